@@ -49,7 +49,7 @@ def cells_of(engine: Engine, sink: Columns) -> dict[str, np.ndarray]:
 def kept_of(engine: Engine) -> list[int] | None:
     """Numbers of the breakpoints that the certificate of an open-ended path rests on; None: all."""
     rule = engine.rule.open_end()
-    return None if rule is None else rule.kept
+    return None if rule is None else rule.supporting
 
 
 def attributes(engine: Engine, status: Status, key: str) -> Json:

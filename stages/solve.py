@@ -158,7 +158,7 @@ def _engine(task: Task, commit: Commit | None, snapshots: Snapshots, spread: Spr
     if commit is None:
         return Engine.begin(task, spread)
     engine = restored(task, commit, spread, folder)
-    log.info("resuming at lambda %.6g (breakpoint %d)", engine.solver.at.lam, engine.solver.at.breakpoint)
+    log.info("resuming at lambda %.6g (breakpoint %d)", engine.solver.counts.lam, engine.solver.counts.breakpoint)
     return engine
 
 

@@ -91,12 +91,12 @@ class Verifier(Protocol):
 def verifier(rule: str) -> type[Verifier]:
     """The verifier of a path rule; ValueError names the file that is missing."""
     try:
-        found: type[Verifier] = import_module(f"gapwise.stages.certify.{rule}").VERIFIER
+        kind: type[Verifier] = import_module(f"gapwise.stages.certify.{rule}").VERIFIER
     except (ModuleNotFoundError, AttributeError) as error:
         raise ValueError(
             f"path.rule={rule}: nothing checks its certificates; add stages/certify/{rule}.py with its VERIFIER ({error})"
         ) from error
-    return found
+    return kind
 
 
 class Audit:
@@ -252,7 +252,7 @@ class Audit:
     def _compare(self, b: int, r: Rebuilt, dual: bool) -> None:
         A = self.arrays
         slack, where = self.slacks[b], self.where(b)
-        found = {
+        expected = {
             "gap": (r.gap, slack.value),
             "hinge": (r.hinge, slack.value),
             "loss_dual": (r.ell, slack.value),
@@ -261,11 +261,11 @@ class Audit:
             "dual": (r.dual, slack.value),
         }
         if "dual_norm2" in A:
-            found["dual_norm2"] = r.dual_norm2, slack.dual_norm2
+            expected["dual_norm2"] = r.dual_norm2, slack.dual_norm2
         stale = ("gap", "hinge", "primal") if not self.attrs["certified"] and dual else ()
         unknown = () if dual else ("gap", "loss_dual", "dual")
         looser = max(float(A["bound_slack"][b]), 0.0) if self.bounded else 0.0
-        for name, (value, allowed) in found.items():
+        for name, (value, allowed) in expected.items():
             stored = float(A[name][b])
             above = allowed + (looser if name in ("gap", "hinge", "primal") else 0.0)
             if name not in stale + unknown and not -allowed <= stored - value <= above:

@@ -7,43 +7,48 @@ and evaluates each from differences of features. Weights of all other structures
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from gapwise.stages.problems.kernel_rows import POLY, RBF
+from gapwise.stages.problems.kernel_rows import POLY, RBF, Kernel
 from gapwise.stages.problems.metric import own_metric
-from gapwise.stages.problems.protocol import frozen
+from gapwise.stages.problems.protocol import Problem, frozen
+
+if TYPE_CHECKING:
+    from gapwise.stages.problems.multiclass_kernel import MulticlassKernel
 
 ENTRIES = 1 << 22
 """Entries of the Gram matrix in memory at a time."""
 
 
-def of_audit(problem: Any) -> Any:
+def of_audit(problem: Problem) -> Problem:
     """The problem as the audit uses it: `push` fills in coefficients only, and norms of blocks are recomputed."""
     if not own_metric(problem):
         return problem
-    norms2 = np.array([gram(problem.kernel, one[None], one[None])[0, 0] for one in problem.x])
-    return problem._replace(follow=False, norms2=frozen(norms2))
+    over = cast("MulticlassKernel", problem)
+    norms2 = np.array([gram(over.kernel, row[None], row[None])[0, 0] for row in over.x])
+    return cast("Problem", over._replace(follow=False, norms2=frozen(norms2)))
 
 
-def completed(problem: Any, w: np.ndarray) -> np.ndarray:
+def completed(problem: Problem, w: np.ndarray) -> np.ndarray:
     """w (d,) with the scores that its coefficients have; w itself for a structure without kernels."""
     if not own_metric(problem):
         return w
-    m = len(problem.points)
+    over = cast("MulticlassKernel", problem)
+    m = len(over.points)
     coefficients = w[: w.size // 2].reshape(-1, m)
     supports = np.flatnonzero(coefficients.any(axis=0))
     scores = np.zeros_like(coefficients)
-    centre = np.mean(problem.points, axis=0, dtype=np.float64) if problem.kernel.kind == RBF else 0.0
-    used, step = problem.points[supports] - centre, max(ENTRIES // max(supports.size, 1), 1)
+    centre = np.mean(over.points, axis=0, dtype=np.float64) if over.kernel.kind == RBF else 0.0
+    used, step = over.points[supports] - centre, max(ENTRIES // max(supports.size, 1), 1)
     for start in range(0, m, step):
         part = slice(start, start + step)
-        scores[:, part] = coefficients[:, supports] @ gram(problem.kernel, used, problem.points[part] - centre)
+        scores[:, part] = coefficients[:, supports] @ gram(over.kernel, used, over.points[part] - centre)
     return np.concatenate([coefficients.ravel(), scores.ravel()])
 
 
-def gram(kernel: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def gram(kernel: Kernel, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """float64 (p, q): the kernel between all rows of a (p, D) and b (q, D)."""
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     products = a @ b.T
@@ -55,7 +60,7 @@ def gram(kernel: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(products)
 
 
-def product(problem: Any, a: np.ndarray, b: np.ndarray) -> float:
+def product(problem: Problem, a: np.ndarray, b: np.ndarray) -> float:
     """<a, b> of two weight vectors."""
     if not own_metric(problem):
         return float(np.sum(a * b))
@@ -63,6 +68,6 @@ def product(problem: Any, a: np.ndarray, b: np.ndarray) -> float:
     return float(np.sum(a[:half] * b[half:]))
 
 
-def norm2(problem: Any, w: np.ndarray) -> float:
+def norm2(problem: Problem, w: np.ndarray) -> float:
     """||w||^2."""
     return product(problem, w, w) if own_metric(problem) else float(np.sum(w**2))

@@ -15,7 +15,7 @@ checked as far as one can without listing labellings:
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numba import njit
@@ -108,7 +108,7 @@ def _excess(P, i, mu, y, scratch):
 
 
 @driver
-def expectations_driver(fingerprint: str) -> Any:
+def expectations_driver(fingerprint: str) -> Callable[..., None]:
     """`expectations(P, sigma, c, values, few, mu, ell, wrong)`: mu (flat local) and ell (n,) of all blocks.
 
     Blocks with values ** length <= few labellings are summed one by one. wrong_i <- the largest difference from the

@@ -36,16 +36,16 @@ class OneSided(Stepwise):
         grid = np.append(np.geomspace(lam, top, 1000), np.clip(turn, lam, top))
         return float(max(self.bound_above(r, lam, float(x)) for x in grid))
 
-    def bound_above(self, r: Rebuilt, lam: float, at: float) -> float:
-        """Gap at `at` >= lam of t w, t = `shrink`, with the same alpha."""
-        t = self.shrink(r, at)
-        primal = 0.5 * at * t * t * r.norm2 + t * r.hinge + (1.0 - t) * self.audit.zero.hinge
-        return primal - r.ell + lam**2 * r.norm2 / (2.0 * at)
+    def bound_above(self, r: Rebuilt, lam: float, higher: float) -> float:
+        """Gap at `higher` >= lam of t w, t = `shrink`, with the same alpha."""
+        t = self.shrink(r, higher)
+        primal = 0.5 * higher * t * t * r.norm2 + t * r.hinge + (1.0 - t) * self.audit.zero.hinge
+        return primal - r.ell + lam**2 * r.norm2 / (2.0 * higher)
 
-    def shrink(self, r: Rebuilt, at: float) -> float:
+    def shrink(self, r: Rebuilt, higher: float) -> float:
         """The factor that scales the first breakpoint's w at a lambda above it."""
         hinge = self.audit.zero.hinge
-        return min(max((hinge - r.hinge) / (at * r.norm2), 0.0), 1.0) if r.norm2 > 0.0 else 1.0
+        return min(max((hinge - r.hinge) / (higher * r.norm2), 0.0), 1.0) if r.norm2 > 0.0 else 1.0
 
     def above(self) -> list[tuple[int, float, float, float, float]]:
         """w = 0 from lambda_top up, below it t w^1, t = clip((R_0 - R) / (lambda N), 0, 1), from stored numbers."""

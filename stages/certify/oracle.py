@@ -14,7 +14,8 @@ included. Where it is only an estimate, nothing is certified and nothing refused
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, cast
 
 import numpy as np
 from numba import njit
@@ -23,7 +24,7 @@ from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import JIT, Problem, frozen
+from gapwise.stages.problems.protocol import JIT, Bounded, Problem, frozen
 
 ROUNDING = 1e-6
 """Share of the terms of two values by which the oracle's may fall behind: oracles may sum in float32."""
@@ -65,24 +66,24 @@ class Answers(NamedTuple):
     """int8: the code of a labelling that is worth more, NOTHING if none is known"""
     worth: np.ndarray
     """float64: what that labelling is worth"""
-    found: np.ndarray
+    reached: np.ndarray
     """float64: what the answers are worth; `most` itself unless there is a bound"""
 
     @property
     def proven(self) -> np.ndarray:
         """bool: whether the answer attains the bound, up to rounding, and so is a maximiser."""
-        size = np.abs(self.most) + np.abs(self.found) + np.abs(self.most - self.hinges)
-        return self.most - self.found <= PROVEN * size
+        size = np.abs(self.most) + np.abs(self.reached) + np.abs(self.most - self.hinges)
+        return self.most - self.reached <= PROVEN * size
 
     @property
     def slack(self) -> float:
         """Sum over the blocks of what the bounds add to the answers' values."""
-        return math.fsum(self.most - self.found)
+        return math.fsum(self.most - self.reached)
 
     @property
     def least_hinges(self) -> np.ndarray:
         """float64: lower estimates of the hinges, from the answers and the truth; the hinges where the oracle is exact."""
-        return self.hinges if self.found is self.most else np.maximum(self.hinges - (self.most - self.found), 0.0)
+        return self.hinges if self.reached is self.most else np.maximum(self.hinges - (self.most - self.reached), 0.0)
 
 
 @inner(**JIT)
@@ -141,7 +142,7 @@ def _compare_at_hand(P, i, theta, y, most, z, decode, values, scratch, rival, wo
 
 
 @driver
-def answers_driver(fingerprint: str) -> Any:
+def answers_driver(fingerprint: str) -> Callable[..., None]:
     """`answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth)`: one oracle call per block.
 
     `decode`: also compare with the decoded labellings. `values`: labels that an entry can take if the structure is
@@ -171,14 +172,14 @@ def answers_driver(fingerprint: str) -> Any:
 
 
 @driver
-def bounded_driver(fingerprint: str) -> Any:
-    """`bounded(P, w, blocks, decode, values, labels, most, hinges, rival, worth, found)`: one call of oracle and bound each.
+def bounded_driver(fingerprint: str) -> Callable[..., None]:
+    """`bounded(P, w, blocks, decode, values, labels, most, hinges, rival, worth, reached)`: oracle and bound, a call each.
 
-    As `answers_driver`, but `most` holds the bounds, and `found` what the answers are worth.
+    As `answers_driver`, but `most` holds the bounds, and `reached` what the answers are worth.
     """
 
     @njit(cache=True, **JIT)
-    def bounded(P, w, blocks, decode, values, labels, most, hinges, rival, worth, found):
+    def bounded(P, w, blocks, decode, values, labels, most, hinges, rival, worth, reached):
         fingerprint  # noqa: B018
         scratch = P.scratch()
         end = 0
@@ -192,7 +193,7 @@ def bounded_driver(fingerprint: str) -> Any:
             y = labels[start:end]
             P.max_oracle(i, theta, y, scratch)
             most[k] = P.max_bound(i, theta, y, scratch)
-            found[k] = P.loss(i, y) + P.value(i, theta, y)
+            reached[k] = P.loss(i, y) + P.value(i, theta, y)
             hinges[k] = most[k] - P.value(i, theta, truth)
             rival[k] = NOTHING
             _compare(P, i, theta, y, most[k], y, ANSWER, rival, worth, k)
@@ -202,7 +203,7 @@ def bounded_driver(fingerprint: str) -> Any:
 
 
 @driver
-def stored_driver(fingerprint: str) -> Any:
+def stored_driver(fingerprint: str) -> Callable[..., None]:
     """`stored(P, w, offset, label, label_offset, answer, most, rival, worth)`: compare answers with a dual point's labels.
 
     answer (flat like truth) and most (n,) are the oracle's at w.
@@ -232,19 +233,19 @@ def answers_and_decoded(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> 
     return _answers(problem, w, blocks, True)
 
 
-def _answers(problem: Any, w: np.ndarray, blocks: np.ndarray, decode: bool) -> Answers:
+def _answers(problem: Problem, w: np.ndarray, blocks: np.ndarray, decode: bool) -> Answers:
     P, size = problem, blocks.size
     labels = np.empty(int(np.sum(P.label_ptr[blocks + 1] - P.label_ptr[blocks])), P.truth.dtype)
-    most, found = np.empty(size), np.empty(size)
+    most, reached = np.empty(size), np.empty(size)
     results = most, np.empty(size), np.zeros(size, np.int8), np.full(size, math.nan)
     arguments = P, frozen(w), frozen(blocks), decode, P.labels if P.unconstrained else 0, labels
     if certainty_of(P) == UPPER_BOUNDED:
-        bounded_driver(P)(P.tightened(), *arguments[1:], *results, found)
+        bounded_driver(P)(cast(Bounded, P).tightened(), *arguments[1:], *results, reached)
     else:
         answers_driver(P)(*arguments, *results)
-        found = most
+        reached = most
     _, hinges, rival, worth = results
-    return Answers(most, hinges, labels, rival, worth, found)
+    return Answers(most, hinges, labels, rival, worth, reached)
 
 
 def exact_pass(problem: Problem, w: np.ndarray, spread: Spread = HERE, *, decode: bool) -> Answers:
@@ -253,43 +254,45 @@ def exact_pass(problem: Problem, w: np.ndarray, spread: Spread = HERE, *, decode
     Without a bound on an approximate oracle, `most` and `hinges` are the largest values at hand.
     """
     parts = spread.blocks(answers_and_decoded if decode else answers, problem, w, range(problem.n))
-    found = Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    answered = Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     certainty = certainty_of(problem)
     if certainty == ESTIMATE:
-        truth = found.most - found.hinges
-        most = np.fmax(np.fmax(found.most, truth), found.worth)
-        return found._replace(most=most, hinges=most - truth, found=most)
-    refuse_beaten(found, certainty)
-    return found if certainty == UPPER_BOUNDED else found._replace(found=found.most)
+        truth = answered.most - answered.hinges
+        most = np.fmax(np.fmax(answered.most, truth), answered.worth)
+        return answered._replace(most=most, hinges=most - truth, reached=most)
+    refuse_beaten(answered, certainty)
+    return answered if certainty == UPPER_BOUNDED else answered._replace(reached=answered.most)
 
 
 def compare_stored(
-    problem: Problem, w: np.ndarray, found: Answers, offset: np.ndarray, label: np.ndarray, label_offset: np.ndarray
+    problem: Problem, w: np.ndarray, answered: Answers, offset: np.ndarray, label: np.ndarray, label_offset: np.ndarray
 ) -> None:
     """OracleError if a labelling of the dual point (its supports as in path.zarr) is worth more than an answer at w (d,)."""
     supports = frozen(offset), frozen(label), frozen(label_offset)
     if certainty_of(problem) == ESTIMATE:
         return
-    stored_driver(problem)(problem, frozen(w), *supports, found.labels, found.most, found.rival, found.worth)
-    refuse_beaten(found, certainty_of(problem))
+    stored_driver(problem)(
+        problem, frozen(w), *supports, answered.labels, answered.most, answered.rival, answered.worth
+    )
+    refuse_beaten(answered, certainty_of(problem))
 
 
-def refuse_beaten(found: Answers, certainty: str) -> None:
+def refuse_beaten(answered: Answers, certainty: str) -> None:
     """OracleError for the first block whose answer, or bound, is beaten or no number."""
-    beaten = found.rival != NOTHING
+    beaten = answered.rival != NOTHING
     if certainty == UPPER_BOUNDED:
-        beaten = beaten | np.isnan(found.most)
+        beaten = beaten | np.isnan(answered.most)
     if beaten.any():
         i = int(np.argmax(beaten))
         if certainty == UPPER_BOUNDED:
-            rival = f"{NAMES[found.rival[i]]} is worth {found.worth[i]:.9g} (loss included)"
-            shown = rival if found.rival[i] != NOTHING else "it is not a number"
+            rival = f"{NAMES[answered.rival[i]]} is worth {answered.worth[i]:.9g} (loss included)"
+            shown = rival if answered.rival[i] != NOTHING else "it is not a number"
             raise OracleError(
-                f"block {i}: the bound on the maximum is {found.most[i]:.9g}, but {shown}, so it is no bound; check "
+                f"block {i}: the bound on the maximum is {answered.most[i]:.9g}, but {shown}, so it is no bound; check "
                 "max_bound, value and loss of this structure"
             )
         raise OracleError(
-            f"block {i}: the max-oracle's answer is worth {found.most[i]:.9g} (loss included), {NAMES[found.rival[i]]} "
-            f"{found.worth[i]:.9g}, so the answer is not the maximum; check max_oracle, decode, value and loss of this "
-            "structure"
+            f"block {i}: the max-oracle's answer is worth {answered.most[i]:.9g} (loss included), "
+            f"{NAMES[answered.rival[i]]} {answered.worth[i]:.9g}, so the answer is not the maximum; "
+            "check max_oracle, decode, value and loss of this structure"
         )

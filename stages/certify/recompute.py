@@ -7,8 +7,8 @@ solver's and sums in another order.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -70,7 +70,7 @@ def chunk_length(d: int) -> int:
 
 
 @driver
-def rebuild_driver(fingerprint: str) -> Any:
+def rebuild_driver(fingerprint: str) -> Callable[..., tuple[float, float]]:
     """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, chunk) -> (largest |sum alpha - 1| or -alpha, scale)`.
 
     ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,) come in zeroed, or with the mu (flat local) and ell of a dual
@@ -120,7 +120,7 @@ def rebuild_driver(fingerprint: str) -> Any:
 
 
 @driver
-def inside_driver(fingerprint: str) -> Any:
+def inside_driver(fingerprint: str) -> Callable[..., None]:
     """`inside(P, w, offset, alpha, label, label_offset, mu, out)`: out_i <- <theta_i, mu_i>; mu_i as in `rebuild_driver`."""
 
     @njit(cache=True, **JIT)
@@ -145,7 +145,7 @@ def inside_driver(fingerprint: str) -> Any:
 def exact(
     problem: Problem,
     w: np.ndarray,
-    point: Point,
+    point: RebuiltDual,
     supports: tuple[np.ndarray, ...],
     spread: Spread = HERE,
 ) -> tuple[float, float, Answers]:
@@ -153,14 +153,14 @@ def exact(
 
     OracleError if an answer is beaten.
     """
-    found = exact_pass(problem, w, spread, decode=True)
+    answered = exact_pass(problem, w, spread, decode=True)
     offset, _, label, label_offset = supports
-    compare_stored(problem, w, found, offset, label, label_offset)
+    compare_stored(problem, w, answered, offset, label, label_offset)
     inside = np.empty(problem.n)
     inside_driver(problem)(problem, frozen(w), *supports, point.mu, inside)
     if offset[0] == offset[-1]:
-        refuse_beyond(found.most, point.ell, inside)
-    return math.fsum((found.most - point.ell - inside) / problem.n), math.fsum(found.hinges) / problem.n, found
+        refuse_beyond(answered.most, point.ell, inside)
+    return math.fsum((answered.most - point.ell - inside) / problem.n), math.fsum(answered.hinges) / problem.n, answered
 
 
 def primal_at(problem: Problem, w: np.ndarray, lam: float, spread: Spread = HERE, *, least: bool = False) -> float:
@@ -170,8 +170,8 @@ def primal_at(problem: Problem, w: np.ndarray, lam: float, spread: Spread = HERE
     certificate between breakpoints, which bounds P at a mixture of solved points by convexity: the oracle's bounds at the
     mixture itself may be looser.
     """
-    found = exact_pass(problem, w, spread, decode=False)
-    hinges = found.least_hinges if least else found.hinges
+    answered = exact_pass(problem, w, spread, decode=False)
+    hinges = answered.least_hinges if least else answered.hinges
     return 0.5 * lam * norm2(problem, w) + math.fsum(hinges) / problem.n
 
 
@@ -186,7 +186,7 @@ def dual_at(problem: Problem, ell: float, v: np.ndarray, lam: float) -> float:
     return ell + lam * product(problem, w, 0.5 * w - v)
 
 
-class Point(NamedTuple):
+class RebuiltDual(NamedTuple):
     """A dual point, computed from its supports or its scores."""
 
     v: np.ndarray
@@ -204,7 +204,7 @@ def supports_of(arrays: Mapping[str, np.ndarray], b: int) -> tuple[np.ndarray, .
     return frozen(arrays["support_offset"][b]), *(frozen(arrays[name]) for name in names)
 
 
-def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Point:
+def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> RebuiltDual:
     """Breakpoint b's v (d,), ell (n,) and, without supports, mu; OracleError if the structure's marginals are no means."""
     P = problem
     mu, ell, psi = np.empty(0), np.zeros(P.n), np.zeros(P.d)
@@ -214,7 +214,7 @@ def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Po
     simplex, scale = rebuild_driver(P)(P, *supports_of(arrays, b), mu, ell, psi, chunk_length(P.d))
     psi = completed(P, psi)
     simplex = 0.0 if scored else simplex  # scores give weights >= 0 with sum 1, whatever they are
-    return Point(psi / float(arrays["lambda"][b]), mu, ell, float(simplex), float(scale))
+    return RebuiltDual(psi / float(arrays["lambda"][b]), mu, ell, float(simplex), float(scale))
 
 
 def rebuild(
@@ -232,13 +232,13 @@ def rebuild(
     Without a `dual` point only the primal value is known; the rest is nan.
     """
     if not dual:
-        at, w = float(arrays["lambda"][b]), completed(problem, stored)
-        size2, primal = norm2(problem, w), primal_at(problem, w, at, spread)
-        hinge, most = primal - 0.5 * at * size2, _largest_entry(stored)
+        lam, w = float(arrays["lambda"][b]), completed(problem, stored)
+        size2, primal = norm2(problem, w), primal_at(problem, w, lam, spread)
+        hinge, most = primal - 0.5 * lam * size2, _largest_entry(stored)
         return Rebuilt(size2, math.nan, hinge, math.nan, 0.0, 0.0, primal, math.nan, most, 0.0)
     lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b)
     w = completed(problem, stored) if own else clip(problem, point.v)
-    gap, hinge, found = exact(problem, w, point, supports_of(arrays, b), spread)
+    gap, hinge, answered = exact(problem, w, point, supports_of(arrays, b), spread)
     mean_ell, size2 = math.fsum(point.ell) / problem.n, norm2(problem, w)
     primal = 0.5 * lam * size2 + hinge
     value = dual_at(problem, mean_ell, point.v, lam)
@@ -247,7 +247,7 @@ def rebuild(
     gap = primal - value if own else gap
     numbers = size2, gap, hinge, mean_ell, point.simplex_error, error, primal, value, size, point.psi_scale
     dual_norm2 = lam**2 * (norm2(problem, clip(problem, point.v)) if own else size2)
-    return Rebuilt(*numbers, found.slack / problem.n, float(np.mean(found.proven)), dual_norm2)
+    return Rebuilt(*numbers, answered.slack / problem.n, float(np.mean(answered.proven)), dual_norm2)
 
 
 def _largest_entry(w: np.ndarray) -> float:
@@ -258,15 +258,15 @@ def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     """The dual point of w = 0 from an exact pass."""
     P = problem
     mu, ell, psi = np.empty(0), np.zeros(P.n), np.zeros(P.d)
-    found = exact_pass(P, np.zeros(P.d), spread, decode=True)
-    if not found.proven.all():
-        i = int(np.argmin(found.proven))
+    answered = exact_pass(P, np.zeros(P.d), spread, decode=True)
+    if not answered.proven.all():
+        i = int(np.argmin(answered.proven))
         raise OracleError(
-            f"block {i}: the bound exceeds the oracle's answer by {found.most[i] - found.found[i]:.3g}; above the first "
-            "breakpoint a path rests on the largest losses themselves"
+            f"block {i}: the bound exceeds the oracle's answer by {answered.most[i] - answered.reached[i]:.3g}; above the "
+            "first breakpoint a path rests on the largest losses themselves"
         )
-    hinge = math.fsum(found.hinges) / P.n
-    labels = found.labels if hinge > 0.0 else P.truth  # if no labelling has a loss, the truth's is the largest
+    hinge = math.fsum(answered.hinges) / P.n
+    labels = answered.labels if hinge > 0.0 else P.truth  # if no labelling has a loss, the truth's is the largest
     vertices = frozen(np.arange(P.n + 1)), frozen(np.ones(P.n)), frozen(labels), P.label_ptr
     _, scale = rebuild_driver(P)(P, *vertices, mu, ell, psi, chunk_length(P.d))
     psi = completed(P, psi)

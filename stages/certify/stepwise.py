@@ -53,12 +53,12 @@ class Stepwise(ABC):
             broken.append(f"lambda {lam:.9g} and below: {len(stored)} cells of the model, expected {len(expected)}")
             return
         high = math.inf
-        for c, (found, wanted) in enumerate(zip(stored, expected, strict=True)):
-            same = np.allclose(np.array(found), np.array(wanted), rtol=TOLERANCE, atol=0.0)
+        for c, (cell, wanted) in enumerate(zip(stored, expected, strict=True)):
+            same = np.allclose(np.array(cell), np.array(wanted), rtol=TOLERANCE, atol=0.0)
             if not same or float(A["cell_high"][c]) != high:
-                numbers = ", ".join(f"{float(x):.9g}" for x in found)
-                broken.append(f"lambda {found[1]:.9g} and above: cell {c} of the model ({numbers}) is not the rule's")
-            high = found[1]
+                numbers = ", ".join(f"{float(x):.9g}" for x in cell)
+                broken.append(f"lambda {cell[1]:.9g} and above: cell {c} of the model ({numbers}) is not the rule's")
+            high = cell[1]
 
     def check_top(self) -> None:
         """The dual point of w = 0."""

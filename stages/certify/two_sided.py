@@ -13,7 +13,7 @@ import numpy as np
 from gapwise.stages.certify.audit import Audit, BaselessError, VerifierCapabilities
 from gapwise.stages.certify.kernels import completed, norm2, product
 from gapwise.stages.certify.oracle import OracleError, exact_pass
-from gapwise.stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
+from gapwise.stages.certify.recompute import Rebuilt, RebuiltDual, Zero, clip, dual_at, dual_point, primal_at
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
@@ -198,9 +198,9 @@ class TwoSided:
             hinge = 0.0
         at_zero = self._miss(hinge, ell if dual_norm2 == 0.0 else 0.0)
         turn = min(dual_norm2 / ell, high) if ell > 0.0 else high
-        places = [x for x in (turn, high) if x > 0.0]
+        lams = [x for x in (turn, high) if x > 0.0]
         return max(
-            [at_zero, *(self._miss(0.5 * x * scale**2 * norm2 + hinge, ell - dual_norm2 / (2.0 * x)) for x in places)]
+            [at_zero, *(self._miss(0.5 * x * scale**2 * norm2 + hinge, ell - dual_norm2 / (2.0 * x)) for x in lams)]
         )
 
     def _hinge_by_margins(self, w: np.ndarray, scale: float) -> float:
@@ -229,7 +229,7 @@ class TwoSided:
             if b < 0:
                 own_psi, own_ell, own_w = self.zero.psi, self.zero.hinge, np.zeros(P.d)
             else:
-                point: Point = dual_point(P, self.arrays, b)
+                point: RebuiltDual = dual_point(P, self.arrays, b)
                 own_psi, own_ell = float(self.arrays["lambda"][b]) * point.v, self.rebuilt[b].ell
                 own_w = self._primal(b, clip(P, point.v))
             share = tau[side]

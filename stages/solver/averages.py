@@ -23,12 +23,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.metric import norm2_of, product_of
+from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.codes import AVERAGED
 from gapwise.stages.solver.objective import dual_value
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.loop import State
+    from gapwise.stages.solver.iterate import Iterate
+    from gapwise.stages.solver.running import State
+    from gapwise.stages.solver.schedule import Arrays
 
 TRACKS = {"none": 0, "recent": 0, "weighted": 1, "two_track": 2}
 """Tracks of each value of `solver.averaging`."""
@@ -135,12 +138,12 @@ class Averages:
 
     def points(self, state: State) -> list[DualPoint]:
         """The average of each track that counts a step; the current point if none does."""
-        now, found = DualPoint(state.u, float(state.z_ell[1])), []
+        now, means = DualPoint(state.u, float(state.z_ell[1])), []
         for z, z_ell, count in zip(self.z, self.z_ell, self.counts, strict=True):
             if count:
                 factor = 2.0 / (float(count) * float(count + 1))
-                found.append(DualPoint(now.v - factor * z, float(now.ell - factor * z_ell)))
-        return found or [now]
+                means.append(DualPoint(now.v - factor * z, float(now.ell - factor * z_ell)))
+        return means or [now]
 
     def best(self, problem: Problem, lam: float, state: State) -> DualPoint:
         """The average of one track, or the best point between the averages of two."""
@@ -162,3 +165,56 @@ class RecentMean:
     def mean(self) -> np.ndarray:
         """(d,); within any box, as all of them are."""
         return np.mean(self.points, axis=0)
+
+
+@dataclass
+class Mean:
+    """The averages of the iterates at a lambda: tracks (`averages.Averages`), or the last few iterates (`recent`)."""
+
+    it: Iterate
+    averaging: str
+    recent: RecentMean = field(default_factory=RecentMean)
+
+    def __post_init__(self) -> None:
+        self.tracks = Averages.empty(TRACKS[self.averaging], self.it.problem.d)
+
+    def point(self) -> np.ndarray:
+        """(d,): the average, if there is one; otherwise the current w."""
+        it = self.it
+        if self.averaging == "none":
+            return it.state.w
+        if self.averaging == "recent":
+            return self.recent.mean() if self.recent.points else it.state.w
+        return self.tracks.best(it.problem, it.counts.lam, it.state).weights(it.problem)
+
+    def clear(self) -> None:
+        """Begin again, at another lambda."""
+        self.tracks.clear()
+        self.recent.points = []
+
+    def note(self) -> None:
+        """An exact pass has been made."""
+        if self.averaging == "recent":
+            self.recent.note(self.it.state.w)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The committed arrays."""
+        points = self.recent.points or self.tracks.z
+        return {
+            "average": np.array(points).reshape(len(points), -1 if points else 0),
+            "average_ell": self.tracks.z_ell,
+            "average_count": self.tracks.counts,
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take them from a commit; ValueError if one does not fit the problem."""
+        into, tracks, d = self.tracks, len(self.tracks.z), self.it.problem.d
+        count = min(len(arrays["average"]), RECENT) if self.averaging == "recent" else tracks
+        stored = check_array("average", arrays["average"], (count, d if count else 0), float, finite=True)
+        if self.averaging == "recent":
+            self.recent.points = list(stored)
+        else:
+            for z, row in zip(into.z, stored, strict=True):
+                z[:] = row
+        into.z_ell[:] = check_array("average_ell", arrays["average_ell"], (tracks,), float, finite=True)
+        into.counts[:] = check_array("average_count", arrays["average_count"], (tracks,), np.int64)

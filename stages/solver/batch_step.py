@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -23,16 +24,16 @@ LINE_SEARCH = -1.0
 """In place of a gamma: the one that raises the dual objective most."""
 
 
-def batch_step(it: Iterate, found: ExactGaps, gamma: float = LINE_SEARCH) -> None:
+def batch_step(it: Iterate, answers: ExactGaps, gamma: float = LINE_SEARCH) -> None:
     """Move all blocks of an iterate by `gamma` towards the vertices of an exact pass at its current w (LJ13 Alg. 2)."""
     P = it.problem
     it.make_room(P.n)
-    vertices = found.vertex, found.loss, found.gap
+    vertices = answers.vertex, answers.loss, answers.gap
     batch_driver(P)(P, it.state, it.scale, *vertices, np.zeros(P.d), it.setup.capacity, gamma)
 
 
 @driver
-def batch_driver(fingerprint: str) -> Any:
+def batch_driver(fingerprint: str) -> Callable[..., float]:
     """`batch(P, S, scale, vertex, loss, gap, direction, capacity, given)`: one Frank-Wolfe step of all blocks together.
 
     All blocks move by the same gamma towards the vertices of an exact pass at the current w (batch Frank-Wolfe, LJ13

@@ -8,8 +8,8 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.iterate import SPECS, Iterate, begun, restored
 from gapwise.stages.solver.ledger import Ledger
-from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.schedule import Arrays, Attrs, Schedule
+from gapwise.stages.solver.packed import ArraySpec, Attrs
+from gapwise.stages.solver.schedule import Arrays, Schedule
 from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.solver import Opts, Recipe
 from gapwise.stages.solver.supports import Pool

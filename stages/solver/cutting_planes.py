@@ -63,8 +63,8 @@ class PlaneGroup:
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        found = self.unused_iterations
-        check("solver.cutting_plane.unused_iterations", found, found >= 1, "an integer >= 1")
+        most = self.unused_iterations
+        check("solver.cutting_plane.unused_iterations", most, most >= 1, "an integer >= 1")
 
 
 @dataclass
@@ -203,31 +203,31 @@ class CuttingPlanes:
         """Go to another lambda; `warm_start` says what to keep: keep_primal, keep_dual or none."""
         it = self.it
         if warm_start == "keep_primal":  # the same w (O16 section 4)
-            check_falling(lam, it.at.lam)
-            self.planes.beta = (lam / it.at.lam) * self.planes.beta
-            self.set_weights((lam / it.at.lam) * it.state.pool.alpha)
+            check_falling(lam, it.counts.lam)
+            self.planes.beta = (lam / it.counts.lam) * self.planes.beta
+            self.set_weights((lam / it.counts.lam) * it.state.pool.alpha)
         elif warm_start == "none":
             it.state = it.state._replace(pool=truth_pool(it.problem))
             self.planes, self.truth = Planes.empty(), np.empty(0, np.int64)
         it.state.gap[:] = np.inf
 
     # -- planes -------------------------------------------------------------------------------------------------------
-    def improve(self, found: ExactGaps) -> bool:
+    def improve(self, answers: ExactGaps) -> bool:
         """Add planes and solve the restricted problem; False if nothing changed."""
         self.begin_planes()
         self.planes.drop_idle(self.options.cutting_plane.unused_iterations)
         slots = self.it.state.pool.alpha.size
         self.drop_atoms(self.planes.used(slots))
-        new = self.slacks.pieces(self.planes, self.vertices(found), slots)
+        new = self.slacks.pieces(self.planes, self.vertices(answers), slots)
         for atom in new:
             self.add_plane(atom, np.ones(atom.size))
         return self.solve_restricted() or bool(new)
 
-    def vertices(self, found: ExactGaps) -> np.ndarray:
+    def vertices(self, answers: ExactGaps) -> np.ndarray:
         """The slots of the labellings that the oracle returned in the `wanted` blocks, without the truths."""
         P, slots = self.it.problem, np.empty(self.it.problem.n, np.int64)
-        find_atoms(P.label_ptr, self.it.state.pool, found.vertex, found.loss, slots)
-        return slots[(slots != self.truth) & self.slacks.wanted(found)]
+        find_atoms(P.label_ptr, self.it.state.pool, answers.vertex, answers.loss, slots)
+        return slots[(slots != self.truth) & self.slacks.wanted(answers)]
 
     def begin_planes(self) -> None:
         """Turn the dual point that the solve starts from into planes."""
@@ -247,11 +247,11 @@ class CuttingPlanes:
     def add_plane(self, atom: np.ndarray, share: np.ndarray) -> None:
         """Add a plane of weight 0, with its row of the Gram matrix."""
         pool, planes, n = self.it.state.pool, self.planes, self.it.problem.n
-        kept, lone = pool.alpha.copy(), np.zeros(pool.alpha.size)
+        alpha, lone = pool.alpha.copy(), np.zeros(pool.alpha.size)
         lone[atom] = share
         self.set_weights(lone)
         scores = self.scores(self.slope())
-        pool.alpha[:] = kept
+        pool.alpha[:] = alpha
         row = np.append(planes.averages(scores, n), np.sum(share * scores[atom]) / n)
         planes.add(atom, share, float(np.sum(share * pool.losses[atom])) / n, row)
 
@@ -275,18 +275,18 @@ class CuttingPlanes:
         if not planes.count:
             return False
         group = self.slacks.group(planes, blocks_of(it.state.pool))
-        Q, begin = planes.gram / it.at.lam, planes.beta
+        Q, begin = planes.gram / it.counts.lam, planes.beta
         for _ in range(MOST_ROUNDS if P.lower.size else 1):
             gradient, linear = planes.loss, planes.loss
             if P.lower.size:
                 gradient = planes.loss - planes.averages(self.scores(it.state.w), P.n)
-                if restricted_gap(gradient, planes.beta, group) <= WITHIN * it.at.exact_total:
+                if restricted_gap(gradient, planes.beta, group) <= WITHIN * it.counts.exact_total:
                     break
                 linear = gradient + np.sum(Q * planes.beta, axis=1)
-            found = maximise(Q, linear, group, planes.beta)
-            if np.array_equal(found, planes.beta):
+            beta = maximise(Q, linear, group, planes.beta)
+            if np.array_equal(beta, planes.beta):
                 break
-            planes.beta = found
+            planes.beta = beta
             self.set_weights(planes.alphas(it.state.pool.alpha.size))
             if P.lower.size:
                 it.derive()
@@ -315,12 +315,12 @@ def schedule_of(
 
     def advance(goal: Goal) -> Ended | None:
         method.make_room(it.problem.n)
-        point, found = exact_pass(it)
+        point, answers = exact_pass(it)
         it.ledger.record(point)
         status = judged(it, point, goal)
         if status:
             return status, point
-        changed = improve(found)
+        changed = improve(answers)
         it.state.counters[STEPS] += 1
         return None if changed else (exhausted(method, point, goal.bound(point.dual)), point)
 

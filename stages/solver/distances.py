@@ -27,7 +27,7 @@ STEP = WIDTH
 
 
 class Distances(NamedTuple):
-    """A square matrix (width_i, width_i) per block; `Pool.place` is the row and column of an atom."""
+    """A square matrix (width_i, width_i) per block; `Pool.row` is the row and column of an atom."""
 
     start: np.ndarray
     """int64, (n,): where block i's matrix begins"""
@@ -73,25 +73,25 @@ def measure(P, pool, distances, i, slots, delta):
     """Give each atom of block i that lacks a row one and fill in its distances; `slots`: all its atoms in list order."""
     squared, start, width = distances.squared, distances.start[i], distances.width[i]
     for k in range(slots.size):
-        if pool.place[slots[k]] >= 0:
+        if pool.row[slots[k]] >= 0:
             continue
-        place = _free_place(pool, slots)
-        pool.place[slots[k]] = place
-        squared[start + place * width + place] = 0.0
-        pair_norms(P, i, k, pool.labels, slots, pool.place, squared, start, width, delta)
+        row = _free_row(pool, slots)
+        pool.row[slots[k]] = row
+        squared[start + row * width + row] = 0.0
+        pair_norms(P, i, k, pool.labels, slots, pool.row, squared, start, width, delta)
         for s in slots:
-            other = pool.place[s]
+            other = pool.row[s]
             if other >= 0:
-                squared[start + other * width + place] = squared[start + place * width + other]
+                squared[start + other * width + row] = squared[start + row * width + other]
 
 
 @inner(**PLAIN)
-def _free_place(pool, slots):
+def _free_row(pool, slots):
     """A row that no atom has; the last one that they need is the likeliest."""
-    for place in range(slots.size - 1, -1, -1):
+    for row in range(slots.size - 1, -1, -1):
         taken = False
         for s in slots:
-            taken = taken or pool.place[s] == place
+            taken = taken or pool.row[s] == row
         if not taken:
-            return place
+            return row
     return -1  # never: one of them has no row

@@ -11,7 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.events import Event, Kind, Observer, Packed, Sink, limit_of
 from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
+from gapwise.stages.solver.packed import Attrs
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path, rule_of
 from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
@@ -90,9 +91,7 @@ class Engine:
         return cls(task, solver, in_metric_of(problem, rule_of(path).begin(path, start)), start, spread)
 
     @classmethod
-    def restored(
-        cls, task: Task, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], spread: Spread = HERE
-    ) -> Self:
+    def restored(cls, task: Task, arrays: Mapping[str, np.ndarray], attrs: Attrs, spread: Spread = HERE) -> Self:
         """At a packed state; ValueError, KeyError or TypeError if that does not fit the task."""
         task.check()
         problem, path, nothing = task.problem, task.path, np.empty(0)
@@ -149,11 +148,11 @@ class Engine:
                 observer(event)
 
         self.status = None
-        found = walk(self.solver, self.rule, self.task.path, boundary)
+        breakpoints = walk(self.solver, self.rule, self.task.path, boundary)
         try:
             while True:
                 try:
-                    solved = next(found)
+                    solved = next(breakpoints)
                 except StopIteration as end:
                     self.status = end.value
                     break
@@ -190,7 +189,7 @@ class Engine:
         solver, rule = self.solver, self.rule
         arrays, method_attrs = solver.packed()
         rule_arrays, rule_attrs = rule.packed()
-        attrs = {
+        attrs: dict[str, object] = {
             "trace_columns": list(TRACE),
             "method": {"name": solver.options.method, **method_attrs},
             "rule": rule_attrs,
@@ -273,13 +272,13 @@ def solve(
     along = PathOptions(rule="single", lam=lam, tolerance=tolerance, relative=relative)
     engine = Engine.begin(Task(problem, options or method_options(), along, seed, initial=initial), spread)
     engine.warm_up()
-    found = list(engine.walk(observers))
+    breakpoints = list(engine.walk(observers))
     status = engine.status
-    if not found:
+    if not breakpoints:
         engine = engine.without_steps()
-        found = list(engine.walk())
+        breakpoints = list(engine.walk())
     assert status is not None
-    (solved,) = found
+    (solved,) = breakpoints
     status = solved.status if status is Status.CONVERGED else status  # that of the walk, not of the lambda
     return Solution(status, solved, trace_of(engine.solver, engine.rule)[0])
 

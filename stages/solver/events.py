@@ -36,7 +36,7 @@ class Packed(NamedTuple):
     specs: tuple[ArraySpec, ...]
     arrays: dict[str, np.ndarray]
     """copies, so that a thread may write them while the solve goes on"""
-    attrs: dict[str, Any]
+    attrs: dict[str, object]
     """JSON-able"""
     trace: np.ndarray
     """float64, (rows, columns): the trace so far (`solver.trace`)"""
@@ -115,21 +115,21 @@ class Stop:
         return Status.INTERRUPTED if event.kind is Kind.BOUNDARY and self.stop() else None
 
 
-def progress(engine: Walking) -> dict[str, Any]:
+def progress(engine: Walking) -> dict[str, float | str]:
     """The present lambda, breakpoint, passes, gap, its certainty and tolerance, oracle_calls, seconds.
 
     `certified` as well, where the path may be stopped anywhere: the eps that holds at every lambda so far.
     """
-    solver, at, rule = engine.solver, engine.solver.at, engine.rule.open_end()
+    solver, counts, rule = engine.solver, engine.solver.counts, engine.rule.open_end()
     return {
-        "lambda": at.lam,
-        "breakpoint": at.breakpoint,
+        "lambda": counts.lam,
+        "breakpoint": counts.breakpoint,
         "passes": solver.passes_here,
-        "gap": solver.known_gap + (at.slack if engine.certainty == UPPER_BOUNDED else 0.0),
+        "gap": solver.known_gap + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0),
         "certainty": engine.certainty,
         "tolerance": engine.rule.tolerance().gap if solver.certifies else math.nan,
         "oracle_calls": solver.oracle_calls,
-        "seconds": at.seconds,
+        "seconds": counts.seconds,
         **({"certified": rule.reached} if rule else {}),
     }
 
@@ -139,4 +139,4 @@ def limit_of(engine: Walking) -> Status | None:
     rule = engine.rule.open_end()
     if rule and (ended := rule.ended):
         return ended
-    return Status.TIME_LIMIT if engine.solver.at.seconds >= engine.solver.options.max_seconds else None
+    return Status.TIME_LIMIT if engine.solver.counts.seconds >= engine.solver.options.max_seconds else None

@@ -24,7 +24,7 @@ Better = Callable[[Certificate], Certificate]
 
 def certificate_of(it: Iterate, w: np.ndarray, gap: float, hinge: float | None = None) -> Certificate:
     """The certificate of (w, alpha), w (d,); without `hinge` it is computed from the gap, valid for cone bounds only."""
-    lam = it.at.lam
+    lam = it.counts.lam
     ell, norm2 = float(it.state.z_ell[1]), norm2_of(it.problem, w)
     if hinge is None:
         hinge = gap + ell - lam * norm2
@@ -44,24 +44,24 @@ def exact_pass(
     gaps: Callable[[Iterate, np.ndarray], ExactGaps] = gaps_at,
 ) -> tuple[Certificate, ExactGaps]:
     """One oracle call per block at w (d,), by default the iterate's: certificate, fresh gaps, labellings into the cache."""
-    P, S, at = it.problem, it.state, it.at
+    P, S, counts = it.problem, it.state, it.counts
     w = S.w if w is None else w
     with it.ledger.asking():
-        found = gaps(it, w)
-    S.gap[:], it.hinges = found.gap, found.hinge
-    at.gap_passes += 1
-    at.exact_due = False
-    at.exact_total, at.slack, at.proven = float(np.sum(found.gap)), found.slack, found.proven
-    point = certificate_of(it, w, float(np.sum(found.certified)), float(np.sum(found.hinge)) / P.n)
-    at.dual = point.dual
+        answers = gaps(it, w)
+    S.gap[:], it.hinges = answers.gap, answers.hinge
+    counts.gap_passes += 1
+    counts.exact_due = False
+    counts.exact_total, counts.slack, counts.proven = float(np.sum(answers.gap)), answers.slack, answers.proven
+    point = certificate_of(it, w, float(np.sum(answers.certified)), float(np.sum(answers.hinge)) / P.n)
+    counts.dual = point.dual
     it.weights = w
     if better is not None:
         point = better(point)
     if it.setup.caching:
-        it.keep(np.arange(P.n), found.vertex, found.loss)
+        it.keep(np.arange(P.n), answers.vertex, answers.loss)
     it.rebuild_tree()
-    at.last_refresh = it.ledger.steps
-    return point, found
+    counts.last_refresh = it.ledger.steps
+    return point, answers
 
 
 def due_pass(
@@ -69,7 +69,7 @@ def due_pass(
 ) -> tuple[Certificate, ExactGaps | None]:
     """An exact pass; with `goal.exact` False, stale gaps that are small enough replace it."""
     stale = float(np.sum(np.maximum(it.state.gap, 0.0)))
-    if goal.exact or not stale <= goal.bound(it.at.dual):
+    if goal.exact or not stale <= goal.bound(it.counts.dual):
         return exact_pass(it, w, better)
     it.weights = it.state.w
     return certificate_of(it, it.state.w if w is None else w, stale), None
@@ -77,17 +77,17 @@ def due_pass(
 
 def pass_at(it: Iterate, w: np.ndarray, point: Certificate) -> Certificate:
     """`point`, or the certificate of w (d,) with the same dual point if that is better; takes an exact pass at w."""
-    P, at = it.problem, it.at
-    found = vertices_at(P, w, range(P.n), it.ledger.spread)
-    hinge = float(np.sum(found.upper_hinge)) / P.n
-    at.gap_passes += 1
+    P, counts = it.problem, it.counts
+    answers = vertices_at(P, w, range(P.n), it.ledger.spread)
+    hinge = float(np.sum(answers.upper_hinge)) / P.n
+    counts.gap_passes += 1
     norm2 = norm2_of(P, w)
     gap = 0.5 * point.lam * norm2 + hinge - point.dual
     if gap >= point.gap:
         return point
     it.weights = w
-    if found.bound is not found.h:
-        at.slack, at.proven = float(np.mean(found.bound - found.h)), float(np.mean(found.proven))
+    if answers.bound is not answers.h:
+        counts.slack, counts.proven = float(np.mean(answers.bound - answers.h)), float(np.mean(answers.proven))
     return Certificate(point.lam, gap, hinge, point.ell, norm2, point.dual)
 
 
@@ -99,10 +99,10 @@ def judged(it: Iterate, point: Certificate, goal: Goal) -> Status | None:
 
 def left_for_oracle(it: Iterate, bound: float) -> float:
     """The part of a bound on the gap that the slack of the oracle's bounds leaves to the optimiser; all if exact."""
-    return max(bound - it.at.slack, FAINT * bound)
+    return max(bound - it.counts.slack, FAINT * bound)
 
 
 def hopeless(it: Iterate, bound: float) -> Status | None:
     """BOUND_LIMIT if an exact pass missed `bound` only because of the slack of the oracle's bounds, otherwise None."""
-    missed = it.at.slack > (1.0 - 2.0 * FAINT) * bound and it.at.exact_total <= FAINT * bound
+    missed = it.counts.slack > (1.0 - 2.0 * FAINT) * bound and it.counts.exact_total <= FAINT * bound
     return Status.BOUND_LIMIT if missed else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -59,19 +60,19 @@ def exact_gaps(
     longest = max_label_length(problem)
     atoms = empty_pool(n, 0, longest, problem.truth.dtype) if pool is None else pool
     if spread.elsewhere is not None:
-        found = vertices_at(problem, w, range(n), spread)
-        return _gaps(found, bases(problem, w, mu, ell, atoms, spread), certainty_of(problem))
-    found, base, every = Vertices.empty(problem, n), np.empty(n), np.arange(n)
+        answers = vertices_at(problem, w, range(n), spread)
+        return _gaps(answers, bases(problem, w, mu, ell, atoms, spread), certainty_of(problem))
+    answers, base, every = Vertices.empty(problem, n), np.empty(n), np.arange(n)
     w = frozen(w)
 
     def part(start: int, stop: int) -> None:
         of = slice(start, stop)
-        piece = Vertices(*(column[of] for column in found))
+        piece = Vertices(*(column[of] for column in answers))
         run_driver(problem, w, mu, ell, atoms, ORACLES | BASES, every[of], base[of], piece)
 
     spread.over_threads(part, n)
-    check_vertices(found, every, certainty_of(problem))
-    return _gaps(found, base, certainty_of(problem))
+    check_vertices(answers, every, certainty_of(problem))
+    return _gaps(answers, base, certainty_of(problem))
 
 
 def gaps_given(
@@ -86,13 +87,13 @@ def gaps_given(
 ) -> ExactGaps:
     """The same as `exact_gaps`, to the bit, where the oracles of `blocks` (int64, rising) have been asked at this w."""
     rest = np.setdiff1d(np.arange(problem.n), blocks, assume_unique=True)
-    others, found = vertices_at(problem, w, rest, spread), Vertices.empty(problem, problem.n)
-    for column, first, second in zip(found, answers, others, strict=True):
+    others, joined = vertices_at(problem, w, rest, spread), Vertices.empty(problem, problem.n)
+    for column, first, second in zip(joined, answers, others, strict=True):
         column[blocks], column[rest] = first, second
-    return _gaps(found, bases(problem, w, mu, ell, pool, spread), certainty_of(problem))
+    return _gaps(joined, bases(problem, w, mu, ell, pool, spread), certainty_of(problem))
 
 
-def _gaps(found: Vertices, base: np.ndarray, certainty: str) -> ExactGaps:
+def _gaps(answers: Vertices, base: np.ndarray, certainty: str) -> ExactGaps:
     """The gaps from the oracle's answers and base_i = ell_i + <theta_i, mu_i>.
 
     base_i is a mean of labellings' values, hence also a lower estimate of the maximum, below which an approximate oracle
@@ -100,18 +101,18 @@ def _gaps(found: Vertices, base: np.ndarray, certainty: str) -> ExactGaps:
     """
     n = base.size
     if certainty == EXACT:
-        gap = (found.h - base) / n
-        return ExactGaps(gap, found.hinge, found.loss, found.vertex, gap, 1.0)
-    gap = np.maximum(found.h - base, 0.0) / n
+        gap = (answers.h - base) / n
+        return ExactGaps(gap, answers.hinge, answers.loss, answers.vertex, gap, 1.0)
+    gap = np.maximum(answers.h - base, 0.0) / n
     if certainty == ESTIMATE:
-        hinge = found.hinge + np.maximum(base - found.h, 0.0)
-        return ExactGaps(gap, hinge, found.loss, found.vertex, gap, 0.0)
-    proven = float(np.mean(found.proven))
-    return ExactGaps(gap, found.upper_hinge, found.loss, found.vertex, (found.bound - base) / n, proven)
+        hinge = answers.hinge + np.maximum(base - answers.h, 0.0)
+        return ExactGaps(gap, hinge, answers.loss, answers.vertex, gap, 0.0)
+    proven = float(np.mean(answers.proven))
+    return ExactGaps(gap, answers.upper_hinge, answers.loss, answers.vertex, (answers.bound - base) / n, proven)
 
 
 @driver
-def cached_driver(fingerprint: str) -> Any:
+def cached_driver(fingerprint: str) -> Callable[..., None]:
     """`cached(P, pool, w, gap)`: lower bounds on the gaps at w (d,) from cached labellings; no oracle call."""
 
     @njit(cache=True, **JIT)

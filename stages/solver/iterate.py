@@ -25,13 +25,13 @@ from gapwise.stages.solver.codes import AVERAGED
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
-from gapwise.stages.solver.loop import State
 from gapwise.stages.solver.margins import Margins
 from gapwise.stages.solver.objective import dual_value
-from gapwise.stages.solver.packed import ArraySpec, Json
+from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
 from gapwise.stages.solver.proximal import dual_norms
+from gapwise.stages.solver.running import State
 from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
-from gapwise.stages.solver.schedule import Arrays, Attrs
+from gapwise.stages.solver.schedule import Arrays
 from gapwise.stages.solver.setup import MARGINS, Setup
 from gapwise.stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
 from gapwise.stages.solver.supports import Pool, Supports, drop_unused, grown, keep_vertices, normalise, pack, repack
@@ -84,9 +84,9 @@ class Iterate:
         self.views = views_of(self.problem, self.setup, int(self.state.pool.counts.sum()))
 
     @property
-    def at(self) -> BlockCounts:
+    def counts(self) -> BlockCounts:
         """The scalars."""
-        return cast(BlockCounts, self.ledger.at)
+        return cast(BlockCounts, self.ledger.counts)
 
     # -- the point ----------------------------------------------------------------------------------------------------
     @property
@@ -97,7 +97,7 @@ class Iterate:
     @property
     def scale(self) -> float:
         """1 / ((lambda + kappa) n), the step's factor in u += scale B_i delta."""
-        return float(1.0 / ((self.at.lam + self.at.kappa) * self.problem.n))
+        return float(1.0 / ((self.counts.lam + self.counts.kappa) * self.problem.n))
 
     @property
     def known_gap(self) -> float:
@@ -106,10 +106,10 @@ class Iterate:
 
     def dual_point(self) -> tuple[np.ndarray, np.ndarray]:
         """(v, clip(v)) of the current alpha; v = (1/lambda n) sum_i B_i (m_i(y_i) - mu_i)."""
-        at, S, P = self.at, self.state, self.problem
-        if at.kappa == 0.0:
+        counts, S, P = self.counts, self.state, self.problem
+        if counts.kappa == 0.0:
             return S.u, (S.w if P.lower.size else S.u)
-        v = ((at.lam + at.kappa) * S.u - at.kappa * self.centre) / at.lam
+        v = ((counts.lam + counts.kappa) * S.u - counts.kappa * self.centre) / counts.lam
         return v, (np.clip(v, P.lower, P.upper) if P.lower.size else v)
 
     def dual_and_excess(self, w: np.ndarray | None = None) -> tuple[float, float]:
@@ -117,17 +117,17 @@ class Iterate:
 
         P(w) - D(alpha) = sum_i g_i(w) + (lambda/2) (||w - v||^2 - ||clip(v) - v||^2); the excess is 0 at w = clip(v).
         """
-        P, S, at = self.problem, self.state, self.at
+        P, S, counts = self.problem, self.state, self.counts
         w = S.w if w is None else w
-        if at.kappa > 0.0 and not P.lower.size and not own_metric(P):  # v is not laid out
-            norm2, distance2 = dual_norms(S.u, self.centre, at.kappa / at.lam, w)
-            return float(S.z_ell[1] - 0.5 * at.lam * norm2), float(0.5 * at.lam * distance2)
+        if counts.kappa > 0.0 and not P.lower.size and not own_metric(P):  # v is not laid out
+            norm2, distance2 = dual_norms(S.u, self.centre, counts.kappa / counts.lam, w)
+            return float(S.z_ell[1] - 0.5 * counts.lam * norm2), float(0.5 * counts.lam * distance2)
         v, w_v = self.dual_point()
-        dual = dual_value(float(S.z_ell[1]), v, w_v, at.lam, P.lower, P.upper, norm2_of(P, w_v))
+        dual = dual_value(float(S.z_ell[1]), v, w_v, counts.lam, P.lower, P.upper, norm2_of(P, w_v))
         if w is w_v:
             return dual, 0.0
         excess = norm2_of(P, w - v) - (norm2_of(P, w_v - v) if P.lower.size else 0.0)
-        return dual, 0.5 * at.lam * excess
+        return dual, 0.5 * counts.lam * excess
 
     def dual_value(self) -> float:
         """D(alpha) at present."""
@@ -168,9 +168,9 @@ class Iterate:
 
     def derive(self) -> None:
         """mu, ell, u and w from the pool."""
-        margins, at = self.margins_of_all, self.at
+        margins, counts = self.margins_of_all, self.counts
         by_margins = None if margins is None else margins.derive
-        share = self.centre * (at.kappa / (at.lam + at.kappa)) if at.kappa > 0.0 else None
+        share = self.centre * (counts.kappa / (counts.lam + counts.kappa)) if counts.kappa > 0.0 else None
         derive(self.problem, self.state, self.scale, share, by_margins)
 
     @property
@@ -208,24 +208,24 @@ class Iterate:
     # -- another lambda -----------------------------------------------------------------------------------------------
     def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:
         """Begin another lambda with the dual point of the pool; unknown gaps are inf."""
-        at, S = self.at, self.state
+        counts, S = self.counts, self.state
         self.ledger.begin_lambda(lam, breakpoint)
-        at.exact_due, at.last_refresh = exact_due, self.ledger.steps
+        counts.exact_due, counts.last_refresh = exact_due, self.ledger.steps
         total = self.known_gap
-        at.exact_total = total if np.isfinite(total) else 1.0
+        counts.exact_total = total if np.isfinite(total) else 1.0
         S.counters[AVERAGED] = 0
         S.z[:] = 0.0
         S.z_ell[0] = 0.0
 
     def move_to(self, lam: float, warm_start: str) -> None:
         """Go to another lambda; `warm_start` says what to keep: keep_primal, keep_dual or none."""
-        at, P = self.at, self.problem
+        counts, P = self.counts, self.problem
         if warm_start == "keep_primal":  # the same w; block gaps follow exactly (O16 section 4)
-            check_falling(lam, at.lam)
+            check_falling(lam, counts.lam)
             self.make_room(P.n)
-            truth_driver(P)(P, self.state, lam / at.lam, self.setup.capacity)
+            truth_driver(P)(P, self.state, lam / counts.lam, self.setup.capacity)
         elif warm_start == "keep_dual":  # the same alpha; gaps from cached labellings, without an oracle call
-            at.lam = lam
+            counts.lam = lam
             self.derive()
             self.state.gap[:] = self.cached_gaps(self.state.w) if self.setup.caching else np.inf
         else:  # w = 0
@@ -248,14 +248,14 @@ class Iterate:
             "centre": self.centre.copy(),
             "trace": self.ledger.packed_trace(),
         }
-        return arrays, {"counts": dataclasses.asdict(self.at), "rng": packed_rng(self.rng)}
+        return arrays, {"counts": dataclasses.asdict(self.counts), "rng": packed_rng(self.rng)}
 
 
-def mark_pass(it: Iterate, kept: int) -> None:
-    """A pass is over: drop the labellings without weight that the last `kept` passes have not chosen."""
-    it.at.marks = [*it.at.marks, it.ledger.steps][-kept:]
-    if len(it.at.marks) == kept:
-        drop_unused(it.state.pool, it.at.marks[0])
+def mark_pass(it: Iterate, most: int) -> None:
+    """A pass is over: drop the labellings without weight that the last `most` passes have not chosen."""
+    it.counts.marks = [*it.counts.marks, it.ledger.steps][-most:]
+    if len(it.counts.marks) == most:
+        drop_unused(it.state.pool, it.counts.marks[0])
 
 
 def check_falling(lam: float, before: float) -> None:
@@ -285,9 +285,9 @@ def restored(
     check_state(problem, supports, arrays)
     state = restored_state(problem, supports, setup.average, setup.mu)
     state.gap[:], state.counters[:] = arrays["block_gap"], arrays["counters"]
-    at = BlockCounts(**attrs["counts"])
-    ledger.at, ledger.counters, ledger.trace = at, state.counters, restored_trace(arrays["trace"])
-    found = Iterate(problem, setup, state, restored_rng(attrs["rng"]), seed, ledger, fresh=True)
-    centre = (problem.d if at.kappa > 0.0 else 0,)
-    found.centre = check_array("centre", arrays["centre"], centre, float, finite=True)
-    return found
+    counts = BlockCounts(**attrs["counts"])
+    ledger.counts, ledger.counters, ledger.trace = counts, state.counters, restored_trace(arrays["trace"])
+    iterate = Iterate(problem, setup, state, restored_rng(attrs["rng"]), seed, ledger, fresh=True)
+    centre = (problem.d if counts.kappa > 0.0 else 0,)
+    iterate.centre = check_array("centre", arrays["centre"], centre, float, finite=True)
+    return iterate

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import MethodOptions, Status
 
 if TYPE_CHECKING:
-    from gapwise.stages.solver.packed import Json
+    from gapwise.stages.solver.packed import Attrs, Json
 
 Row = tuple[float, ...]
 """A row of the trace, columns as `counts.TRACE`."""
@@ -31,7 +31,7 @@ class Ledger:
     n: int
     """Blocks."""
     options: MethodOptions
-    at: Counts
+    counts: Counts
     counters: np.ndarray
     """int64: the entries STEPS and ORACLE_CALLS are those of `codes`; the iterate owns the array."""
     trace: list[Row] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Ledger:
     @property
     def oracle_calls(self) -> int:
         """All oracle calls so far: of the path's start, of steps and of exact passes."""
-        return int(self.at.initial_calls + self.counters[ORACLE_CALLS] + self.at.gap_passes * self.n)
+        return int(self.counts.initial_calls + self.counters[ORACLE_CALLS] + self.counts.gap_passes * self.n)
 
     @property
     def steps(self) -> int:
@@ -60,7 +60,7 @@ class Ledger:
     @property
     def calls_here(self) -> int:
         """Oracle calls at this lambda."""
-        return self.oracle_calls - self.at.calls_before
+        return self.oracle_calls - self.counts.calls_before
 
     @property
     def passes_here(self) -> float:
@@ -75,9 +75,9 @@ class Ledger:
 
     def begin_lambda(self, lam: float, breakpoint: int) -> None:
         """Count anew from here."""
-        at = self.at
-        at.lam, at.breakpoint = lam, breakpoint
-        at.calls_before, at.seconds_before = self.oracle_calls, at.seconds
+        counts = self.counts
+        counts.lam, counts.breakpoint = lam, breakpoint
+        counts.calls_before, counts.seconds_before = self.oracle_calls, counts.seconds
 
     # -- stopping -----------------------------------------------------------------------------------------------------
     def check_stop(self) -> None:
@@ -100,18 +100,18 @@ class Ledger:
         try:
             yield
         finally:
-            self.at.seconds += time.perf_counter() - self.started
+            self.counts.seconds += time.perf_counter() - self.started
 
     @property
     def seconds(self) -> float:
         """Seconds of solving so far; inside `timed`."""
-        return self.at.seconds + time.perf_counter() - self.started
+        return self.counts.seconds + time.perf_counter() - self.started
 
     def record(self, point: Certificate) -> None:
         """Add a certificate to the trace; inside `timed`. nan where the method has no such number."""
-        at, calls = self.at, self.oracle_calls
+        counts, calls = self.counts, self.oracle_calls
         stamp = float(round(time.time() * 1000))
-        row = (at.breakpoint, at.lam, calls / self.n, calls, self.steps, self.seconds, stamp)
+        row = (counts.breakpoint, counts.lam, calls / self.n, calls, self.steps, self.seconds, stamp)
         self.trace.append((*row, point.gap, point.dual, point.primal))
 
     def packed_trace(self) -> np.ndarray:
@@ -130,7 +130,7 @@ def packed_rng(rng: np.random.Generator) -> dict[str, Json]:
     return {**state, "state": {name: str(value) for name, value in state["state"].items()}}
 
 
-def restored_rng(packed: Mapping[str, Any]) -> np.random.Generator:
+def restored_rng(packed: Attrs) -> np.random.Generator:
     """The generator of a `packed_rng`."""
     rng = np.random.default_rng(0)
     rng.bit_generator.state = {**packed, "state": {name: int(value) for name, value in packed["state"].items()}}

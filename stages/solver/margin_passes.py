@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numba import njit
@@ -23,7 +23,7 @@ def add_scaled(c, a, u):
 
 
 @driver
-def margin_gaps_driver(fingerprint: str) -> Any:
+def margin_gaps_driver(fingerprint: str) -> Callable[..., None]:
     """`gaps(P, pool, margins, w, gap)`, as `gaps.cached_driver`; every atom without a row needs a free one."""
 
     @njit(cache=True, **JIT)
@@ -41,7 +41,7 @@ def margin_gaps_driver(fingerprint: str) -> Any:
 
 
 @driver
-def margin_derive_driver(fingerprint: str) -> Any:
+def margin_derive_driver(fingerprint: str) -> Callable[..., None]:
     """`derive(P, S, margins, scale, chunk)`, as `state.derive_driver`; every atom without a row needs a free one."""
 
     @njit(cache=True, **JIT)

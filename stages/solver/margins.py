@@ -11,7 +11,7 @@ labelling when it is first needed, never from another vector, so that a resumed 
 matter that they are forgotten, and computed again as steps need them, when new labellings come to more than `MOST_BYTES`.
 
 `Margins` is what a method asks: steps, gaps and derived state, as `loop`, `gaps` and `state` compute them by features. Its
-compiled code is in `block.views.margins` and `margin_passes`. `Pool.place` is an atom's row here (where margins are kept,
+compiled code is in `block.views.margins` and `margin_passes`. `Pool.row` is an atom's row here (where margins are kept,
 `distances` are not).
 """
 
@@ -25,8 +25,9 @@ import numpy as np
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.codes import MARGINS_FULL
-from gapwise.stages.solver.loop import Flags, State, margin_steps_driver
+from gapwise.stages.solver.loop import margin_steps_driver
 from gapwise.stages.solver.margin_passes import margin_derive_driver, margin_gaps_driver
+from gapwise.stages.solver.running import Flags, State
 from gapwise.stages.solver.supports import Pool, blocks_of
 
 LARGER = 16
@@ -78,9 +79,9 @@ def with_rows(known: Rows, pool: Pool) -> Rows:
     for_a_step = 2 * int(pool.counts.max()) + SPARE
     needed, most = int(pool.counts.sum()) + for_a_step, max(most_rows(d), for_a_step)
     if needed > most:
-        pool.place[:] = -1
+        pool.row[:] = -1
         needed = most
-    held = pool.place[blocks_of(pool) >= 0]
+    held = pool.row[blocks_of(pool) >= 0]
     held = held[held >= 0]
     psi = known.psi
     if rows < needed:
@@ -90,10 +91,10 @@ def with_rows(known: Rows, pool: Pool) -> Rows:
         psi[:end] = known.psi[:end]
     taken = np.zeros(len(psi), bool)
     taken[held] = True
-    found = np.flatnonzero(~taken)[::-1]
+    unused = np.flatnonzero(~taken)[::-1]
     free = np.empty(len(psi), np.int64)
-    free[: found.size] = found
-    return Rows(psi, free, np.array([found.size]))
+    free[: unused.size] = unused
+    return Rows(psi, free, np.array([unused.size]))
 
 
 @dataclass
@@ -107,7 +108,7 @@ class Margins:
         """The vectors to keep from this rebase point on, if any (`keep`, by `block.views.chosen`); `known`: those so far."""
         if keep == (known is not None):
             return known
-        pool.place[:] = -1  # rows of `distances` are not those of margin vectors
+        pool.row[:] = -1  # rows of `distances` are not those of margin vectors
         return cls(no_rows(problem.d)) if keep else None
 
     def holds(self, pool: Pool) -> bool:

@@ -22,7 +22,8 @@ share, at most once per batch. Exact passes do not depend on tau.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -81,11 +82,11 @@ def step_towards(P, S, V, flags, i, seen, target, h):
     if choice.gamma > 0.0:
         move(P, S, V, flags, i, choice, target, seen.away, S.pool.losses[max(target, 0)])
     S.counters[AVERAGED] += 1
-    V.end_visit(S, flags, i)
+    V.end_visit(P, S, flags, i)
 
 
 @driver
-def collect_driver(fingerprint: str) -> Any:
+def collect_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
     """`collect(P, S, flags, rng, order, steps, block) -> (draws made, why it returned)`: phase 1; fills `block`."""
 
     @njit(cache=True, **JIT)
@@ -116,7 +117,7 @@ def collect_driver(fingerprint: str) -> Any:
 
 
 @driver
-def answers_driver(fingerprint: str) -> Any:
+def answers_driver(fingerprint: str) -> Callable[..., None]:
     """`take(P, S, flags, answers)`: phases 3 and 4, rate all answers at the common w, then move block after block."""
 
     @njit(cache=True, **JIT)

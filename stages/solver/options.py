@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.stages.solver.block.samplers import samplers
 from gapwise.stages.solver.capabilities import MethodCapabilities
@@ -47,7 +47,7 @@ AVERAGES = ("none", "weighted")
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
 
 
-def check(name: str, value: Any, ok: bool, expected: str) -> None:
+def check(name: str, value: object, ok: bool, expected: str) -> None:
     """Raise ValueError, naming the key, unless `ok`."""
     if not ok:
         raise ValueError(f"{name}: expected {expected}, got {value!r}")
@@ -220,7 +220,7 @@ class MultiplaneGroup:
     oracle_seconds: float = 0.0
     """Seconds per oracle call in the slope rule; 0: measured at the start."""
     plane_seconds: float = 0.0
-    """Seconds per labelling scored in approximate passes (`methods.mpbcfw.VISIT`); 0: measured at the start."""
+    """Seconds per labelling scored in approximate passes (`unit_costs.VISIT`); 0: measured at the start."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -325,11 +325,11 @@ class PathOptions:
     @property
     def can(self) -> Capabilities:
         """What the rule can do on this path."""
-        found = capabilities(self.rule)
-        return replace(found, starts_exactly=capabilities(self.descend).starts_exactly) if found.descends else found
+        own = capabilities(self.rule)
+        return replace(own, starts_exactly=capabilities(self.descend).starts_exactly) if own.descends else own
 
     @property
     def given(self) -> tuple[float, ...]:
         """The given lambdas, in the order they are solved; () where the rule finds them."""
-        found: tuple[float, ...] = path_rule(self.rule).lambdas(self)
-        return found
+        lams: tuple[float, ...] = path_rule(self.rule).lambdas(self)
+        return lams

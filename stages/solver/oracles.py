@@ -7,7 +7,8 @@ function of their own, which adds the bounds; for all others nothing changes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -61,18 +62,18 @@ class Vertices(NamedTuple):
 
 
 @inner(**PLAIN)
-def exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hinge, loss, vertex):
+def exact_block(P, w, mu, ell, pool, wanted, i, k, theta_all, scratch, h, base, hinge, loss, vertex):
     """Compute entry k of the driver's results, for block i."""
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
     theta = theta_all[: hi - lo]
     P.scores(i, w, theta)
     first, last = P.label_ptr[i], P.label_ptr[i + 1]
-    if what[0] & ORACLES:
+    if wanted[0] & ORACLES:
         y = vertex[k, : last - first]
         loss[k] = P.max_oracle(i, theta, y, scratch)
         h[k] = loss[k] + P.value(i, theta, y)
         hinge[k] = h[k] - P.value(i, theta, P.truth[first:last])
-    if what[0] & BASES:
+    if wanted[0] & BASES:
         if mu.size == 0 or 0 < pool.counts[i] <= FEW_ATOMS:
             total = 0.0
             s = pool.head[i]
@@ -87,17 +88,17 @@ def exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hi
 
 
 @driver
-def exact_driver(fingerprint: str) -> Any:
-    """`exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex)`: entry k of the results is for blocks[k].
+def exact_driver(fingerprint: str) -> Callable[..., None]:
+    """`exact(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex)`: entry k of the results is for blocks[k].
 
-    what[0] has the bits ORACLES (h, hinge, loss, vertex: one oracle call per block) and BASES (base = ell_i + <theta_i,
+    wanted[0] has the bits ORACLES (h, hinge, loss, vertex: one oracle call per block) and BASES (base = ell_i + <theta_i,
     mu_i>). It is an array, so that the compiler cannot specialise the loop for each value, which might round
     differently. Blocks with few atoms sum base = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) over them, and so do all
     where mu is empty; the others read mu, which touches much more memory.
     """
 
     @njit(cache=True, **JIT)
-    def exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex):
+    def exact(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex):
         fingerprint  # noqa: B018
         scratch = P.scratch()
         widest = 0
@@ -105,20 +106,20 @@ def exact_driver(fingerprint: str) -> Any:
             widest = max(widest, P.local_ptr[blocks[k] + 1] - P.local_ptr[blocks[k]])
         theta_all = np.empty(widest)
         for k in range(blocks.size):
-            exact_block(P, w, mu, ell, pool, what, blocks[k], k, theta_all, scratch, h, base, hinge, loss, vertex)
+            exact_block(P, w, mu, ell, pool, wanted, blocks[k], k, theta_all, scratch, h, base, hinge, loss, vertex)
 
     return exact
 
 
 @driver
-def bounded_driver(fingerprint: str) -> Any:
-    """`bounded(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex, bound)`: also the bounds on the maxima.
+def bounded_driver(fingerprint: str) -> Callable[..., None]:
+    """`bounded(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex, bound)`: also the bounds on the maxima.
 
     The other arguments and results are those of `exact_driver`.
     """
 
     @njit(cache=True, **JIT)
-    def bounded(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex, bound):
+    def bounded(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex, bound):
         fingerprint  # noqa: B018
         scratch = P.scratch()
         widest = 0
@@ -127,8 +128,8 @@ def bounded_driver(fingerprint: str) -> Any:
         theta_all = np.empty(widest)
         for k in range(blocks.size):
             i = blocks[k]
-            exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hinge, loss, vertex)
-            if what[0] & ORACLES:
+            exact_block(P, w, mu, ell, pool, wanted, i, k, theta_all, scratch, h, base, hinge, loss, vertex)
+            if wanted[0] & ORACLES:
                 theta = theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
                 y = vertex[k, : P.label_ptr[i + 1] - P.label_ptr[i]]
                 bound[k] = P.max_bound(i, theta, y, scratch)
@@ -142,27 +143,27 @@ def run_driver(
     mu: np.ndarray,
     ell: np.ndarray,
     pool: Pool,
-    what: int,
+    wanted: int,
     blocks: np.ndarray,
     base: np.ndarray,
-    found: Vertices,
+    answers: Vertices,
 ) -> None:
-    """Fill `found` and `base` for `blocks` with the compiled function of the structure."""
-    arguments = problem, w, mu, ell, pool, np.array([what]), blocks
-    results = found.h, base, found.hinge, found.loss, found.vertex
+    """Fill `answers` and `base` for `blocks` with the compiled function of the structure."""
+    arguments = problem, w, mu, ell, pool, np.array([wanted]), blocks
+    results = answers.h, base, answers.hinge, answers.loss, answers.vertex
     if certainty_of(problem) == UPPER_BOUNDED:
-        bounded_driver(problem)(*arguments, *results, found.bound)
+        bounded_driver(problem)(*arguments, *results, answers.bound)
     else:
         exact_driver(problem)(*arguments, *results)
 
 
 def call_oracles(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> Vertices:
     """One oracle call for each of `blocks` at w (d,), one after another: a `BlockFunction`."""
-    found, nothing = Vertices.empty(problem, blocks.size), np.empty(0)
-    pool = empty_pool(0, 0, found.vertex.shape[1], found.vertex.dtype)
-    run_driver(problem, frozen(w), nothing, nothing, pool, ORACLES, blocks, nothing, found)
-    check_vertices(found, blocks, certainty_of(problem))
-    return found
+    answers, nothing = Vertices.empty(problem, blocks.size), np.empty(0)
+    pool = empty_pool(0, 0, answers.vertex.shape[1], answers.vertex.dtype)
+    run_driver(problem, frozen(w), nothing, nothing, pool, ORACLES, blocks, nothing, answers)
+    check_vertices(answers, blocks, certainty_of(problem))
+    return answers
 
 
 def vertices_at(problem: Problem, w: np.ndarray, blocks: range | np.ndarray, spread: Spread = HERE) -> Vertices:
@@ -170,8 +171,8 @@ def vertices_at(problem: Problem, w: np.ndarray, blocks: range | np.ndarray, spr
     if len(blocks) == 0:
         return Vertices.empty(problem, 0)
     parts = spread.blocks(call_oracles, problem, w, blocks)
-    found = Vertices(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    return found if certainty_of(problem) == UPPER_BOUNDED else found._replace(bound=found.h)
+    answers = Vertices(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return answers if certainty_of(problem) == UPPER_BOUNDED else answers._replace(bound=answers.h)
 
 
 def bases(
@@ -187,10 +188,10 @@ def bases(
     every = np.arange(problem.n) if blocks is None else blocks
     base, nothing, w = np.empty(every.size), np.empty(0), frozen(w)
     vertex = np.empty((0, max_label_length(problem)), problem.truth.dtype)
-    found = Vertices(nothing, nothing, nothing, vertex, nothing)
+    answers = Vertices(nothing, nothing, nothing, vertex, nothing)
 
     def part(start: int, stop: int) -> None:
-        run_driver(problem, w, mu, ell, pool, BASES, every[start:stop], base[start:stop], found)
+        run_driver(problem, w, mu, ell, pool, BASES, every[start:stop], base[start:stop], answers)
 
     spread.over_threads(part, every.size)
     return base
@@ -201,31 +202,32 @@ def load_exact(problem: Problem) -> None:
     call_oracles(problem, np.empty(0), np.empty(0, np.int64))
 
 
-def check_vertices(found: Vertices, blocks: np.ndarray, certainty: str = EXACT) -> None:
+def check_vertices(answers: Vertices, blocks: np.ndarray, certainty: str = EXACT) -> None:
     """Raise ValueError, naming the block, if an answer contradicts what the structure says of its oracle.
 
     An exact oracle's value is never below the truth's. That of an approximate one may be; the truth's value then replaces
     it, for it is the better estimate. A bound below the oracle's own value is none.
     """
-    truth = found.h - found.hinge
-    size = ROUNDING * (np.abs(found.loss) + np.abs(found.h) + np.abs(truth))
-    wrong = ~(found.hinge >= -size)
+    truth = answers.h - answers.hinge
+    size = ROUNDING * (np.abs(answers.loss) + np.abs(answers.h) + np.abs(truth))
+    wrong = ~(answers.hinge >= -size)
     if certainty == EXACT and wrong.any():
         k = int(np.argmax(wrong))
         raise ValueError(
-            f"max-oracle: block {blocks[k]}: its labelling scores {-found.hinge[k]:.3g} below the truth (loss included); "
+            f"max-oracle: block {blocks[k]}: its labelling scores {-answers.hinge[k]:.3g} below the truth (loss included); "
             "an exact max-oracle never does. Check max_oracle, value and loss of this structure."
         )
     if certainty == EXACT:
         return
-    found.h[:], found.hinge[:] = np.maximum(found.h, truth), np.maximum(found.hinge, 0.0)
+    answers.h[:], answers.hinge[:] = np.maximum(answers.h, truth), np.maximum(answers.hinge, 0.0)
     if certainty == ESTIMATE:
         return
-    wrong = ~(found.bound >= found.h - size)
+    wrong = ~(answers.bound >= answers.h - size)
     if wrong.any():
         k = int(np.argmax(wrong))
         raise ValueError(
-            f"max_bound: block {blocks[k]}: the bound is {found.bound[k]:.9g}, but a labelling is worth {found.h[k]:.9g} "
-            "(loss included); a bound never is below any. Check max_bound, value and loss of this structure."
+            f"max_bound: block {blocks[k]}: the bound is {answers.bound[k]:.9g}, but a labelling is worth "
+            f"{answers.h[k]:.9g} (loss included); a bound never is below any. Check max_bound, value and loss "
+            "of this structure."
         )
-    found.bound[:] = np.maximum(found.bound, found.h)
+    answers.bound[:] = np.maximum(answers.bound, answers.h)

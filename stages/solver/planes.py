@@ -15,9 +15,9 @@ iterations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numba import njit
@@ -97,10 +97,10 @@ class Planes:
 
     def used(self, slots: int) -> np.ndarray:
         """bool, (slots,): whether a plane chooses the atom."""
-        found = np.zeros(slots, bool)
+        chosen = np.zeros(slots, bool)
         for atom in self.atom:
-            found[atom] = True
-        return found
+            chosen[atom] = True
+        return chosen
 
     def renumber(self, new: np.ndarray) -> None:
         """Replace every slot s by new[s]."""
@@ -116,7 +116,7 @@ class Planes:
     # -- committed state ----------------------------------------------------------------------------------------------
     def packed(self) -> dict[str, np.ndarray]:
         """The arrays of `SPECS`."""
-        none: list[Any] = [np.empty(0)]
+        none = [np.empty(0)]
         return {
             "plane_offset": np.cumsum([0, *(atom.size for atom in self.atom)]).astype(np.int64),
             "plane_atom": np.concatenate(self.atom or none).astype(np.int32),
@@ -157,7 +157,7 @@ def find_atoms(label_ptr, pool, labels, losses, slots):
 
 
 @driver
-def atom_scores_driver(fingerprint: str) -> Any:
+def atom_scores_driver(fingerprint: str) -> Callable[..., None]:
     """`score(P, pool, truth, x, first, last, out)`: out[s] <- <psi_i(y_s), x> for the atoms s of blocks first to last - 1.
 
     x is (d,), out (slots,); truth (n,) has the slot of each block's true labelling.

@@ -106,7 +106,7 @@ def fetch_atoms(S, i, cached):
         prefetch(pool.losses, s)
         prefetch(pool.used, s)
         if cached:
-            prefetch(pool.place, s)
+            prefetch(pool.row, s)
         s, k = pool.next[s], k + 1
 
 

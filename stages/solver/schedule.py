@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 Arrays = Mapping[str, np.ndarray]
 """Committed arrays by name."""
-
-Attrs = Mapping[str, Any]
-"""Committed attributes, as JSON holds them; whoever reads one checks it."""
 
 
 class Goal(NamedTuple):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from gapwise.stages.solver.codes import CACHE_FIRST
 from gapwise.stages.solver.counts import NEVER
-from gapwise.stages.solver.loop import Flags
 from gapwise.stages.solver.options import SAMPLERS, BlockOptions, CacheOptions
+from gapwise.stages.solver.running import FlagChoices, Flags
 from gapwise.stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
 from gapwise.stages.solver.steps import PAIRWISE, StepRule, step_rule
 
@@ -49,12 +49,12 @@ class Setup:
         """The choices that block methods share; `other` replaces some."""
         rule, caching = step_rule(options.step), options.cache.kind != "none"
         capacity = int(options.cache.capacity) if caching else NEVER
-        found = cls(rule, options.cache, caching=caching, capacity=capacity, mu=rule.kinds != PAIRWISE)
-        return replace(found, **other)
+        setup = cls(rule, options.cache, caching=caching, capacity=capacity, mu=rule.kinds != PAIRWISE)
+        return replace(setup, **other)
 
-    def flags(self, scale: float, exact_total: float, **other: Any) -> Flags:
+    def flags(self, scale: float, exact_total: float, **other: Unpack[FlagChoices]) -> Flags:
         """The choices as compiled loops read them; `other` replaces some."""
-        found = Flags(
+        flags = Flags(
             sampler=self.sampler,
             kinds=self.rule.kinds,
             by_slope=self.rule.by_slope,
@@ -72,10 +72,10 @@ class Setup:
             stop_sum=-1.0,
             stop_calls=NEVER,
         )
-        return found._replace(**other)
+        return flags._replace(**other)
 
 
-def sampling_of(sampler: str, degree: float = 1.0) -> dict[str, Any]:
+def sampling_of(sampler: str, degree: float = 1.0) -> dict[str, float]:
     """`sampler` and `degree` of a `Setup`: the degree counts only where blocks are drawn by their gaps."""
     code = SAMPLERS.index(sampler)
     return {"sampler": code, "degree": degree if code in (GAP, MAX_GAP) else 1.0}

@@ -63,11 +63,11 @@ def maximise(Q: np.ndarray, f: np.ndarray, group: np.ndarray, start: np.ndarray)
     scale = min(1.0, largest / curvature) if curvature > 0.0 else 1.0
     for _ in range(MOST_STAGES):
         most = min(1.0 / scale, MOST_SHARE)
-        found = project(scale * _proposal(Q * (scale / largest), f / largest, group, most), group)
-        found_value, found_gap = value_of(Q, f, found), restricted_gap(f - _times(Q, found), found, group)
-        if found_value > value + close or (found_value >= value - close and found_gap < 0.5 * gap):
-            best, value, gap = found, found_value, found_gap
-        if most * scale >= 1.0 or np.max(np.bincount(group, found)) < 0.5 * most * scale:
+        trial = project(scale * _proposal(Q * (scale / largest), f / largest, group, most), group)
+        trial_value, trial_gap = value_of(Q, f, trial), restricted_gap(f - _times(Q, trial), trial, group)
+        if trial_value > value + close or (trial_value >= value - close and trial_gap < 0.5 * gap):
+            best, value, gap = trial, trial_value, trial_gap
+        if most * scale >= 1.0 or np.max(np.bincount(group, trial)) < 0.5 * most * scale:
             break
         scale = min(1.0, scale * MOST_SHARE)
     return best if best is not start else pairwise(Q, f, group, start)
@@ -131,8 +131,8 @@ def _proposal(Q: np.ndarray, f: np.ndarray, group: np.ndarray, most: float) -> n
         return x
     cleaned = np.zeros(x.size)
     some = np.unique(group[active], return_inverse=True)[1]
-    found = _solved(Q[np.ix_(active, active)], f[active], some, most)
-    cleaned[active] = np.maximum(np.where(np.isfinite(found), found, 0.0), 0.0)
+    solution = _solved(Q[np.ix_(active, active)], f[active], some, most)
+    cleaned[active] = np.maximum(np.where(np.isfinite(solution), solution, 0.0), 0.0)
     return cleaned if _complement(Q, f, group, most, cleaned)[1] <= max(2.0 * gap, CLEAN) else x
 
 

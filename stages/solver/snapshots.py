@@ -10,22 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.options import MethodOptions, Status
+from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.solver import Solver
 
 
 class Parts(Protocol):
     """Where snapshots are kept: `storage.snapshots.SnapshotParts`."""
 
-    parts: list[dict[str, Any]]
+    @property
+    def parts(self) -> list[dict[str, Json]]: ...
 
-    def resume(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]: ...
-    def append(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
+    def resume(self, parts: Sequence[Mapping[str, object]]) -> dict[str, np.ndarray]: ...
+    def append(self, rows: Sequence[Mapping[str, object]]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Snapshots:
 
     def __init__(self, store: Parts, spacing: Spacing) -> None:
         self.store, self.spacing = store, spacing
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, float | np.ndarray]] = []
         self._last: tuple[int, int] | None = None
 
     def __call__(self, event: Event) -> Status | None:
@@ -62,37 +64,39 @@ class Snapshots:
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        return sum(row["weights"].nbytes for row in self.rows)
+        return sum(np.asarray(row["weights"]).nbytes for row in self.rows)
 
-    def resume(self, parts: list[dict[str, Any]]) -> None:
+    def resume(self, parts: Sequence[Mapping[str, object]]) -> None:
         """Continue after the parts of a commit."""
         last = self.store.resume(parts)
         self._last = (int(last["breakpoint"][-1]), int(last["oracle_calls"][-1])) if last else None
 
     def offer(self, solver: Solver) -> None:
         """Take a snapshot if one is due; call only where the state can be committed."""
-        calls, at = solver.oracle_calls, solver.at
+        calls, counts = solver.oracle_calls, solver.counts
         if not self.spacing.every_passes:
             return
-        apart = max(self.spacing.every_passes * solver.problem.n, self.spacing.every_share * (calls - at.calls_before))
-        if self._last is not None and self._last[0] == at.breakpoint and calls - self._last[1] < apart:
+        apart = max(
+            self.spacing.every_passes * solver.problem.n, self.spacing.every_share * (calls - counts.calls_before)
+        )
+        if self._last is not None and self._last[0] == counts.breakpoint and calls - self._last[1] < apart:
             return
-        self._last = (at.breakpoint, calls)
+        self._last = (counts.breakpoint, calls)
         self.rows.append(
             {
-                "breakpoint": at.breakpoint,
-                "lambda": at.lam,
+                "breakpoint": counts.breakpoint,
+                "lambda": counts.lam,
                 "passes": calls / solver.problem.n,
                 "oracle_calls": calls,
                 "steps": solver.steps,
-                "seconds": at.seconds,
+                "seconds": counts.seconds,
                 "stale_gap": solver.known_gap,
                 "dual": solver.dual_value(),
                 "weights": solver.point.copy(),
             }
         )
 
-    def commit(self) -> list[dict[str, Any]]:
+    def commit(self) -> list[dict[str, Json]]:
         """Write the snapshots in memory; returns what the next commit has to record."""
         if self.rows:
             self.store.append(self.rows)

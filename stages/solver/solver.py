@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, Row
 from gapwise.stages.solver.options import MethodOptions, Status
-from gapwise.stages.solver.packed import ArraySpec, Json
-from gapwise.stages.solver.schedule import Arrays, Attrs, Ended, Goal, Iterate, Schedule
+from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
+from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Iterate, Schedule
 from gapwise.stages.solver.supports import Pool, Supports
 
 Boundary = Callable[["Solver"], Status | None]
@@ -29,7 +29,7 @@ class Solver:
 
     problem: Problem
     options: MethodOptions
-    recipe: Recipe[Any, Any]
+    recipe: AnyRecipe
     iterate: Iterate
     schedule: Schedule
     ledger: Ledger
@@ -106,9 +106,9 @@ class Solver:
         return self.options.capabilities.certifies
 
     @property
-    def at(self) -> Counts:
+    def counts(self) -> Counts:
         """The scalars of the solve."""
-        return self.ledger.at
+        return self.ledger.counts
 
     @property
     def trace(self) -> list[Row]:
@@ -262,3 +262,7 @@ class Recipe(Generic[It, Opts]):
 
     def _ledger(self, problem: Problem, options: MethodOptions, spread: Spread) -> Ledger:
         return Ledger(problem.n, options, self.counts(), np.zeros(2, np.int64), spread=spread)
+
+
+AnyRecipe: TypeAlias = Recipe[Any, Any]
+"""A recipe whose iterate and options are not known; whoever calls it gives it the options of its own file."""

@@ -12,7 +12,6 @@ sum over one chunk, whatever n is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -24,7 +23,7 @@ from gapwise.stages.problems.stored import check_array, check_supports
 from gapwise.stages.solver.box import clip
 from gapwise.stages.solver.codes import FEW_ATOMS, N_COUNTERS
 from gapwise.stages.solver.distances import no_distances
-from gapwise.stages.solver.loop import State
+from gapwise.stages.solver.running import State
 from gapwise.stages.solver.sampling import tree_size
 from gapwise.stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
 
@@ -82,7 +81,7 @@ def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
 
 
 @driver
-def derive_driver(fingerprint: str) -> Any:
+def derive_driver(fingerprint: str) -> Callable[..., None]:
     """`derive(P, pool, scale, mu, by_mu, ell, u, chunk)`: block states and u from the pool alone, blocks and atoms in order.
 
     u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller first sets u to zero (or the proximal centre's share). With an

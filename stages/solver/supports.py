@@ -27,7 +27,7 @@ class Pool(NamedTuple):
     """float64, (c,)"""
     used: np.ndarray
     """int64, (c,): step count when last chosen"""
-    place: np.ndarray
+    row: np.ndarray
     """int64, (c,): row and column in `distances`, -1 until measured; derived"""
     next: np.ndarray
     """int64, (c,): next atom of the same list, -1 at its end"""
@@ -65,7 +65,7 @@ def empty_pool(n: int, capacity: int, length: int, dtype: np.dtype) -> Pool:
         alpha=np.zeros(capacity),
         losses=np.zeros(capacity),
         used=np.zeros(capacity, np.int64),
-        place=np.full(capacity, -1, np.int64),
+        row=np.full(capacity, -1, np.int64),
         next=chain,
         head=np.full(n, -1, np.int64),
         counts=np.zeros(n, np.int64),
@@ -107,7 +107,7 @@ def insert(pool, i, y, loss, capacity):
     pool.alpha[s] = 0.0
     pool.losses[s] = loss
     pool.used[s] = 0
-    pool.place[s] = -1
+    pool.row[s] = -1
     pool.next[s] = pool.head[i]
     pool.head[i] = s
     pool.counts[i] += 1
@@ -186,7 +186,7 @@ def repack(pool: Pool) -> np.ndarray:
     """
     order = np.empty(int(pool.counts.sum()), np.int64)
     _flatten(pool, order)
-    for column in (pool.labels, pool.alpha, pool.losses, pool.used, pool.place):
+    for column in (pool.labels, pool.alpha, pool.losses, pool.used, pool.row):
         column[: order.size] = column[order]
     _relink(pool)
     return order
@@ -262,7 +262,7 @@ def _sizes(label_ptr, pool, active_only):
 @njit(cache=True, **JIT)
 def _copy_atoms(label_ptr, pool, active_only, packed):
     """Copy the atoms in list order, or those with weight, into the arrays of `packed`."""
-    k = at = 0
+    k = end = 0
     packed.offset[0] = packed.label_offset[0] = 0
     for i in range(pool.head.size):
         length = label_ptr[i + 1] - label_ptr[i]
@@ -271,9 +271,9 @@ def _copy_atoms(label_ptr, pool, active_only, packed):
             if not active_only or pool.alpha[s] > 0.0:
                 packed.alpha[k], packed.losses[k], packed.used[k] = pool.alpha[s], pool.losses[s], pool.used[s]
                 for t in range(length):
-                    packed.label[at + t] = pool.labels[s, t]
-                k, at = k + 1, at + length
-                packed.label_offset[k] = at
+                    packed.label[end + t] = pool.labels[s, t]
+                k, end = k + 1, end + length
+                packed.label_offset[k] = end
             s = pool.next[s]
         packed.offset[i + 1] = k
 
@@ -318,7 +318,7 @@ def grown(pool: Pool) -> Pool:
     larger = empty_pool(
         pool.head.size, max(2 * pool.alpha.size, order.size + 1), pool.labels.shape[1], pool.labels.dtype
     )
-    for old, new in zip(pool[:5], larger[:5], strict=True):  # labels, alpha, losses, used, place
+    for old, new in zip(pool[:5], larger[:5], strict=True):  # labels, alpha, losses, used, row
         new[: order.size] = old[order]
     larger.counts[:] = pool.counts
     larger.free[1] -= order.size
@@ -330,6 +330,6 @@ def blocks_of(pool: Pool) -> np.ndarray:
     """int64, (slots,): the block of each atom; -1 for free slots."""
     order = np.empty(int(pool.counts.sum()), np.int64)
     _flatten(pool, order)
-    found = np.full(pool.alpha.size, -1)
-    found[order] = np.repeat(np.arange(pool.head.size), pool.counts)
-    return found
+    blocks = np.full(pool.alpha.size, -1)
+    blocks[order] = np.repeat(np.arange(pool.head.size), pool.counts)
+    return blocks

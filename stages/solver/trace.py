@@ -18,9 +18,9 @@ def trace_of(solver: Solver, rule: PathRule) -> tuple[np.ndarray, tuple[str, ...
     rows, known = trace_rows(solver), rule.open_end()
     if known is None:
         return rows, TRACE
-    column, at = np.full(len(rows), np.nan), rows[:, TRACE.index("breakpoint")]
+    column, numbers = np.full(len(rows), np.nan), rows[:, TRACE.index("breakpoint")]
     for number, eps in enumerate(known.certified):
-        column[np.flatnonzero(at == number)[-1:]] = eps
+        column[np.flatnonzero(numbers == number)[-1:]] = eps
     return np.column_stack([rows, column]), (*TRACE, CERTIFIED)
 
 

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from gapwise.stages.parallel import Pace
+from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.block.draws import drawn_ahead
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_ALWAYS, ORACLE_CALLS, POOL_FULL
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.iterate import Iterate, mark_pass
-from gapwise.stages.solver.loop import Flags, cached_steps_driver, steps_driver
+from gapwise.stages.solver.loop import cached_steps_driver, steps_driver
 from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.running import FlagChoices, Flags
 from gapwise.stages.solver.setup import DISTANCES
 from gapwise.stages.solver.supports import drop_unused, empty_pool, pack
+
+Loop = Callable[[Problem], Callable[..., tuple[int, int]]]
+"""loop(problem): compiled steps, called as `loop.steps_driver` says."""
+
+
+def no_steps(problem: Problem) -> Callable[..., tuple[int, int]]:
+    """In place of `loop.steps_driver`, where it takes no step; RuntimeError if one is asked for."""
+
+    def run(*arguments: object) -> tuple[int, int]:
+        if arguments[-1]:
+            raise RuntimeError("all steps of this solve are made by distance_steps_driver")
+        return 0, DONE
+
+    return run
 
 
 @dataclass
@@ -24,7 +40,7 @@ class Visits:
     """The compiled steps of one iterate, called piece by piece so that a stop can end them in between."""
 
     it: Iterate
-    loop: Callable[[Any], Any] = steps_driver
+    loop: Loop = steps_driver
     """loop(problem): the compiled steps, called as `loop.steps_driver` says."""
     pace: Pace = field(default_factory=Pace)
     """Chunk size between stop checks, for steps."""
@@ -33,12 +49,12 @@ class Visits:
     cached_pace: Pace = field(default_factory=Pace)
     """The same for cached passes."""
 
-    def flags(self, **other: Any) -> Flags:
+    def flags(self, **other: Unpack[FlagChoices]) -> Flags:
         """The iterate's choices as compiled loops read them; `other` replaces some."""
-        return self.it.setup.flags(self.it.scale, self.it.at.exact_total, **other)
+        return self.it.setup.flags(self.it.scale, self.it.counts.exact_total, **other)
 
     @property
-    def stepper(self) -> Any:
+    def stepper(self) -> Callable[..., tuple[int, int]]:
         """The compiled steps, by margin vectors where such are kept."""
         return self.loop(self.it.problem) if self.it.margins is None else self.it.margins.steps
 
@@ -63,12 +79,12 @@ class Visits:
                 return int(why)
 
     # -- passes -------------------------------------------------------------------------------------------------------
-    def visit(self, times: int = 1, **choices: Any) -> None:
+    def visit(self, times: int = 1, **choices: Unpack[FlagChoices]) -> None:
         """Visit every block `times` times, each time in a new seeded permutation; `choices` replace flags."""
         it = self.it
-        rng = np.random.default_rng([it.seed, it.at.permutations])
+        rng = np.random.default_rng([it.seed, it.counts.permutations])
         order = np.concatenate([rng.permutation(it.problem.n) for _ in range(times)])
-        it.at.permutations += 1
+        it.counts.permutations += 1
         flags = self.flags(**choices)
         if it.views.cached == DISTANCES and flags.vertex_from == CACHE_ONLY:
             self.cached_visits(flags, order)
@@ -86,13 +102,13 @@ class Visits:
 
         self.cached_pace.run(part, 0, order.size, it.ledger.check_stop)
 
-    def bcfw_pass(self, rounds: int, kept: int) -> None:
-        """A step of every block with the oracle, so that w moves; then labellings unused for `kept` passes are dropped."""
+    def bcfw_pass(self, rounds: int, most: int) -> None:
+        """A step of every block with the oracle, so that w moves; then labellings unused for `most` passes are dropped."""
         it = self.it
         it.make_room(it.problem.n)
         it.state.curvature[:] = 0.0
         self.visit(vertex_from=ORACLE_ALWAYS, rounds=rounds)
-        mark_pass(it, kept)
+        mark_pass(it, most)
 
     # -- compiling ----------------------------------------------------------------------------------------------------
     def warm_up(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numba import njit
@@ -13,7 +13,7 @@ from gapwise.stages.solver.supports import find, insert
 
 
 @driver
-def truth_driver(fingerprint: str) -> Any:
+def truth_driver(fingerprint: str) -> Callable[..., None]:
     """`towards_truth(P, S, rho, capacity)`: turn the dual point of lambda into that of rho lambda with the same w.
 
     alpha_i(y) <- rho alpha_i(y), the rest on y_i; block gaps are updated exactly, without an oracle call, from the values

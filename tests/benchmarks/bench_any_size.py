@@ -26,9 +26,9 @@ SMALL = 300
 
 def path_of(root: Path) -> str:
     """What became of the path of the one run below `root`, in words."""
-    (found,) = root.glob("ocr-*/path.zarr")
-    arrays, attrs = read_path(found, ("lambda", "effective_passes"))
-    size = sum(file.stat().st_size for file in found.parent.rglob("*") if file.is_file()) / 1e9
+    (path,) = root.glob("ocr-*/path.zarr")
+    arrays, attrs = read_path(path, ("lambda", "effective_passes"))
+    size = sum(file.stat().st_size for file in path.parent.rglob("*") if file.is_file()) / 1e9
     return (
         f"{attrs['status']} at lambda {arrays['lambda'][-1]:.3g}, {arrays['lambda'].size} breakpoints, "
         f"{np.sum(arrays['effective_passes']):.1f} passes; run directory {size:.2f} GB"

@@ -32,18 +32,18 @@ def costs(problem: Problem, options: MethodOptions, path: PathOptions, seed: int
     engine = Engine.begin(Task(problem, options, path, seed, start))
     falling, solver = engine.rule.open_end(), engine.solver
     engine.warm_up()
-    begun, found, solved = time.process_time(), dict[float, Cost](), list[Breakpoint]()
+    begun, reached, solved = time.process_time(), dict[float, Cost](), list[Breakpoint]()
 
     def note(event: Event) -> Status | None:
         for eps in wanted:
-            if falling and falling.certified and falling.reached <= eps and eps not in found:
-                found[eps] = solver.oracle_calls / problem.n, len(solved), time.process_time() - begun
-        return Status.CONVERGED if len(found) == len(wanted) else None
+            if falling and falling.certified and falling.reached <= eps and eps not in reached:
+                reached[eps] = solver.oracle_calls / problem.n, len(solved), time.process_time() - begun
+        return Status.CONVERGED if len(reached) == len(wanted) else None
 
     for breakpoint in engine.walk([note]):
         solved.append(breakpoint)
     end = solver.oracle_calls / problem.n, len(solved), time.process_time() - begun
-    return [found.get(eps, end) for eps in wanted]
+    return [reached.get(eps, end) for eps in wanted]
 
 
 def median(rows: list[Cost]) -> Cost:

@@ -49,7 +49,7 @@ def measured(problem: Problem, options: MethodOptions, path: PathOptions, seed: 
     solved = list(engine.walk())
     seconds = time.process_time() - begun
     cached = int(solver.iterate.state.counters[CACHED_STEPS])
-    return solver.oracle_calls / problem.n, cached / problem.n, len(solved), seconds, solver.at.lam
+    return solver.oracle_calls / problem.n, cached / problem.n, len(solved), seconds, solver.counts.lam
 
 
 def main() -> None:

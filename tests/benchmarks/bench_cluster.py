@@ -49,14 +49,14 @@ def main() -> None:
         dataset = {"name": "python_oracle", "oracle": "python_task:Pairs", "arguments": arguments}
         featurize(dataset, features, key="bench", map_blocks=map, report=lambda *_: None)
         if options.namespaces:
-            there = stack.enter_context(namespaces(folder / "site", options.workers))
+            cluster = stack.enter_context(namespaces(folder / "site", options.workers))
         else:
-            there = stack.enter_context(site(folder / "site", options.workers))
-        compute = stack.enter_context(Compute(ComputeOptions("cluster", address=there.address)))
-        measure(there, compute, features, folder / "w", options.workers)
+            cluster = stack.enter_context(site(folder / "site", options.workers))
+        compute = stack.enter_context(Compute(ComputeOptions("cluster", address=cluster.address)))
+        measure(cluster, compute, features, folder / "w", options.workers)
 
 
-def measure(there: Site, compute: Compute, features: Path, folder: Path, workers: int) -> None:
+def measure(cluster: Site, compute: Compute, features: Path, folder: Path, workers: int) -> None:
     problem = open_problem(features, "train")
     rng = np.random.default_rng(0)
     w, mu, ell = rng.normal(size=problem.d), rng.normal(size=int(problem.local_ptr[-1])), rng.random(problem.n)
@@ -64,29 +64,29 @@ def measure(there: Site, compute: Compute, features: Path, folder: Path, workers
 
     def timed(ways):
         start = time.perf_counter()
-        found = exact_gaps(problem, w, mu, ell, ways)
-        return time.perf_counter() - start, found
+        gaps = exact_gaps(problem, w, mu, ell, ways)
+        return time.perf_counter() - start, gaps
 
     for ways in (HERE, spread):  # compiled, here and there
         vertices_at(problem, w, range(2 * workers), ways)
     print(f"n = {problem.n}, d = {problem.d}, {workers} workers; load {os.getloadavg()[0]:.1f}")
     alone, expected = timed(HERE)
     print(f"{'serial':28} {alone:7.2f} s")
-    together, found = timed(spread)
-    print(f"{f'{workers} workers':28} {together:7.2f} s   speed-up {alone / together:.2f}   {bits(found, expected)}")
-    timer = there.kill_later(0, 0.5 * together)
-    died, found = timed(spread)
+    together, gaps = timed(spread)
+    print(f"{f'{workers} workers':28} {together:7.2f} s   speed-up {alone / together:.2f}   {bits(gaps, expected)}")
+    timer = cluster.kill_later(0, 0.5 * together)
+    died, gaps = timed(spread)
     timer.join()
     left = compute.cluster.threads()
-    print(f"{'one killed in the middle':28} {died:7.2f} s   {left} left          {bits(found, expected)}")
+    print(f"{'one killed in the middle':28} {died:7.2f} s   {left} left          {bits(gaps, expected)}")
     few = [problem.n // 16 * k for k in range(16)]
     start = time.perf_counter()
     vertices_at(problem, w, np.array(few), spread)
     print(f"{f'16 oracle calls on {left}':28} {time.perf_counter() - start:7.3f} s")
 
 
-def bits(found, expected) -> str:
-    same = all(a.tobytes() == b.tobytes() for a, b in zip(found, expected, strict=True))
+def bits(gaps, expected) -> str:
+    same = all(a.tobytes() == b.tobytes() for a, b in zip(gaps, expected, strict=True))
     return "same bits" if same else "OTHER BITS"
 
 

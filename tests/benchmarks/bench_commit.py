@@ -63,7 +63,7 @@ def solved_run(data: Path, words: int, folder: Path) -> tuple[Path, Path]:
     subprocess.run([*command, f"run.root={root}", "tracking=none", "run.until=solve"], check=True)
     heads = root.glob("ocr-*/state/HEAD.json")  # other versions may have left runs there, too
     run = max(heads, key=lambda head: head.stat().st_mtime).parent.parent
-    (features,) = (found.parent for found in root.glob("features/ocr-*/meta.json"))
+    (features,) = (meta.parent for meta in root.glob("features/ocr-*/meta.json"))
     return run, features
 
 
@@ -184,15 +184,15 @@ class Changes:
 def marks_of(supports: Supports) -> np.ndarray:
     """uint64, (n,): a number that changes with a block's labellings, their order or their weights."""
     first = supports.label_offset[:-1]
-    place = np.arange(supports.label.size) - np.repeat(first, np.diff(supports.label_offset))
+    offset = np.arange(supports.label.size) - np.repeat(first, np.diff(supports.label_offset))
     labels = np.add.reduceat(
-        supports.label.astype(np.uint64) * (place.astype(np.uint64) * 2 + 1) ** np.uint64(5), first
+        supports.label.astype(np.uint64) * (offset.astype(np.uint64) * 2 + 1) ** np.uint64(5), first
     )
     rank = np.arange(supports.alpha.size) - np.repeat(supports.offset[:-1], np.diff(supports.offset))
     atoms = (labels * np.uint64(0x9E3779B97F4A7C15)) ^ supports.alpha.view(np.uint64)
     atoms *= rank.astype(np.uint64) * 2 + 1
-    found: np.ndarray = np.add.reduceat(atoms, supports.offset[:-1])
-    return found
+    marks: np.ndarray = np.add.reduceat(atoms, supports.offset[:-1])
+    return marks
 
 
 def changes(problem: Problem) -> None:
@@ -205,7 +205,7 @@ def changes(problem: Problem) -> None:
         solver = event.engine.solver
         marks = marks_of(pack(solver.iterate.state.pool, problem.label_ptr))
         kinds[0].note(solver.oracle_calls / problem.n, marks)
-        kinds[1].note(solver.at.seconds, marks)
+        kinds[1].note(solver.counts.seconds, marks)
 
     Engine.begin(Task(problem, OPTIONS, PathOptions())).run([watch])
     print("\n".join(map(str, kinds)))
@@ -253,8 +253,8 @@ def main() -> None:
                 ("at once", asked.every, False),
                 ("behind", asked.every, True),
             ):
-                found = steps_from(problem, supports, lam, asked.points, every, behind, scratch / "steps")
-                print(f"{how:10} {found}; load {os.getloadavg()[0]:.1f}", flush=True)
+                steps = steps_from(problem, supports, lam, asked.points, every, behind, scratch / "steps")
+                print(f"{how:10} {steps}; load {os.getloadavg()[0]:.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -149,8 +149,8 @@ def compare(task: str, data: Path, tolerance: float, most: float, solvers: list[
     print(f"  {'':<32}{'CPU s':>8}{'wall s':>8}" + "".join(f"{score:>16}" for score in shown) + "  how it ended")
 
     def row(label: str, run: Trained) -> None:
-        found = metrics(test, sink.arrays("test"), run.labels)
-        numbers = "".join(f"{found[score]:>16.4f}" for score in shown)
+        losses = metrics(test, sink.arrays("test"), run.labels)
+        numbers = "".join(f"{losses[score]:>16.4f}" for score in shown)
         print(f"  {label:<32}{run.cpu:>8.2f}{run.wall:>8.2f}{numbers}  {run.note}", flush=True)
 
     row("CRFsuite l-bfgs, c2 = 1", least(lambda: crfsuite(train, given, asked)))

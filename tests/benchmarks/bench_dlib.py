@@ -163,8 +163,8 @@ def compare(problem: Problem, oca: Oca, name: str, given: argparse.Namespace) ->
             raise SystemExit(f"bench_dlib: expected the objectives to agree to {AGREE:g}: dlib solves another problem")
     for tolerance in tolerances:
         print(f"  to {tolerance:g}, CPU s:")
-        for (solver, at), seconds in {**theirs, **ours}.items():
-            if at == tolerance:
+        for (solver, reached), seconds in {**theirs, **ours}.items():
+            if reached == tolerance:
                 ratio = min(theirs["dlib", tolerance]) / min(seconds)
                 print(f"    {solver:18} {told(seconds)}" + (f": dlib {ratio:.1f} times" if solver in SOLVERS else ""))
     print(f"  load {os.getloadavg()[0]:.1f}", flush=True)

@@ -55,14 +55,16 @@ def svc(data: Path, pair: tuple[int, int] = (3, 8), gamma: float = 0.01, C: floa
     x, y = x[np.isin(y, pair)].astype(np.float64), y[np.isin(y, pair)]
     n, sign = len(x), np.where(y == pair[1], 1.0, -1.0)
     path = PathOptions(rule="single", lam=2.0 / (n * C), tolerance=1e-12)
-    found, seconds = solved(problem_of(x, (sign > 0).astype(np.uint8), 2, gamma), "bcfw", path)
-    K, beta = rbf_kernel(x, gamma=gamma), found["weights"][0][n : 2 * n]
+    path_arrays, seconds = solved(problem_of(x, (sign > 0).astype(np.uint8), 2, gamma), "bcfw", path)
+    K, beta = rbf_kernel(x, gamma=gamma), path_arrays["weights"][0][n : 2 * n]
     svm = SVC(kernel="precomputed", C=C / 2.0, tol=1e-10)
     svm.fit(np.block([[K, -K], [-K, K]]), np.concatenate([sign, -sign]))
     decision, alpha = svm.decision_function(np.hstack([K, -K])), np.zeros(2 * n)
     alpha[svm.support_] = svm.dual_coef_[0]
     theirs = alpha[:n] - alpha[n:]
-    print(f"dual: ours {found['dual'][0] * n * C:.10f}, LIBSVM {np.abs(alpha).sum() - 0.5 * theirs @ K @ theirs:.10f}")
+    print(
+        f"dual: ours {path_arrays['dual'][0] * n * C:.10f}, LIBSVM {np.abs(alpha).sum() - 0.5 * theirs @ K @ theirs:.10f}"
+    )
     off = np.abs(decision - 2.0 * K @ beta).max()
     print(f"decision values differ by {off:.2g}, the largest is {np.abs(decision).max():.3g}; CPU {seconds:.1f} s")
     new, truth = digits(data, "test")
@@ -80,10 +82,10 @@ def budget(data: Path, megabytes: str, gamma: float = 0.02) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     problem = problem_of(x, y, 10, gamma)
     path = PathOptions(rule="single", lam=1e-4, tolerance=0.02, relative=True)
-    found, seconds = solved(problem, "accelerated", path)
+    path_arrays, seconds = solved(problem, "accelerated", path)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     asked, computed = problem.rows.counts
-    passes, gap, primal = (float(found[name][0]) for name in ("effective_passes", "gap", "primal"))
+    passes, gap, primal = (float(path_arrays[name][0]) for name in ("effective_passes", "gap", "primal"))
     print(
         f"{megabytes} MB: {len(problem.rows.point):,} of {problem.n:,} rows kept, {computed:,} computed for {asked:,}"
     )
@@ -93,5 +95,5 @@ def budget(data: Path, megabytes: str, gamma: float = 0.02) -> None:
 
 
 if __name__ == "__main__":
-    folder, what, *more = sys.argv[1:]
-    svc(Path(folder)) if what == "svc" else budget(Path(folder), *more)
+    folder, command, *more = sys.argv[1:]
+    svc(Path(folder)) if command == "svc" else budget(Path(folder), *more)

@@ -47,14 +47,14 @@ def run(name: str, blocks: int, rule: str) -> str:
         began = time.perf_counter()
         status = solve(Task(problem, options, PathOptions(rule=rule, eps=0.2)), Path(folder), key="k")
         solved = time.perf_counter()
-        found = verify(problem, Path(folder), samples=3)
+        verdict = verify(problem, Path(folder), samples=3)
         verified = time.perf_counter()
         lams = read_path(Path(folder) / "path.zarr", ("lambda",))[0]["lambda"]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     return (
         f"{name}, {blocks:,} blocks, {rule}: {status} at lambda {lams[-1]:.2e} of {lams[0]:.2e}, {lams.size} breakpoints; "
-        f"solve {solved - began:.1f} s, verify {verified - solved:.1f} s; certified {found['certified']}, largest gap "
-        f"{found['max_gap']:.3g}, rebuilt to {found['max_rebuild_error']:.1e}; {memory:.1f} GB at most"
+        f"solve {solved - began:.1f} s, verify {verified - solved:.1f} s; certified {verdict['certified']}, largest gap "
+        f"{verdict['max_gap']:.3g}, rebuilt to {verdict['max_rebuild_error']:.1e}; {memory:.1f} GB at most"
     )
 
 

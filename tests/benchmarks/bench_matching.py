@@ -38,12 +38,12 @@ def random_pairs(fertility: int) -> Problem:
     rng, cells = np.random.default_rng(0), WORDS * WORDS
     x = rng.normal(size=(PAIRS * cells, FEATURES)).astype(np.float32)
     x[:, -1] = 1.0
-    one: dict[str, Any] = {
+    arrays_of_pair: dict[str, Any] = {
         "counts": np.full(WORDS, WORDS), "column": np.tile(np.arange(WORDS), WORDS), "role": np.zeros(cells, np.uint8),
         "labels": np.zeros(WORDS * fertility, np.uint8), "kind": np.zeros(2 * WORDS, np.uint8),
     }  # fmt: skip
     arrays = {"x": x, "x_ptr": np.arange(PAIRS + 1) * cells}
-    for name, values in one.items():
+    for name, values in arrays_of_pair.items():
         arrays |= {name: np.tile(values, PAIRS), f"{name}_ptr": np.arange(PAIRS + 1) * values.size}
     return build("matching", arrays, {"fertility": fertility, "kinds": 1})
 

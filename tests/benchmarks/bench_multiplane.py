@@ -78,9 +78,9 @@ class Recorder:
     def row(self, solver: Solver, w: np.ndarray) -> Row:
         """What is known of a solver now."""
         spent = time.process_time() - self.begun
-        return solver.passes_here, solver.at.seconds, solver.dual_value(), w.copy(), spent
+        return solver.passes_here, solver.counts.seconds, solver.dual_value(), w.copy(), spent
 
-    def at(self, column: int, value: float) -> int:
+    def row_at(self, column: int, value: float) -> int:
         """The first row at which passes (0) or seconds (1) have reached a value; -1 if none has."""
         return next((k for k, row in enumerate(self.rows) if row[column] >= value - 1e-9), -1)
 
@@ -130,7 +130,7 @@ def fast(problem: Problem, arguments: argparse.Namespace, lam: float) -> None:
         record = Recorder(passes=PASSES[-1])
         costs = costs_of(name, arguments.costs)
         solver_of(problem, name, lam, rebase_steps=problem.n, **costs).solve(1e-12, record)
-        cells = [f"{record.rows[record.at(0, p)][2]:.5f}" for p in PASSES]
+        cells = [f"{record.rows[record.row_at(0, p)][2]:.5f}" for p in PASSES]
         print(f"| `{name}` | " + " | ".join(cells) + " |", flush=True)
 
 
@@ -155,23 +155,23 @@ def waiting(problem: Problem, arguments: argparse.Namespace, lam: float) -> None
         record = Recorder(seconds=arguments.seconds)
         solver.solve(arguments.tolerances[-1], record)
         rows = [*spaced(record.rows), record.row(solver, solver.primal())]
-        found = [(row, gap(row)) for row in rows]
+        gaps = [(row, gap(row)) for row in rows]
         cells = []
         for tolerance in arguments.tolerances:
-            row = next((row for row, reached in found if reached <= tolerance), None)
+            row = next((row for row, reached in gaps if reached <= tolerance), None)
             cells.append(f"{row[1]:.1f} ({row[4]:.1f}), {row[0]:.1f}" if row else "–")
-        end, reached = found[-1]
+        end, reached = gaps[-1]
         cells.append(f"{end[1]:.0f} ({end[4]:.0f}), {end[0]:.0f}: {reached:.3g}")
         print(f"| `{name}` | " + " | ".join(cells) + " |", flush=True)
 
 
 def spaced(rows: list[Row]) -> list[Row]:
     """Rows whose seconds are at least 3 % apart."""
-    kept: list[Row] = []
+    apart: list[Row] = []
     for row in rows:
-        if not kept or row[1] >= 1.03 * kept[-1][1]:
-            kept.append(row)
-    return kept
+        if not apart or row[1] >= 1.03 * apart[-1][1]:
+            apart.append(row)
+    return apart
 
 
 def main() -> None:

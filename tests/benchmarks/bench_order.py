@@ -47,13 +47,13 @@ def microseconds(problem: Problem, options: MethodOptions, cached: bool, turns: 
         S = solver.iterate.state
         state = S._replace(distances=with_room(S.distances, S.pool.counts))
         visit = partial(cached_steps_driver(problem), problem, state, flags)
-    found: dict[str, list[float]] = {"memory": [], "random": []}
+    times: dict[str, list[float]] = {"memory": [], "random": []}
     for _ in range(turns):
         for name, order in (("memory", np.arange(n)), ("random", rng.permutation(n))):
             began = time.process_time()
             visit(order)
-            found[name].append(1e6 * (time.process_time() - began) / n)
-    return min(found["memory"]), min(found["random"])
+            times[name].append(1e6 * (time.process_time() - began) / n)
+    return min(times["memory"]), min(times["random"])
 
 
 def main() -> None:

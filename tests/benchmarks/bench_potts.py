@@ -49,11 +49,11 @@ def main() -> None:
             spent = np.inf
             for _ in range(TURNS):
                 began = time.thread_time()
-                found = vertices_at(variant, w, range(problem.n))
+                answers = vertices_at(variant, w, range(problem.n))
                 spent = min(spent, 1e3 * (time.thread_time() - began) / problem.n)
-            slack = "–" if found.bound is found.h else f"{np.mean(found.bound - found.h):.1e}"
-            proven = "–" if found.bound is found.h else f"{np.mean(found.proven):.2f}"
-            print(f"| {lams[b]:.3g} | {name} | {spent:.2f} | {slack} | {proven} | {np.mean(found.hinge):.6f} |")
+            slack = "–" if answers.bound is answers.h else f"{np.mean(answers.bound - answers.h):.1e}"
+            proven = "–" if answers.bound is answers.h else f"{np.mean(answers.proven):.2f}"
+            print(f"| {lams[b]:.3g} | {name} | {spent:.2f} | {slack} | {proven} | {np.mean(answers.hinge):.6f} |")
 
 
 if __name__ == "__main__":

@@ -263,8 +263,8 @@ def main() -> None:
         start = time.process_time()
         cut_pass(problem, orders[0], theta, labels)
         middle = time.process_time()
-        for one in inputs:
-            reference_cut(problem, *one)
+        for cut in inputs:
+            reference_cut(problem, *cut)
         ours.append(middle - start)
         theirs.append(time.process_time() - middle)
         ratios.append(ours[-1] / theirs[-1])

@@ -99,11 +99,11 @@ def main() -> None:
 
     def part(first, last):
         of = slice(first, last)
-        piece = Vertices(*(column[of] for column in found))
+        piece = Vertices(*(column[of] for column in answers))
         for _ in range(REPEATS):
             run_driver(problem, w, S.mu, S.ell, solver.iterate.state.pool, ORACLES | BASES, every[of], base[of], piece)
 
-    found, base, every, w = Vertices.empty(problem, n), np.empty(n), np.arange(n), frozen(S.w)
+    answers, base, every, w = Vertices.empty(problem, n), np.empty(n), np.arange(n), frozen(S.w)
     half = int(np.searchsorted(problem.local_ptr, problem.local_ptr[-1] / 2))
     halves = (0, half), (half, n)
     with ThreadPoolExecutor(2) as threads:

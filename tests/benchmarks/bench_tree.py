@@ -55,8 +55,8 @@ def random_maps() -> None:
 def of_a_run(run: str, features: str) -> None:
     """The oracle at the weights of a run."""
     problem = open_problem(location(features), "train")
-    place = location(run)
-    lams, weights = read_path(place / "path.zarr", ("lambda",))[0]["lambda"], weights_of(place / "path.zarr")
+    folder = location(run)
+    lams, weights = read_path(folder / "path.zarr", ("lambda",))[0]["lambda"], weights_of(folder / "path.zarr")
     sizes = problem.hw.prod(axis=1)
     print(f"{problem.n} images, {sizes.mean():.0f} places, d = {problem.d}\n\n| λ | ms |\n|---|---|")
     spent(problem, np.asarray(weights(0)), [0])  # compiled

@@ -44,22 +44,22 @@ def seconds_by_pass(features: Path) -> dict[str, list[float]]:
         "the same, cache": {"sampler": "gap", "step": "pairwise", "cache": cache},
         "best step, cache": {"sampler": "permutation", "step": "best", "cache": cache},
     }
-    found = {}
+    seconds = {}
     for name, choices in kinds.items():
         solver = begin(problem, method_options(rebase_steps=n, refresh_every=0, **choices), path, None, 0)
         solver.warm_up()
         visits = visits_of(solver)
         work = timed(lambda visits=visits: visits.run(visits.flags(), np.random.default_rng(0).permutation(n), n))
-        found[name] = work[3:]
+        seconds[name] = work[3:]
         solver.rebase()
-    found["exact"] = timed(lambda: exact_pass(solver.iterate))
+    seconds["exact"] = timed(lambda: exact_pass(solver.iterate))
     solver = begin(problem, method_options(method="accelerated", cache=cache), path, None, 0)
     solver.warm_up()
     visits = visits_of(solver)
     visits.visit(rounds=2)
     solver.iterate.make_room(n)
-    found["cached"] = timed(lambda: visits.visit(vertex_from=CACHE_ONLY, rounds=2))[3:]
-    return found
+    seconds["cached"] = timed(lambda: visits.visit(vertex_from=CACHE_ONLY, rounds=2))[3:]
+    return seconds
 
 
 def timed(work) -> list[float]:
@@ -86,7 +86,7 @@ def in_turn(clones: list[tuple[Path, Path]], turns: int) -> list[dict[str, float
             printed = subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=True).stdout
             for name, seconds in json.loads(printed).items():
                 least[k][name] = np.minimum(least[k].get(name, np.inf), seconds)
-    return [{name: float(np.sum(seconds)) for name, seconds in found.items()} for found in least]
+    return [{name: float(np.sum(seconds)) for name, seconds in passes.items()} for passes in least]
 
 
 def main() -> None:

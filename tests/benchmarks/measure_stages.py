@@ -58,16 +58,16 @@ HEAD = "| stage | s | CPU s | largest resident GB | anonymous GB |\n|---|---|---
 
 def processes(root: int) -> list[int]:
     """The process `root` and all below it that live."""
-    found, left = [], [root]
+    pids, left = [], [root]
     while left:
         pid = left.pop()
-        found.append(pid)
+        pids.append(pid)
         try:
             for thread in Path(f"/proc/{pid}/task").iterdir():
                 left += [int(child) for child in (thread / "children").read_text().split()]
         except OSError:
             continue  # it has ended
-    return found
+    return pids
 
 
 def anonymous(pid: int) -> int:

@@ -20,5 +20,5 @@ def method_of(solver: Solver) -> Any:
 def visits_of(solver: Solver) -> Visits:
     """The compiled steps."""
     method = method_of(solver)
-    found: Visits = method.proximal.visits if solver.options.method.startswith("accelerated") else method.visits
-    return found
+    visits: Visits = method.proximal.visits if solver.options.method.startswith("accelerated") else method.visits
+    return visits

@@ -63,8 +63,8 @@ class Map(NamedTuple):
 
 def shares(counts: np.ndarray) -> np.ndarray:
     """Square roots of the shares of whole numbers in their rows, so that rows have L2 norm 1, or 0."""
-    found: np.ndarray = np.sqrt(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
-    return found.astype(np.float32)
+    roots: np.ndarray = np.sqrt(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
+    return roots.astype(np.float32)
 
 
 def make_map(rng: np.random.Generator) -> Map:
@@ -78,14 +78,14 @@ def make_map(rng: np.random.Generator) -> Map:
     pixels = np.stack(np.divmod(np.arange(HEIGHT * WIDTH), WIDTH), axis=1)
     owner = cKDTree(points).query(pixels)[1]
     regions = owner.reshape(HEIGHT, WIDTH).astype(np.uint8)
-    kept = io.BytesIO()
-    Image.fromarray(regions).save(kept, format="PNG")
+    png = io.BytesIO()
+    Image.fromarray(regions).save(png, format="PNG")
     edges = adjacency(regions)
     near = tuple(ring.astype(np.float32) for ring in rings(size, edges))
     cell = pixels[:, 0] * GRID // HEIGHT * GRID + pixels[:, 1] * GRID // WIDTH
     own = np.bincount(owner * GRID * GRID + cell, minlength=size * GRID * GRID).reshape(size, -1).astype(np.float32)
     position = np.concatenate([shares(own), *(shares(ring @ own) for ring in near)], axis=1)
-    return Map(kept.getvalue(), points / (HEIGHT, WIDTH), edges, near, position)
+    return Map(png.getvalue(), points / (HEIGHT, WIDTH), edges, near, position)
 
 
 class Look:
@@ -119,11 +119,11 @@ def draw_labels(rng: np.random.Generator, centre: np.ndarray) -> np.ndarray:
     return inside.astype(np.int64)
 
 
-def draw_rows(words: list[np.ndarray], at: Map) -> np.ndarray:
+def draw_rows(words: list[np.ndarray], map_: Map) -> np.ndarray:
     """The unary rows (S, 1969), float32, of superpixels with these words."""
-    parts = [np.ones((len(at.centre), 1), np.float32), at.position]
+    parts = [np.ones((len(map_.centre), 1), np.float32), map_.position]
     for own in words:
-        parts += [shares(own), *(shares(ring @ own) for ring in at.rings)]
+        parts += [shares(own), *(shares(ring @ own) for ring in map_.rings)]
     return np.concatenate(parts, axis=1)
 
 
@@ -140,12 +140,12 @@ def make_release(
         with h5py.File(path, "w", libver="latest") as file:
             for number in range(count):
                 rng = np.random.default_rng([seed, which, number])
-                at = maps[int(rng.integers(MAPS))]
-                labels = draw_labels(rng, at.centre)
-                rows = draw_rows(look.draw(rng, labels), at)
+                map_ = maps[int(rng.integers(MAPS))]
+                labels = draw_labels(rng, map_.centre)
+                rows = draw_rows(look.draw(rng, labels), map_)
                 storage = {"chunks": rows.shape, "compression": "gzip", "compression_opts": 1}
-                put_image(file, number, rows, at.edges, labels, **storage)
-                (folder / f"{number:06d}.png").write_bytes(at.png)
+                put_image(file, number, rows, map_.edges, labels, **storage)
+                (folder / f"{number:06d}.png").write_bytes(map_.png)
                 if (number + 1) % 1000 == 0:
                     report(f"{split}: {number + 1} of {count}, {time.perf_counter() - began:.0f} s")
 

@@ -49,12 +49,12 @@ def synthetic_letters(source: Path, words: int, target: Path, *, flip: float = 0
 
     def noisy() -> Iterator[np.ndarray]:
         for some in parts():
-            found = pixels[some]
+            letters = pixels[some]
             flips = rng.binomial(
-                found.size, flip
+                letters.size, flip
             )  # repeated places are flipped back, which changes the share by flip^2
-            np.bitwise_xor.at(found.reshape(-1), rng.integers(found.size, size=flips), np.uint8(1))
-            yield found
+            np.bitwise_xor.at(letters.reshape(-1), rng.integers(letters.size, size=flips), np.uint8(1))
+            yield letters
 
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w", allowZip64=True) as archive:

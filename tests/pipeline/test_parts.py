@@ -91,7 +91,7 @@ class Point:
 
     def packed(self):
         arrays = {"w": self.w.copy(), "steps": self.ledger.counters.copy(), "trace": self.ledger.packed_trace()}
-        return arrays, {"counts": asdict(self.ledger.at)}
+        return arrays, {"counts": asdict(self.ledger.counts)}
 
 
 def begin(problem, options, pool, seed, ledger):
@@ -99,7 +99,7 @@ def begin(problem, options, pool, seed, ledger):
 
 
 def restored(problem, options, seed, arrays, attrs, ledger):
-    ledger.at, ledger.trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
+    ledger.counts, ledger.trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
     ledger.counters[:] = arrays["steps"]
     return Point(problem, ledger, arrays["w"].copy())
 
@@ -108,7 +108,7 @@ def schedule(it, options, own_primal):
     P, ledger = it.problem, it.ledger
 
     def advance(goal):
-        lam = ledger.at.lam
+        lam = ledger.counts.lam
         for i in range(P.n):
             size, scratch = P.local_ptr[i + 1] - P.local_ptr[i], P.scratch()
             theta, delta = np.zeros(size), np.zeros(size)

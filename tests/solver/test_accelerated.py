@@ -28,7 +28,7 @@ def test_accelerated__reaches_the_optimum(name, own_primal):
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
     assert best - 1e-6 <= point.dual <= best + 1e-7
-    assert solver.at.kappa == 0.0
+    assert solver.counts.kappa == 0.0
     assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
     if not own_primal:
@@ -44,7 +44,7 @@ def test_accelerated__certificate_of_any_pair_is_exact(name):
 
     def boundary(solver):
         nonlocal seen
-        if solver.at.kappa > 0.0:
+        if solver.counts.kappa > 0.0:
             dual, excess = solver.iterate.dual_and_excess()
             from gapwise.stages.solver.gaps import exact_gaps
 
@@ -115,8 +115,8 @@ def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypat
     def noted_passes(estimate):
         left.clear()
         cached_passes(estimate)
-        seen.append(solver.at.kappa)
-        least = min(0.55, 4.0 / np.sqrt(1.0 + solver.at.kappa / solver.at.lam)) * estimate
+        seen.append(solver.counts.kappa)
+        least = min(0.55, 4.0 / np.sqrt(1.0 + solver.counts.kappa / solver.counts.lam)) * estimate
         assert left[-1] < least <= min(left[:-1], default=np.inf)
 
     monkeypatch.setattr(proximal.visits, "visit", noted_visit)
@@ -124,7 +124,7 @@ def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypat
     status, _ = solver.solve(1e-5, never)
     assert status is Status.CONVERGED
     assert len(seen) > 5
-    assert min(seen) > 60.0 * solver.at.lam
+    assert min(seen) > 60.0 * solver.counts.lam
 
 
 @pytest.mark.parametrize("seed", range(6))

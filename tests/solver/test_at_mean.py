@@ -53,9 +53,9 @@ def test_cells__hold_at_random_lambdas(name, relative):
     problem, status, records, start, sides = tiny_path(name, relative)
     assert status is Status.CONVERGED
     assert any(not np.allclose(b.dual_norm2, (b.point.lam**2) * b.point.norm2, rtol=1e-3) for b in records)
-    lowest = max(LOWEST, sides.cells[-1].low)
+    lowest = max(LOWEST, sides.stack.cells[-1].low)
     for lam in np.exp(np.random.default_rng(5).uniform(np.log(lowest), np.log(2.0 * start.lam_top), 8)):
-        cell = next(c for c in sides.cells if c.low <= lam)
+        cell = next(c for c in sides.stack.cells if c.low <= lam)
         primal = primal_value(problem, weights(records, cell), lam)
         assert primal - optimum(problem, lam) <= EPS * (primal if relative else 1.0) * (1 + 1e-6)
 
@@ -86,11 +86,11 @@ def test_pair__bounds_both_values_where_w_is_not_that_of_alpha(name):
 
 def test_rule__keeps_the_norm_of_the_dual_point_and_not_that_of_w():
     _, _, records, _, sides = tiny_path("multiclass")
-    (point,), (dual,), last = sides.points, sides.duals, records[-1]
+    (point,), (dual,), last = sides.stack.points, sides.stack.duals, records[-1]
     assert point.dual_norm2 == pytest.approx(last.dual_norm2, rel=1e-12)
     assert point.dual_norm2 == pytest.approx(point.lam**2 * float(dual @ dual), rel=1e-12)
     assert point.dual_norm2 != pytest.approx(point.lam**2 * point.norm2, rel=1e-4)
-    np.testing.assert_array_equal(sides.vectors[0], last.weights)
+    np.testing.assert_array_equal(sides.stack.vectors[0], last.weights)
 
 
 def test_verifier__takes_primal_numbers_from_the_weights_and_dual_ones_from_the_supports():
@@ -153,8 +153,8 @@ def test_verify__knows_the_path_and_open_path_its_models(tmp_path: Path) -> None
     problem = TINY["multiclass_cone"]()
     path = path_of(**PATH)
     assert solved(problem, tmp_path, at_mean(), path) is Status.CONVERGED
-    found = verify(problem, tmp_path, asked=asked_for(path, METHOD, seed=3, key="k"))
-    assert found["certified"]
+    verdict = verify(problem, tmp_path, asked=asked_for(path, METHOD, seed=3, key="k"))
+    assert verdict["certified"]
     stored = open_path(tmp_path)
     lams = stored["lambda"].values
     for lam in (1.5 * lams[0], np.sqrt(lams[1] * lams[2]), lams[-1]):
@@ -162,10 +162,10 @@ def test_verify__knows_the_path_and_open_path_its_models(tmp_path: Path) -> None
         assert primal - optimum(problem, lam) <= PATH["eps"] * (1 + 1e-6)
 
 
-def entry(name, at, value):
+def entry(name, index, value):
     def tamper(group: zarr.Group) -> None:
         array = group[name][...]
-        array[at] = value(array[at])
+        array[index] = value(array[index])
         group[name][...] = array
 
     return tamper
@@ -200,10 +200,10 @@ TAMPER = {
 }
 
 
-@pytest.mark.parametrize("what", TAMPER)
-def test_verify__finds_what_is_not_so(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("case", TAMPER)
+def test_verify__finds_what_is_not_so(tmp_path: Path, case: str) -> None:
     run = copy_of(run_of("multiclass", "two_sided", method=METHOD), tmp_path)
-    tamper, message = TAMPER[what]
+    tamper, message = TAMPER[case]
     tamper(zarr.open_group(run / "path.zarr", mode="a"))
     with pytest.raises(CertificateError) as error:
         verify(TINY["multiclass"](), run)

@@ -48,7 +48,7 @@ def test_exact_passes__are_made_at_the_mean_and_end_the_solve(monkeypatch):
         w, calls, S = method.proximal.mean, solver.oracle_calls, solver.iterate.state
         alone = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
         point = pass_at_mean()
-        np.testing.assert_array_equal(found[-1].gap, alone.gap)
+        np.testing.assert_array_equal(passes[-1].gap, alone.gap)
         np.testing.assert_array_equal(solver.iterate.weights, w)
         assert solver.oracle_calls - calls == problem.n
         assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
@@ -63,7 +63,7 @@ def test_exact_passes__are_made_at_the_mean_and_end_the_solve(monkeypatch):
         made.append("partial" if ended else "begun")
         return ended
 
-    found = passes_noted(monkeypatch)
+    passes = passes_noted(monkeypatch)
     method.pass_at_mean, method.partial_pass = exact, partial
     status, point = solver.solve(1e-4, never)
     assert status is Status.CONVERGED
@@ -78,15 +78,15 @@ def test_exact_passes__are_made_at_the_mean_and_end_the_solve(monkeypatch):
 
 def passes_noted(monkeypatch):
     """What exact passes find from now on, one after another."""
-    found, make = [], accelerated_at_mean.exact_pass
+    passes, make = [], accelerated_at_mean.exact_pass
 
     def noted(*arguments, **choices):
         point, gaps = make(*arguments, **choices)
-        found.append(gaps)
+        passes.append(gaps)
         return point, gaps
 
     monkeypatch.setattr(accelerated_at_mean, "exact_pass", noted)
-    return found
+    return passes
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,11 @@ def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(
     assert not method.partial_pass(math.inf)
     calls = solver.oracle_calls
     method.pass_at_mean()
-    (found,) = passes
+    (gaps,) = passes
     assert sorted(asked) == list(range(problem.n))
     assert asked[: blocks.size] == blocks.tolist()
     assert solver.oracle_calls - calls == problem.n
-    for a, b in zip(found, alone, strict=True):
+    for a, b in zip(gaps, alone, strict=True):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
@@ -180,7 +180,7 @@ def test_bcfw_passes__are_one_or_end_near_the_tolerance_and_are_not_made_where_g
     solver, moved = solver_at_mean(problem), []
     proximal, counts = proximal_of(solver), method_of(solver).counts
     bcfw_pass = proximal.bcfw_pass
-    proximal.bcfw_pass = lambda: (bcfw_pass(), moved.append(solver.at.lam))
+    proximal.bcfw_pass = lambda: (bcfw_pass(), moved.append(solver.counts.lam))
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED
     assert len(moved) == 1
     solver.move_to(5e-3, 1, "keep_dual")
@@ -229,10 +229,10 @@ def test_labellings__not_chosen_for_long_are_dropped_along_a_path_too(monkeypatc
     solver = solver_of(problem, 0.3, method=METHOD, cache="gap", max_passes=3000.0, acceleration=acceleration)
     made, full, method = [], 0, method_of(solver)
 
-    def noted(it, kept):
-        mark_pass(it, kept)
+    def noted(it, most):
+        mark_pass(it, most)
         if method.counts.begun:
-            made.append(solver.at.breakpoint)
+            made.append(solver.counts.breakpoint)
 
     monkeypatch.setattr(accelerated_at_mean, "mark_pass", noted)
     for k, lam in enumerate((0.3, 0.1, 0.05, 0.03, 0.02)):
@@ -241,13 +241,13 @@ def test_labellings__not_chosen_for_long_are_dropped_along_a_path_too(monkeypatc
         assert solver.solve(0.05, never)[0] is Status.CONVERGED
         assert 0 < made.count(k) < 6
         packed = pack(solver.iterate.state.pool, problem.label_ptr)
-        full += len(solver.at.marks) == 6
-        assert len(solver.at.marks) < 6 or (packed.used[packed.alpha == 0.0] >= solver.at.marks[0]).all()
+        full += len(solver.counts.marks) == 6
+        assert len(solver.counts.marks) < 6 or (packed.used[packed.alpha == 0.0] >= solver.counts.marks[0]).all()
     assert full >= 2
 
 
-@pytest.mark.parametrize(("rule", "kept"), [("anytime", True), ("two_sided", False)])
-def test_labellings__are_kept_where_lambdas_come_again(rule, kept):
+@pytest.mark.parametrize(("rule", "keeps"), [("anytime", True), ("two_sided", False)])
+def test_labellings__are_kept_where_lambdas_come_again(rule, keeps):
     """A path whose epsilon falls goes up and down: each lambda begins to count anew."""
     problem, path = multiclass(n=60, width=12, classes=6), path_of(rule=rule, eps=0.05, lambda_min=0.05)
     engine, before = Engine.begin(Task(problem, at_mean(), path)), []
@@ -255,9 +255,9 @@ def test_labellings__are_kept_where_lambdas_come_again(rule, kept):
     moved = solver.move_to
 
     def move_to(*arguments):
-        before.append(len(solver.at.marks))
+        before.append(len(solver.counts.marks))
         moved(*arguments)
-        assert len(solver.at.marks) == (0 if kept else before[-1])
+        assert len(solver.counts.marks) == (0 if keeps else before[-1])
 
     solver.move_to = move_to
     engine.run([Stop(lambda: len(before) == 3)])

@@ -10,13 +10,14 @@ from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, RECENT, DualPoint, best_between, between
-from gapwise.stages.solver.codes import ORACLE_ALWAYS
+from gapwise.stages.solver.block.views.distances import FIRST_ORDER
+from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from gapwise.stages.solver.distances import with_room
+from gapwise.stages.solver.loop import distance_steps_driver
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.methods.mpbcfw import SPARE
 from gapwise.stages.solver.objective import squared_norm
 from gapwise.stages.solver.options import MultiplaneGroup, Status
-from gapwise.stages.solver.plane_steps import planes_driver
 
 COSTS = MultiplaneGroup(oracle_seconds=1e-4, plane_seconds=1e-6)
 
@@ -50,7 +51,10 @@ def test_tracks__equal_the_naive_recursions(name, averaging):
                     if kind == EXACT:
                         method.visit(method.visits.call_pace, flags(vertex_from=ORACLE_ALWAYS), order[i : i + 1])
                     else:
-                        planes_driver(problem)(problem, solver.iterate.state, flags(rounds=4), order[i : i + 1])
+                        distance_steps_driver(problem)(
+                            problem, solver.iterate.state, flags(rounds=4, vertex_from=CACHE_ONLY), FIRST_ORDER,
+                            order[i : i + 1],
+                        )  # fmt: skip
                     S = solver.iterate.state
                     seen[kind if averaging == "two_track" else EXACT].append([*S.u, S.z_ell[1]])
     points = mean.tracks.points(solver.iterate.state)
@@ -66,8 +70,8 @@ def test_best_between__is_at_least_as_good_as_both_and_as_all_between(seed, boxe
     bounds = np.sort(rng.normal(scale=0.3, size=(2, 12)), axis=0) if boxed else np.empty((2, 0))
     problem = multiclass(seed, lower=bounds[0], upper=bounds[1])
     a, b = (DualPoint(rng.normal(scale=0.5, size=problem.d), float(rng.uniform())) for _ in range(2))
-    found = best_between(problem, LAM, a, b)
-    value = found.value(problem, LAM)
+    best = best_between(problem, LAM, a, b)
+    value = best.value(problem, LAM)
     assert value >= max(between(a, b, share).value(problem, LAM) for share in np.linspace(0.0, 1.0, 201)) - 1e-12
     assert best_between(problem, LAM, a, a).value(problem, LAM) == pytest.approx(a.value(problem, LAM), abs=1e-12)
 

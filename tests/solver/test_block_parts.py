@@ -71,7 +71,8 @@ for kind in ("moves", "samplers"):  # one's own folder, as discovery sees it
 
 from gapwise.stages.solver.block.samplers import samplers
 from gapwise.stages.solver.codes import CACHE_FIRST, POOL_FULL
-from gapwise.stages.solver.loop import Flags, steps_driver
+from gapwise.stages.solver.loop import steps_driver
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.state import derive, new_state, truth_pool
 from gapwise.stages.solver.steps import step_rule
 from gapwise.stages.solver.supports import grown
@@ -112,13 +113,13 @@ def test_move__and_sampler_of_ones_own_run_in_the_one_loop(tmp_path: Path, jit: 
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), json.dumps(asked)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    for name, (_, _, sums, dual) in found.items():
+    runs = json.loads(done.stdout.splitlines()[-1])
+    for name, (_, _, sums, dual) in runs.items():
         assert sums == pytest.approx([1.0] * len(sums)), name
-        assert dual == pytest.approx(found["supplied"][3], abs=1e-2), name
-    assert found["supplied"][0] == 0.0, "a block has dropped its truth"
-    assert found["move"][0] > 0.0, "a step gives away at most half of an atom's weight"
-    assert found["both"][1] == found["move"][1], "n steps in turn visit every block once, as a permutation does"
+        assert dual == pytest.approx(runs["supplied"][3], abs=1e-2), name
+    assert runs["supplied"][0] == 0.0, "a block has dropped its truth"
+    assert runs["move"][0] > 0.0, "a step gives away at most half of an atom's weight"
+    assert runs["both"][1] == runs["move"][1], "n steps in turn visit every block once, as a permutation does"
 
 
 def test_moves__have_the_bits_of_the_step_rules() -> None:

@@ -59,27 +59,27 @@ def test_exact_pass__certifies_with_the_bounds_and_samples_with_the_answers():
         problem.add(
             i, problem.truth[slice(*problem.label_ptr[i : i + 2])], 1.0, mu[slice(*problem.local_ptr[i : i + 2])]
         )
-    found = exact_gaps(problem, w, mu, ell)
+    gaps = exact_gaps(problem, w, mu, ell)
     for i in range(problem.n):
         theta = np.empty(int(np.diff(problem.local_ptr)[i]))
         problem.scores(i, w, theta)
         truth = problem.truth[slice(*problem.label_ptr[i : i + 2])]
         most = max(problem.loss(i, y) + problem.value(i, theta, y) for y in all_labels(problem, i))
         hinge = most - problem.value(i, theta, truth)
-        assert found.gap[i] * problem.n <= hinge + 1e-12
-        assert found.hinge[i] >= hinge - 1e-12
-        assert found.certified[i] * problem.n == pytest.approx(found.hinge[i], abs=1e-12)
-        slack += (found.certified[i] - found.gap[i]) * problem.n
+        assert gaps.gap[i] * problem.n <= hinge + 1e-12
+        assert gaps.hinge[i] >= hinge - 1e-12
+        assert gaps.certified[i] * problem.n == pytest.approx(gaps.hinge[i], abs=1e-12)
+        slack += (gaps.certified[i] - gaps.gap[i]) * problem.n
     assert slack > 0.01  # otherwise this instance shows nothing
-    assert found.slack == pytest.approx(slack / problem.n)
-    assert 0.0 < found.proven < 1.0
+    assert gaps.slack == pytest.approx(slack / problem.n)
+    assert 0.0 < gaps.proven < 1.0
 
 
 def test_exact_structures__have_no_slack_and_their_bounds_are_the_maxima():
     problem = TINY["multiclass"]()
-    found = vertices_at(problem, np.zeros(problem.d), range(problem.n))
-    assert found.bound is found.h
-    assert found.upper_hinge is found.hinge
+    answers = vertices_at(problem, np.zeros(problem.d), range(problem.n))
+    assert answers.bound is answers.h
+    assert answers.upper_hinge is answers.hinge
     gaps = exact_gaps(problem, np.zeros(problem.d), np.zeros(int(problem.local_ptr[-1])), np.zeros(problem.n))
     assert gaps.certified is gaps.gap
     assert (gaps.slack, gaps.proven) == (0.0, 1.0)
@@ -103,7 +103,7 @@ def test_certificate__comes_to_the_optimum_with_tight_bounds():
     record, solver = solved_at(problem, 0.1, 1e-3)
     assert record.status is Status.CONVERGED
     assert record.point.primal == pytest.approx(optimum(problem, 0.1), abs=1e-3)
-    assert record.proven == solver.at.proven == 1.0
+    assert record.proven == solver.counts.proven == 1.0
 
 
 def test_average__is_certified_with_bounds():
@@ -119,8 +119,8 @@ def test_bound_limit__ends_where_only_the_bounds_are_too_loose(method):
     record, solver = solved_at(problem, 0.03, 2e-3, method)
     assert record.status is Status.BOUND_LIMIT
     assert record.point.gap > 2e-3
-    assert solver.at.exact_total <= 2e-4
-    assert record.slack == solver.at.slack > 1e-3
+    assert solver.counts.exact_total <= 2e-4
+    assert record.slack == solver.counts.slack > 1e-3
     assert record.effective_passes < 290  # not the limit of passes
     best = optimum(problem, 0.03)
     assert record.point.gap >= primal_value(problem, record.weights, 0.03) - best - 1e-7
@@ -132,12 +132,12 @@ def test_path__is_eps_optimal_at_every_lambda(rule, make, tmp_path):
     problem = make() if make is loose else potts(**SMALL)
     path = path_of(rule=rule, kappa=0.7, eps=0.1, lambda_min=0.02)
     assert solved(problem, tmp_path / "run", options_of(), path) is Status.CONVERGED
-    found = open_path(tmp_path / "run")
-    for lam in np.geomspace(0.02, 1.5 * found.attrs["lam_top"], 9):
-        w = found.weights_at(float(lam)).values
+    models = open_path(tmp_path / "run")
+    for lam in np.geomspace(0.02, 1.5 * models.attrs["lam_top"], 9):
+        w = models.weights_at(float(lam)).values
         assert primal_value(problem, w, lam) - optimum(problem, lam) <= 0.1 * (1 + 1e-6)
-    assert found.attrs["certainty"] == "upper-bounded"
-    assert found.attrs["certified"] is True
+    assert models.attrs["certainty"] == "upper-bounded"
+    assert models.attrs["certified"] is True
 
 
 def test_path__stores_how_good_the_bounds_are_and_resumes_to_the_same_bits(tmp_path):
@@ -157,8 +157,8 @@ def test_path__needs_the_largest_losses_themselves_at_zero(monkeypatch):
     problem = loose()
 
     def above(*arguments):
-        found = vertices_at(*arguments)
-        return found._replace(bound=found.h + np.eye(problem.n)[2])
+        answers = vertices_at(*arguments)
+        return answers._replace(bound=answers.h + np.eye(problem.n)[2])
 
     monkeypatch.setattr(path_start, "vertices_at", above)
     with pytest.raises(ValueError, match=r"at w = 0 the bound on block 2 exceeds the oracle's answer by 1"):
@@ -170,17 +170,17 @@ def test_answers__below_the_truth_are_replaced_and_bounds_below_an_answer_refuse
     blocks = np.array([4, 9])
     with pytest.raises(ValueError, match=r"block 9: its labelling scores 0\.3 below the truth"):
         check_vertices(Vertices(*made, made[0]), blocks)
-    found = Vertices(*map(np.copy, made), np.array([1.5, 0.8]))
-    check_vertices(found, blocks, "upper-bounded")
-    assert found.h.tolist() == [1.0, 0.5]
-    assert found.hinge.tolist() == [0.5, 0.0]
-    np.testing.assert_allclose(found.upper_hinge, [1.0, 0.3])
+    answers = Vertices(*map(np.copy, made), np.array([1.5, 0.8]))
+    check_vertices(answers, blocks, "upper-bounded")
+    assert answers.h.tolist() == [1.0, 0.5]
+    assert answers.hinge.tolist() == [0.5, 0.0]
+    np.testing.assert_allclose(answers.upper_hinge, [1.0, 0.3])
     for wrong in (0.4, math.nan):
-        found = Vertices(*map(np.copy, made), np.array([1.5, wrong]))
+        answers = Vertices(*map(np.copy, made), np.array([1.5, wrong]))
         with pytest.raises(
             ValueError, match=rf"max_bound: block 9: the bound is {wrong:.9g}, but a labelling is worth"
         ):
-            check_vertices(found, blocks, "upper-bounded")
+            check_vertices(answers, blocks, "upper-bounded")
 
 
 def test_estimates__use_the_largest_value_at_hand():

@@ -29,9 +29,9 @@ def path_of(rule: str, **choices) -> PathOptions:
 
 def test_readme__has_the_table() -> None:
     text = (ROOT / "stages" / "README.md").read_text(encoding="utf-8")
-    found = re.search(r"<!-- combinations -->\n(.*?)\n<!-- end of combinations -->", text, re.DOTALL)
-    assert found is not None
-    assert found[1].splitlines() == markdown(), "stages/README.md is behind solver/combinations.py: paste markdown()"
+    table = re.search(r"<!-- combinations -->\n(.*?)\n<!-- end of combinations -->", text, re.DOTALL)
+    assert table is not None
+    assert table[1].splitlines() == markdown(), "stages/README.md is behind solver/combinations.py: paste markdown()"
 
 
 @pytest.mark.parametrize("rule", rules())
@@ -93,7 +93,7 @@ def test_rules__say_all_that_they_can_in_their_record() -> None:
     assert rules() == ("anytime", "grid", "heuristic", "one_sided", "paper", "single", "two_sided")
     for name in rules():
         assert isinstance(capabilities(name), Capabilities)
-        assert hasattr(path_rule(name), "product") is capabilities(name).takes_product
+        assert hasattr(path_rule(name), "use_product") is capabilities(name).takes_product
     assert {name for name in rules() if not capabilities(name).finds_lambdas} == {*GIVEN}
     assert {name for name in rules() if capabilities(name).certifies_path} == {*rules()} - {*GIVEN, "heuristic"}
     assert steppers() == ("one_sided", "paper")

@@ -1,4 +1,5 @@
-"""The solver is composed: small classes, nothing inherited but data; what methods commit is what they say, to the bit."""
+"""The solver is composed: small classes, nothing inherited but data, and path rules from abstract classes whose methods they
+do not override; what methods commit is what they say, to the bit."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ def classes(folder: Path) -> Iterator[tuple[str, ast.ClassDef]]:
 
 
 def of_solver() -> list[tuple[str, ast.ClassDef]]:
-    """Those of the solver; path rules, which go through lambdas, are no part of a method."""
-    return [(file, node) for file, node in classes(STAGES / "solver") if not file.startswith("solver/path/")]
+    """The classes of the solver, path rules included."""
+    return list(classes(STAGES / "solver"))
 
 
 def bases(node: ast.ClassDef) -> list[str]:
@@ -50,13 +51,27 @@ def test_classes__are_small() -> None:
 
 
 def test_classes__inherit_data_only() -> None:
-    project = {node.name for _, node in classes(STAGES)}
-    found = []
+    project = {node.name: node for _, node in classes(STAGES)}
+    inherited = []
     for file, node in of_solver():
         of_project = [name for name in bases(node) if name in project]
         assert len(of_project) <= 1, f"{file}: {node.name}"
-        found += [f"{file}: {node.name}({name})" for name in of_project if not (name.endswith(DATA) and is_data(node))]
-    assert not found
+        for name in of_project:
+            data, rule = name.endswith(DATA) and is_data(node), file.startswith("solver/path/")
+            if not data and not (rule and completes(node, project[name])):
+                inherited.append(f"{file}: {node.name}({name})")
+    assert not inherited
+
+
+def completes(node: ast.ClassDef, base: ast.ClassDef) -> bool:
+    """Whether a base is abstract, or a protocol, and the class overrides none of the methods that it defines."""
+    own = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+    concrete = {
+        part.name
+        for part in base.body
+        if isinstance(part, ast.FunctionDef) and "abstractmethod" not in map(ast.unparse, part.decorator_list)
+    }
+    return "ABC" in bases(base) and not own & concrete
 
 
 def is_data(node: ast.ClassDef) -> bool:
@@ -89,8 +104,8 @@ def stopped(solver: Solver, left: int) -> Solver:
 
 def measured_apart(arrays: Arrays) -> dict[str, np.ndarray]:
     """The arrays without what is measured in seconds."""
-    kept = {name: array for name, array in arrays.items() if name != "iteration_seconds"}
-    return {**kept, "trace": np.delete(kept["trace"], (5, 6), axis=1)}
+    others = {name: array for name, array in arrays.items() if name != "iteration_seconds"}
+    return {**others, "trace": np.delete(others["trace"], (5, 6), axis=1)}
 
 
 @pytest.mark.slow
@@ -114,12 +129,12 @@ def test_packed__are_exactly_the_arrays_that_the_method_names(name: str) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("name", methods())
 def test_restored__packs_the_same_bits_and_goes_on_with_them(name: str) -> None:
-    one = stopped(solver_of(name), 4)
-    arrays, attrs = one.packed()
+    first = stopped(solver_of(name), 4)
+    arrays, attrs = first.packed()
     stored = json.loads(json.dumps(attrs))
-    two = method(name).restored(one.problem, one.options, 3, arrays, stored)
+    second = method(name).restored(first.problem, first.options, 3, arrays, stored)
     for _ in range(2):
-        (a, a_attrs), (b, b_attrs) = one.packed(), two.packed()
+        (a, a_attrs), (b, b_attrs) = first.packed(), second.packed()
         for key in ("seconds", "seconds_before"):
             del a_attrs["counts"][key], b_attrs["counts"][key]
         assert json.dumps(a_attrs) == json.dumps(b_attrs)
@@ -128,10 +143,10 @@ def test_restored__packs_the_same_bits_and_goes_on_with_them(name: str) -> None:
         for key, array in left.items():
             assert array.dtype == right[key].dtype, key
             assert array.tobytes() == right[key].tobytes(), key
-        for solver in (one, two):
+        for solver in (first, second):
             stopped(solver, 3)
             solver.rebase()
-    assert one.steps > arrays["trace"].shape[0]
+    assert first.steps > arrays["trace"].shape[0]
 
 
 @dataclass

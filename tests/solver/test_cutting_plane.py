@@ -85,7 +85,7 @@ def test_gram__is_that_of_the_planes_and_follows_them(way: str) -> None:
                 slopes[k] += share * psi(problem, int(block[s]), pool.labels[s]) / problem.n
         np.testing.assert_allclose(made.planes.gram, slopes @ slopes.T, atol=1e-13)
         np.testing.assert_allclose(
-            solver.at.lam * solver.iterate.dual_point()[0], made.planes.beta @ slopes, atol=1e-12
+            solver.counts.lam * solver.iterate.dual_point()[0], made.planes.beta @ slopes, atol=1e-12
         )
         used = made.planes.used(pool.alpha.size)
         used[made.truth] = True
@@ -127,7 +127,7 @@ def test_hard__without_a_loss_there_is_nothing_to_do(way: str) -> None:
     solver = solver_of(multiclass(cost=np.zeros((3, 3))), way)
     status, point = solver.solve(1e-12, never)
     assert status is Status.CONVERGED
-    assert (point.gap, point.primal, solver.at.gap_passes) == (0.0, 0.0, 1)
+    assert (point.gap, point.primal, solver.counts.gap_passes) == (0.0, 0.0, 1)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -273,8 +273,8 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("what", DAMAGE)
-def test_restored__refuses_planes_that_do_not_fit(what: str) -> None:
+@pytest.mark.parametrize("case", DAMAGE)
+def test_restored__refuses_planes_that_do_not_fit(case: str) -> None:
     solver = solver_of(instance("multiclass"), "one slack", 0.05)
     stop = StopAfter(4)
     assert solver.solve(1e-12, lambda _: Status.INTERRUPTED if stop() else None)[0] is Status.INTERRUPTED
@@ -283,9 +283,9 @@ def test_restored__refuses_planes_that_do_not_fit(what: str) -> None:
     again = method("cutting_plane").restored(*arguments, arrays, attrs).packed()[0]
     for key, array in arrays.items():
         np.testing.assert_array_equal(again[key], array)
-    change, message = DAMAGE[what]
+    change, message = DAMAGE[case]
     with pytest.raises(ValueError, match=message):
-        method("cutting_plane").restored(*arguments, {**arrays, what: change(arrays[what])}, attrs)
+        method("cutting_plane").restored(*arguments, {**arrays, case: change(arrays[case])}, attrs)
 
 
 @pytest.mark.parametrize(

@@ -31,14 +31,14 @@ def test_distances__are_those_of_the_joint_features(name):
         pool, known = solver.iterate.state.pool, solver.iterate.state.distances
         for i in range(problem.n):
             B, length = feature_matrix(problem, i), problem.label_ptr[i + 1] - problem.label_ptr[i]
-            placed = [s for s in slots_of(pool, i) if pool.place[s] >= 0]
-            assert len({int(pool.place[s]) for s in placed}) == len(placed)
+            placed = [s for s in slots_of(pool, i) if pool.row[s] >= 0]
+            assert len({int(pool.row[s]) for s in placed}) == len(placed)
             width = known.width[i]
             square = known.squared[known.start[i] :][: width * width].reshape(width, width)
             for s in placed:
                 for t in placed:
                     move = B @ (local(problem, i, pool.labels[s, :length]) - local(problem, i, pool.labels[t, :length]))
-                    assert square[pool.place[s], pool.place[t]] == pytest.approx(float(move @ move), rel=1e-5, abs=1e-9)
+                    assert square[pool.row[s], pool.row[t]] == pytest.approx(float(move @ move), rel=1e-5, abs=1e-9)
                     seen += s != t
 
     assert solver.solve(1e-4, boundary)[0] is Status.CONVERGED
@@ -129,11 +129,11 @@ def test_distances__do_not_depend_on_when_they_are_measured(name):
                 pool = solver.iterate.state.pool
                 again = unpack(pack(pool, problem.label_ptr), pool.labels.shape[1], pool.alpha.size)
                 solver.iterate.state = solver.iterate.state._replace(pool=again)
-                assert (solver.iterate.state.pool.place < 0).all()
+                assert (solver.iterate.state.pool.row < 0).all()
 
         solver.solve(1e-5, boundary)
         ends.append(
             (solver.iterate.weights, solver.iterate.state.gap, pack(solver.iterate.state.pool, problem.label_ptr).alpha)
         )
-    for one, other in zip(*ends, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for end, other in zip(*ends, strict=True):
+        np.testing.assert_array_equal(end, other)

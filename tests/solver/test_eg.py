@@ -68,7 +68,7 @@ def test_eg__counts_marginals_as_oracle_calls() -> None:
     visits, marginals, halved = solver.iterate.counters
     assert visits == method_of(solver).counts.passes * solver.problem.n
     assert visits < marginals <= visits + halved
-    assert solver.oracle_calls == marginals + solver.at.gap_passes * solver.problem.n
+    assert solver.oracle_calls == marginals + solver.counts.gap_passes * solver.problem.n
     assert solver.passes_here >= 30.0
 
 
@@ -103,10 +103,10 @@ def test_eg__is_bit_equal_when_resumed_and_verified(tmp_path: Path, warm: str) -
     stops = np.random.default_rng(4).integers(0, 5, size=5)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
-    found = verify(problem, tmp_path / "whole")
-    assert found["certified"]
-    assert found["broken"] == []
-    assert found["max_rebuild_error"] < 1e-10
+    verdict = verify(problem, tmp_path / "whole")
+    assert verdict["certified"]
+    assert verdict["broken"] == []
+    assert verdict["max_rebuild_error"] < 1e-10
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def run(whole: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "at", "value", "says"),
+    ("name", "index", "value", "says"),
     [
         ("dual_scores", 1, lambda x: 1.01 * x, "lambda 0.3 .breakpoint 1.*is stored as"),
         ("dual_loss_weight", 1, lambda x: 1.01 * x, "lambda 0.3 .breakpoint 1.*is stored as"),
@@ -131,10 +131,10 @@ def run(whole: Path, tmp_path: Path) -> Path:
         ("weights", (0, 1), lambda x: x + 1e-4, "breakpoint 0.*stored weights differ"),
     ],
 )
-def test_verify__finds_what_was_changed_about_scores(run: Path, name: str, at, value, says: str) -> None:
+def test_verify__finds_what_was_changed_about_scores(run: Path, name: str, index, value, says: str) -> None:
     array = zarr.open_group(run / "path.zarr", mode="a")[name]
     values = array[...]
-    values[at] = value(values[at])
+    values[index] = value(values[index])
     array[...] = values
     with pytest.raises(CertificateError, match=says):
         verify(instance("chain"), run)

@@ -32,12 +32,12 @@ LAM = 0.05
 
 def test_solve__reaches_the_optimum() -> None:
     problem = TINY["multiclass"]()
-    found = library.solve(problem, LAM, options_of(), tolerance=1e-7, relative=False)
-    assert found.status is Status.CONVERGED
-    assert found.gap <= 1e-7
-    assert found.breakpoint.point.primal == pytest.approx(optimum(problem, LAM), abs=2e-7)
-    assert found.weights.shape == (problem.d,)
-    assert found.trace[-1, TRACE.index("gap")] == found.gap
+    solution = library.solve(problem, LAM, options_of(), tolerance=1e-7, relative=False)
+    assert solution.status is Status.CONVERGED
+    assert solution.gap <= 1e-7
+    assert solution.breakpoint.point.primal == pytest.approx(optimum(problem, LAM), abs=2e-7)
+    assert solution.weights.shape == (problem.d,)
+    assert solution.trace[-1, TRACE.index("gap")] == solution.gap
 
 
 def test_solve__says_which_limit_ended_it_and_certifies_all_the_same() -> None:
@@ -45,10 +45,12 @@ def test_solve__says_which_limit_ended_it_and_certifies_all_the_same() -> None:
     full = library.solve(problem, LAM, options_of(), tolerance=1e-9).breakpoint.point
     limits = {"max_passes": Status.PASS_LIMIT, "max_seconds": Status.TIME_LIMIT}
     for name, status in limits.items():
-        found = library.solve(problem, LAM, options_of(**{name: 1e-9}), tolerance=1e-9)
-        assert found.status is status
-        assert found.breakpoint.point.dual <= full.primal
-        assert found.gap == pytest.approx(found.breakpoint.point.primal - found.breakpoint.point.dual, abs=1e-12)
+        solution = library.solve(problem, LAM, options_of(**{name: 1e-9}), tolerance=1e-9)
+        assert solution.status is status
+        assert solution.breakpoint.point.dual <= full.primal
+        assert solution.gap == pytest.approx(
+            solution.breakpoint.point.primal - solution.breakpoint.point.dual, abs=1e-12
+        )
     stopped = library.solve(problem, LAM, options_of(), tolerance=1e-9, observers=[Stop(StopAfter(4))])
     assert stopped.status is Status.INTERRUPTED
     assert full.primal < stopped.breakpoint.point.primal
@@ -58,7 +60,9 @@ def test_path__is_walked_as_far_as_it_is_asked_for() -> None:
     problem, along = TINY["multiclass"](), path_of(**PATHS["one_sided"])
     whole = list(library.path(problem, along, options_of()))
     calls: list[int] = []
-    walk = library.path(problem, along, options_of(), observers=[Progress(lambda at: calls.append(at["oracle_calls"]))])
+    walk = library.path(
+        problem, along, options_of(), observers=[Progress(lambda report: calls.append(report["oracle_calls"]))]
+    )
     first = next(walk)
     assert first.weights.tobytes() == whole[0].weights.tobytes()
     assert calls[-1] <= first.oracle_calls  # nothing of the next lambda
@@ -107,13 +111,13 @@ def test_in_memory__has_what_the_folder_has(tmp_path: Path, kind: str, name: str
     engine, sink = Engine.begin(Task(problem, options, path, seed=3)), MemorySink()
     engine.run(sink=sink)
     arrays, attrs = in_memory(engine, sink, "k")
-    found, there = path_in_memory(arrays, attrs), open_path(tmp_path).load()
-    assert found["seconds"].shape == there["seconds"].shape
-    for each in (found, there):
+    unwritten, stored = path_in_memory(arrays, attrs), open_path(tmp_path).load()
+    assert unwritten["seconds"].shape == stored["seconds"].shape
+    for each in (unwritten, stored):
         each["seconds"].values[:] = 0.0
-    assert found.identical(there)
-    assert found.attrs == there.attrs
-    assert {n: v.dtype for n, v in found.variables.items()} == {n: v.dtype for n, v in there.variables.items()}
+    assert unwritten.identical(stored)
+    assert unwritten.attrs == stored.attrs
+    assert {n: v.dtype for n, v in unwritten.variables.items()} == {n: v.dtype for n, v in stored.variables.items()}
     assert verified(problem, source(arrays, attrs)) == verify(problem, tmp_path)
 
 
@@ -144,12 +148,12 @@ def test_without_steps__has_the_bits_of_a_resume_with_no_pass_left(tmp_path: Pat
     assert solved(problem, tmp_path / "run", options, path, stop=StopAfter(3)) is Status.INTERRUPTED
     shutil.copytree(tmp_path / "run" / "state", tmp_path / "copy" / "state")
     solved(problem, tmp_path / "copy", options_of(method=method, max_passes=1e-9), path)
-    there = open_path(tmp_path / "copy").load()
+    resumed = open_path(tmp_path / "copy").load()
     assert arrays["lambda"].size == (1 if kind == "single" else 3)
     for name, array in arrays.items():
         if name != "seconds":
-            assert array.tobytes() == there[name].values.tobytes(), name
-    assert {**attrs, "status": None} == {**there.attrs, "status": None}
+            assert array.tobytes() == resumed[name].values.tobytes(), name
+    assert {**attrs, "status": None} == {**resumed.attrs, "status": None}
     assert read_json(tmp_path / "run" / "state" / "HEAD.json")["generation"] == 1  # the run itself can go on
     assert engine.run() in (Status.CONVERGED, Status.PASS_LIMIT)
 

@@ -12,8 +12,9 @@ from single import LAM, never, solver_of
 from tiny import TINY, instance, multiclass
 
 from gapwise.pipeline.config.settings import read
+from gapwise.stages.solver.block.views.distances import best_partner
+from gapwise.stages.solver.directions import line_search
 from gapwise.stages.solver.methods import method_options
-from gapwise.stages.solver.methods.fasole import best_partner
 from gapwise.stages.solver.options import CacheOptions, Status
 from gapwise.stages.solver.schedule import Goal
 from gapwise.stages.solver.solver import Solver
@@ -52,13 +53,14 @@ def test_pair__is_the_one_that_raises_the_dual_most(seed: int) -> None:
     alpha = rng.random(count) * (rng.random(count) < 0.7)
     squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     u = int(np.argmax(values))
-    places = np.arange(count)
-    v, gamma = best_partner(values, alpha, squared.ravel(), u * count, places, u, scale)
+    rows = np.arange(count)
+    v = best_partner(values, alpha, squared.ravel(), u * count, rows, values[u], scale)
+    gamma = line_search(values[u] - values[v], squared[u, v], scale, alpha[v]) if v >= 0 else 0.0
 
     def rise(k: int, step: np.ndarray) -> np.ndarray:
         return step * (values[u] - values[k]) - 0.5 * scale * step**2 * squared[u, k]
 
-    most = max(rise(k, np.linspace(0.0, alpha[k], 2001)).max() for k in places)
+    most = max(rise(k, np.linspace(0.0, alpha[k], 2001)).max() for k in rows)
     if gamma == 0.0:
         assert most == 0.0
         return
@@ -113,7 +115,7 @@ def test_outer__leaves_out_blocks_of_small_gap_and_takes_them_back(monkeypatch) 
             left_out, gap = left_out + n - blocks.size, after
     assert left_out > 0
     visited = sum(blocks.size for passes in seen for blocks, _ in passes)
-    assert solver.oracle_calls == visited + solver.at.gap_passes * n
+    assert solver.oracle_calls == visited + solver.counts.gap_passes * n
 
 
 def test_fasole__without_shrinking_visits_every_block() -> None:

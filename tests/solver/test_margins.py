@@ -49,14 +49,14 @@ interpreted = pytest.mark.skipif(COMPILED, reason="runs in a Python without the 
 
 
 @pytest.fixture
-def kept(monkeypatch):
+def margins_kept(monkeypatch):
     """Margin vectors wherever steps can take them."""
     monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms: True)
 
 
 @interpreted
 @pytest.mark.parametrize("name", NAMES)
-def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(kept, name):
+def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(margins_kept, name):
     problem, seen = TINY[name](), 0
     solver = solver_of(problem, LAM, cache="gap", capacity=2, refresh_every=2)
 
@@ -67,10 +67,10 @@ def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(kept, n
             B, length = feature_matrix(problem, i), problem.label_ptr[i + 1] - problem.label_ptr[i]
             truth = local(problem, i, problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]])
             for s in slots_of(pool, i):
-                if pool.place[s] >= 0:
+                if pool.row[s] >= 0:
                     expected = B @ (truth - local(problem, i, pool.labels[s, :length]))
-                    np.testing.assert_allclose(solver.iterate.margins.rows.psi[pool.place[s]], expected, atol=1e-6)
-                    rows.append(int(pool.place[s]))
+                    np.testing.assert_allclose(solver.iterate.margins.rows.psi[pool.row[s]], expected, atol=1e-6)
+                    rows.append(int(pool.row[s]))
         assert len(set(rows)) == len(rows)
         seen += len(rows)
 
@@ -80,7 +80,7 @@ def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(kept, n
 
 @interpreted
 @pytest.mark.parametrize(("method", "name"), [("bcfw", "segmentation"), ("accelerated_at_mean", "multiclass_cone")])
-def test_solve__ends_at_the_optimum_with_w_that_of_alpha(kept, method, name):
+def test_solve__ends_at_the_optimum_with_w_that_of_alpha(margins_kept, method, name):
     problem = TINY[name]()
     solver = accelerated_of(problem, method)
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED
@@ -101,7 +101,7 @@ def test_solve__ends_at_the_optimum_with_w_that_of_alpha(kept, method, name):
 @interpreted
 @pytest.mark.parametrize("bound", [MOST_BYTES, 0])
 @pytest.mark.parametrize(("method", "name"), [("bcfw", "segmentation"), ("accelerated_at_mean", "multiclass")])
-def test_resume__is_bit_equal(kept, tmp_path, monkeypatch, method, name, bound):
+def test_resume__is_bit_equal(margins_kept, tmp_path, monkeypatch, method, name, bound):
     monkeypatch.setattr(margins, "MOST_BYTES", bound)
     monkeypatch.setattr(margins, "SPARE", 64 if bound else 0)
     problem, path = TINY[name](), path_of(rule="two_sided", kappa=0.7, eps=0.1, lambda_min=0.5)
@@ -113,7 +113,7 @@ def test_resume__is_bit_equal(kept, tmp_path, monkeypatch, method, name, bound):
 
 
 @interpreted
-def test_oracle__that_returns_the_worst_labelling_moves_nothing(kept, monkeypatch):
+def test_oracle__that_returns_the_worst_labelling_moves_nothing(margins_kept, monkeypatch):
     """Its score by features and that by its margin vector differ by rounding, which is no slope."""
     problem = TINY["multiclass"]()
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
@@ -127,18 +127,18 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(kept, monkeypatc
 
 
 @interpreted
-def test_rows__are_enough_and_keep_what_is_known(kept):
+def test_rows__are_enough_and_keep_what_is_known(margins_kept):
     problem = TINY["multiclass"]()
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
     solver.rebase()
     visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 20)
     pool, before = solver.iterate.state.pool, solver.iterate.margins.rows.psi.copy()
-    held = [int(pool.place[s]) for i in range(problem.n) for s in slots_of(pool, i) if pool.place[s] >= 0]
+    held = [int(pool.row[s]) for i in range(problem.n) for s in slots_of(pool, i) if pool.row[s] >= 0]
     after = with_rows(solver.iterate.margins.rows, pool)
     np.testing.assert_array_equal(after.psi[held], before[held])
     free = after.free[: after.left[0]].tolist()
     assert sorted([*free, *held]) == list(range(len(after.psi)))
-    pool.place[:] = -1
+    pool.row[:] = -1
     assert with_rows(no_rows(problem.d), pool).left[0] >= pool.counts.sum()
 
 
@@ -173,11 +173,11 @@ def test_rows__never_take_more_than_their_bound(monkeypatch):
     rows = with_rows(no_rows(3), pool_of(20))
     for atoms in range(20, 300):
         pool = pool_of(atoms)
-        pool.place[:10] = np.arange(10)
+        pool.row[:10] = np.arange(10)
         rows = with_rows(rows, pool)
         assert rows.psi.nbytes <= margins.MOST_BYTES
         known = 10 if atoms <= 200 - 66 else 0
-        assert (pool.place[:10] >= 0).sum() == known
+        assert (pool.row[:10] >= 0).sum() == known
         assert rows.left[0] == len(rows.psi) - known
         assert Margins(rows).holds(pool) == (atoms <= 200)
     assert len(rows.psi) == 200
@@ -196,15 +196,15 @@ def test_rows__are_not_copied_when_many_are_used(monkeypatch):
 
 
 @interpreted
-def test_steps__go_on_where_rows_run_out(kept, monkeypatch):
+def test_steps__go_on_where_rows_run_out(margins_kept, monkeypatch):
     """As if there had been enough: a step never begins without the rows that it may need."""
     problem, ends, asked = TINY["multiclass"](), [], 0
 
     def few(known, pool):
         nonlocal asked
         asked += 1
-        found = with_rows(known, pool)
-        return found._replace(left=np.minimum(found.left, pool.counts.max() + 2))
+        rows = with_rows(known, pool)
+        return rows._replace(left=np.minimum(rows.left, pool.counts.max() + 2))
 
     for scarce in (False, True):
         solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
@@ -221,15 +221,15 @@ def test_steps__go_on_where_rows_run_out(kept, monkeypatch):
 
 
 @interpreted
-def test_steps__do_not_depend_on_vectors_that_were_forgotten(kept, monkeypatch):
+def test_steps__do_not_depend_on_vectors_that_were_forgotten(margins_kept, monkeypatch):
     problem, ends, forgotten = TINY["multiclass"](), [], 0
 
     def counted(known, pool):
         nonlocal forgotten
-        before = (pool.place >= 0).sum()
-        found = with_rows(known, pool)
-        forgotten += bool(before and not (pool.place >= 0).any())
-        return found
+        before = (pool.row >= 0).sum()
+        rows = with_rows(known, pool)
+        forgotten += bool(before and not (pool.row >= 0).any())
+        return rows
 
     for bounded in (False, True):
         solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
@@ -239,7 +239,7 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(kept, monkeypatch):
             monkeypatch.setattr(margins, "SPARE", 0)
             monkeypatch.setattr(margins, "MOST_BYTES", 0)
             solver.iterate.margins.rows = no_rows(problem.d)
-            solver.iterate.state.pool.place[:] = -1
+            solver.iterate.state.pool.row[:] = -1
         visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 40)
         S = solver.iterate.state
         ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
@@ -250,14 +250,14 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(kept, monkeypatch):
 
 
 @interpreted
-def test_rows__are_given_back_when_the_vectors_become_too_large(kept, monkeypatch):
+def test_rows__are_given_back_when_the_vectors_become_too_large(margins_kept, monkeypatch):
     solver = accelerated_of(TINY["multiclass"]())
     solver.solve(0.3, never)
-    assert (solver.iterate.state.pool.place >= 0).any()
+    assert (solver.iterate.state.pool.row >= 0).any()
     monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms: False)
     solver.rebase()
     assert solver.iterate.margins is None
-    assert (solver.iterate.state.pool.place < 0).all()
+    assert (solver.iterate.state.pool.row < 0).all()
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED
 
 

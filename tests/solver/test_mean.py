@@ -48,9 +48,9 @@ def test_cached_gap__is_that_of_the_labellings_in_the_cache(name):
         known = solver.iterate.cached_gap(w)
         assert -1e-9 <= known <= exact + 1e-9
         S = solver.iterate.state
-        found = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
-        assert found.gap.sum() + solver.iterate.dual_and_excess(w)[1] == pytest.approx(exact, abs=1e-9)
-        if solver.at.exact_due:
+        gaps = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
+        assert gaps.gap.sum() + solver.iterate.dual_and_excess(w)[1] == pytest.approx(exact, abs=1e-9)
+        if solver.counts.exact_due:
             seen += 1
 
     status, point = solver.solve(0.02, boundary)
@@ -66,12 +66,12 @@ def test_mean__is_what_is_certified_and_better_than_the_last_point(monkeypatch):
 
     def noted(it, w):
         assert w is proximal.mean
-        point, found = exact_pass(it, w)
+        point, gaps = exact_pass(it, w)
         np.testing.assert_array_equal(solver.iterate.weights, w)
         assert point.primal == pytest.approx(primal_value(problem, w, 1e-2), abs=1e-9)
         assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
         tried.append((point.gap, primal_value(problem, solver.iterate.state.w, 1e-2) - point.dual))
-        return point, found
+        return point, gaps
 
     monkeypatch.setattr(accelerated, "exact_pass", noted)
     status, point = solver.solve(1e-4, never)
@@ -87,7 +87,7 @@ def test_exact_passes__at_the_mean_are_made_when_the_cache_promises_success():
     tried = []
 
     def boundary(solver):
-        if solver.at.exact_due:
+        if solver.counts.exact_due:
             tried.append(solver.iterate.cached_gap(proximal_of(solver).mean))
 
     assert solver.solve(1e-4, boundary)[0] is Status.CONVERGED
@@ -122,7 +122,7 @@ def test_limits__certify_the_better_of_mean_and_last_point(seed):
     last = []
 
     def boundary(solver):
-        if solver.at.exact_due:
+        if solver.counts.exact_due:
             last.append(primal_value(problem, solver.iterate.state.w, 1e-2) - solver.iterate.dual_and_excess()[0])
 
     status, point = solver.solve(1e-8, boundary)

@@ -20,9 +20,9 @@ from gapwise.stages.problems import build
 from gapwise.stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from gapwise.stages.solver.codes import STEPS as STEP_COUNT
 from gapwise.stages.solver.gaps import exact_gaps
-from gapwise.stages.solver.loop import Flags
 from gapwise.stages.solver.methods.bcfw import Bcfw
 from gapwise.stages.solver.options import SAMPLERS, Status
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.state import derive
 from gapwise.stages.solver.steps import steps
@@ -52,29 +52,29 @@ def run_batches(visits: Visits, flags: Flags, order: np.ndarray, steps: int) -> 
 @pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS)
 @pytest.mark.parametrize("averaging", ["none", "weighted"])
 def test_batches_of_one__are_the_plain_loop(monkeypatch, sampler, step, cache, averaging) -> None:
-    found = []
+    runs = []
     for _ in range(2):
-        one = []
+        run = []
         for name in ("chain", "multiclass_cone"):
             choices = {"sampler": sampler, "step": step, "cache": cache, "averaging": averaging, "refresh_every": 3}
             solver = solver_of(instance(name), lam=0.01, rebase_steps=7, max_passes=8.0, **choices)
             solver.solve(1e-9, never)
-            one += bits(solver)
-        found.append(one)
+            run += bits(solver)
+        runs.append(run)
         monkeypatch.setattr(Visits, "run", run_batches)
-    assert found[0] == found[1]
+    assert runs[0] == runs[1]
 
 
 @pytest.mark.parametrize("name", by_all_methods(["chain", "multiclass", "segmentation"]))
 @pytest.mark.parametrize(("sampler", "cache"), [("gap", "gap"), ("uniform", "none")])
 def test_batches__do_not_depend_on_who_calls_the_oracles(name, sampler, cache) -> None:
-    found = []
+    runs = []
     for spread in (HERE, Spread(backwards), Spread(on_threads), elsewhere(instance(name))):
         choices = {"sampler": sampler, "cache": cache, "batch_size": 3, "max_passes": 8.0}
         solver = solver_of(instance(name), lam=0.01, spread=spread, **choices)
         solver.solve(1e-9, never)
-        found.append(bits(solver))
-    assert all(one == found[0] for one in found)
+        runs.append(bits(solver))
+    assert all(run == runs[0] for run in runs)
 
 
 @pytest.mark.share(0.6)
@@ -214,7 +214,7 @@ def test_slow_python_oracle__waits_side_by_side_and_gives_the_same_bits(monkeypa
         return answer(self, i, theta)
 
     problem = python_oracle(n=8)
-    found = []
+    runs = []
     for oracle, spread in ((answer, HERE), (slow, HERE), (slow, elsewhere(problem))):
         monkeypatch.setattr(Pairs, "max_oracle", oracle)
         choices = {"sampler": "gap", "cache": cache, "batch_size": 4, "max_passes": 6.0, "refresh_every": 0}
@@ -224,5 +224,5 @@ def test_slow_python_oracle__waits_side_by_side_and_gives_the_same_bits(monkeypa
         method_of(solver).take_steps(-1.0)
         assert (most >= 2) == (spread is not HERE), "oracles of one batch wait side by side"
         assert most <= 4
-        found.append(bits(solver))
-    assert found[0] == found[1] == found[2]
+        runs.append(bits(solver))
+    assert runs[0] == runs[1] == runs[2]

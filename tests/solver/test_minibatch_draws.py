@@ -46,8 +46,8 @@ def test_uniform_batches__are_drawn_without_favour() -> None:
     seen = np.zeros((3, 5))
 
     def call(fn, split, w, parts):
-        for place, part in enumerate(parts):
-            seen[place, part[0]] += 1.0
+        for number, part in enumerate(parts):
+            seen[number, part[0]] += 1.0
         return [fn(problem, w, part) for part in parts]
 
     solver.rebase()

@@ -12,16 +12,18 @@ from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
+from gapwise.stages.solver.block.views.distances import FIRST_ORDER
 from gapwise.stages.solver.codes import CACHE_ONLY, DONE, ORACLE_ALWAYS
 from gapwise.stages.solver.distances import with_room
+from gapwise.stages.solver.loop import distance_steps_driver
 from gapwise.stages.solver.methods import method_options, mpbcfw
-from gapwise.stages.solver.methods.mpbcfw import MEASURED, ORDERS, UNSETTLED, VISIT, by_distances, worth_another
+from gapwise.stages.solver.methods.mpbcfw import ORDERS, by_distances
 from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup, Status
-from gapwise.stages.solver.plane_steps import planes_driver
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.state import derive
 from gapwise.stages.solver.steps import steps
 from gapwise.stages.solver.supports import empty_pool, grown, insert
+from gapwise.stages.solver.unit_costs import MEASURED, UNSETTLED, VISIT, worth_another
 from gapwise.stages.solver.working_sets import RETIRED, retire, working_set_sizes
 
 COSTS = {"oracle_seconds": 1e-4, "plane_seconds": 1e-6}
@@ -34,7 +36,7 @@ def multiplane_of(problem, lam=LAM, *, multiplane=None, **choices):
 
 
 def after_exact_passes(problem, passes=3, **choices):
-    """A solver after some exact passes without approximate ones, ready for `plane_steps`."""
+    """A solver after some exact passes without approximate ones, ready for steps by distances."""
     solver = multiplane_of(problem, multiplane={"approximate_passes": 0}, **choices)
     solver.rebase()
     for _ in range(passes):
@@ -43,6 +45,12 @@ def after_exact_passes(problem, passes=3, **choices):
     state = solver.iterate.state
     solver.iterate.state = state._replace(distances=with_room(state.distances, state.pool.counts))
     return solver
+
+
+def steps_by_distances(solver, order, rounds=1):
+    """The steps of an approximate pass; returns how many labellings they scored."""
+    flags = visits_of(solver).flags(rounds=rounds, vertex_from=CACHE_ONLY)
+    return distance_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, FIRST_ORDER, order)
 
 
 # -- the slope rule ---------------------------------------------------------------------------------------------------
@@ -118,17 +126,17 @@ def test_retire__leaves_the_last_active_ones_and_all_that_has_weight(seed):
     before, most = int(rng.integers(6)), int(rng.integers(1, 8))
     expected = []
     for i in range(3):
-        there = slots_of(pool, i)
-        recent = [s for s in there if pool.used[s] >= before]
-        order = sorted(recent, key=lambda s: (-pool.used[s], there.index(s)))
-        expected.append((set(order[:most]), {s for s in there if pool.alpha[s] > 0.0}))
+        slots = slots_of(pool, i)
+        recent = [s for s in slots if pool.used[s] >= before]
+        order = sorted(recent, key=lambda s: (-pool.used[s], slots.index(s)))
+        expected.append((set(order[:most]), {s for s in slots if pool.alpha[s] > 0.0}))
     retire(pool, before, most)
-    for i, (kept, weighted) in enumerate(expected):
-        there = slots_of(pool, i)
-        assert {s for s in there if pool.used[s] != RETIRED} == kept
-        assert set(there) == kept | weighted
-        assert pool.counts[i] == len(there)
-    np.testing.assert_array_equal(working_set_sizes(pool), [len(kept) for kept, _ in expected])
+    for i, (recent_ones, weighted) in enumerate(expected):
+        slots = slots_of(pool, i)
+        assert {s for s in slots if pool.used[s] != RETIRED} == recent_ones
+        assert set(slots) == recent_ones | weighted
+        assert pool.counts[i] == len(slots)
+    np.testing.assert_array_equal(working_set_sizes(pool), [len(recent_ones) for recent_ones, _ in expected])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -137,16 +145,16 @@ def test_grown__has_the_same_lists_and_room_for_as_many_again(seed):
     pool = empty_pool(4, 12, 3, np.uint8)
     for k in range(12):
         s = insert(pool, int(rng.integers(1, 4)), rng.integers(9, size=3).astype(np.uint8), 0.1 * k, 10**9)
-        pool.alpha[s], pool.used[s], pool.place[s] = rng.random(), k, rng.integers(-1, 5)
+        pool.alpha[s], pool.used[s], pool.row[s] = rng.random(), k, rng.integers(-1, 5)
     larger = grown(pool)
     for k in range(12):
         insert(larger, k % 4, np.full(3, 9, np.uint8), 5.0, 10**9)
     assert larger.free.tolist() == [-1, 0]
     for i in range(4):
-        there, before = slots_of(larger, i), slots_of(pool, i)
-        assert larger.counts[i] == len(there) == len(before) + 3
+        after, before = slots_of(larger, i), slots_of(pool, i)
+        assert larger.counts[i] == len(after) == len(before) + 3
         for old, new in zip(pool[:5], larger[:5], strict=True):
-            np.testing.assert_array_equal(new[there[3:]], old[before])
+            np.testing.assert_array_equal(new[after[3:]], old[before])
 
 
 @pytest.mark.parametrize("step", ["fw", "pairwise"])
@@ -165,17 +173,17 @@ def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, s
         pool = solver.iterate.state.pool
         oldest = starts[-unused] if len(starts) >= unused else -1
         chosen = pool.used != RETIRED
-        there = np.concatenate([slots_of(pool, i) for i in range(problem.n)])
+        slots = np.concatenate([slots_of(pool, i) for i in range(problem.n)])
         assert working_set_sizes(pool).max() <= most
-        assert (pool.used[there][chosen[there]] > oldest).all()
-        outside = there[~chosen[there]]
+        assert (pool.used[slots][chosen[slots]] > oldest).all()
+        outside = slots[~chosen[slots]]
         if len(starts) > len(seen):  # the first approximate pass; later ones may have taken the weight
             assert (pool.alpha[outside] > 0.0).all()
-        found = approximate_pass(flags)
+        work = approximate_pass(flags)
         assert (pool.used[outside] == RETIRED).all(), "no approximate step chooses what has left the working set"
         if len(starts) > len(seen):
             seen.append(outside.size)
-        return found
+        return work
 
     monkeypatch.setattr(method, "bcfw_pass", noted_exact)
     monkeypatch.setattr(method, "approximate_pass", noted)
@@ -187,7 +195,7 @@ def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, s
 # -- approximate steps ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize("step", steps())
-def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
+def test_steps_by_distances__first_step_is_that_of_the_plain_loop(name, step):
     """From inner products, which chains keep in single precision, as from features: the same move."""
     ends = []
     for kernel in ("step", "planes"):
@@ -198,7 +206,7 @@ def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
                 visits_of(solver).flags(sampler=PERMUTATION, vertex_from=CACHE_ONLY), order, order.size
             )
         else:
-            planes_driver(solver.problem)(solver.problem, solver.iterate.state, visits_of(solver).flags(), order)
+            steps_by_distances(solver, order)
         ends.append((solver.iterate.state.u.copy(), solver.iterate.state.ell.copy(), solver.dual_value()))
     for a, b in zip(*ends, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
@@ -207,14 +215,13 @@ def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
 @pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize("step", steps())
 @pytest.mark.parametrize("by_mu", [0, 1])
-def test_plane_steps__keep_the_state_that_of_alpha_and_never_lose_dual_value(name, step, by_mu):
+def test_steps_by_distances__keep_the_state_that_of_alpha_and_never_lose_dual_value(name, step, by_mu):
     problem = instance(name)
     solver = after_exact_passes(problem, step=step)
     solver.iterate.state.by_mu[:] = by_mu  # empty, as mu is, where no move reads it
     order, last = np.arange(problem.n), solver.dual_value()
-    flags = visits_of(solver).flags(rounds=10)
     for k in range(5 * problem.n):
-        planes_driver(problem)(problem, solver.iterate.state, flags, order[k % problem.n : k % problem.n + 1])
+        steps_by_distances(solver, order[k % problem.n : k % problem.n + 1], rounds=10)
         dual = solver.dual_value()
         assert dual >= last - 1e-12
         last = dual
@@ -229,15 +236,13 @@ def test_plane_steps__keep_the_state_that_of_alpha_and_never_lose_dual_value(nam
         np.testing.assert_allclose(a, b, atol=1e-11)
 
 
-def test_plane_steps__several_a_visit_gain_more_than_one_and_count_their_work():
+def test_steps_by_distances__several_a_visit_gain_more_than_one_and_count_their_work():
     gains, scored = [], []
     for rounds in (1, 10):
         solver = after_exact_passes(instance("chain"), lam=0.02)
         problem, before = solver.problem, solver.dual_value()
         order = np.arange(problem.n)
-        scored.append(
-            planes_driver(problem)(problem, solver.iterate.state, visits_of(solver).flags(rounds=rounds), order)
-        )
+        scored.append(steps_by_distances(solver, order, rounds))
         gains.append(solver.dual_value() - before)
     assert gains[1] > gains[0] > 0.0
     assert scored[0] == solver.iterate.state.pool.counts.sum()
@@ -276,15 +281,15 @@ def test_multiplane__reaches_the_optimum_with_a_feasible_certificate(name, sampl
 def test_multiplane__without_approximate_passes_is_bcfw(name):
     """In permuted order, with the seeds of `bcfw`."""
     problem = instance(name)
-    one = solver_of(problem, sampler="permutation", step="fw", refresh_every=0)
-    two = multiplane_of(problem, multiplane={"approximate_passes": 0})
-    for solver in (one, two):
+    bcfw = solver_of(problem, sampler="permutation", step="fw", refresh_every=0)
+    multiplane = multiplane_of(problem, multiplane={"approximate_passes": 0})
+    for solver in (bcfw, multiplane):
         solver.rebase()
     for _ in range(4):
-        method_of(one).take_steps(-1.0)
-        method_of(two).bcfw_pass()
-        np.testing.assert_allclose(one.iterate.state.u, two.iterate.state.u, rtol=1e-9, atol=1e-12)
-    assert one.dual_value() == pytest.approx(two.dual_value(), abs=1e-12)
+        method_of(bcfw).take_steps(-1.0)
+        method_of(multiplane).bcfw_pass()
+        np.testing.assert_allclose(bcfw.iterate.state.u, multiplane.iterate.state.u, rtol=1e-9, atol=1e-12)
+    assert bcfw.dual_value() == pytest.approx(multiplane.dual_value(), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["chain", "chain_sparse", "multiclass"])
@@ -337,11 +342,11 @@ def test_permutation__depends_on_its_number_only(monkeypatch, ordered):
     monkeypatch.setattr(mpbcfw, "ORDERED", ordered)
     solver = multiplane_of(instance("chain"))
     for first in (0, 3, 40):
-        solver.at.permutations = first
+        solver.counts.permutations = first
         for k in range(first, first + ORDERS + 2):
             expected = np.random.default_rng([solver.iterate.seed, k]).permutation(solver.problem.n)
             np.testing.assert_array_equal(method_of(solver).permutation(), expected)
-    assert solver.at.permutations == 40 + ORDERS + 2
+    assert solver.counts.permutations == 40 + ORDERS + 2
     assert len(method_of(solver).orders) < ORDERS
 
 
@@ -352,7 +357,7 @@ def test_exact_pass__from_inner_products_refuses_the_plain_loop():
     order, loop = np.arange(solver.problem.n), visits_of(solver).stepper
     arguments = solver.problem, solver.iterate.state, visits_of(solver).flags(), solver.iterate.rng, order
     assert loop(*arguments, 0) == (0, DONE)
-    with pytest.raises(RuntimeError, match="exact passes of this solve are made by planes_driver"):
+    with pytest.raises(RuntimeError, match="all steps of this solve are made by distance_steps_driver"):
         loop(*arguments, order.size)
 
 
@@ -361,7 +366,7 @@ def test_iterations__count_the_approximate_passes_after_a_certificate_in_vain(mo
     method, made, tried = method_of(solver), [], []
     approximate_pass = method.approximate_pass
     monkeypatch.setattr(
-        method, "approximate_pass", lambda flags: made.append(solver.at.exact_due) or approximate_pass(flags)
+        method, "approximate_pass", lambda flags: made.append(solver.counts.exact_due) or approximate_pass(flags)
     )
     monkeypatch.setattr(method, "seems_solved", lambda tolerance: tried.append(len(tried) % 3) or tried[-1] == 2)
     assert solver.solve(1e-2, never)[0] is Status.CONVERGED

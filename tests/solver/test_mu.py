@@ -69,8 +69,8 @@ def test_certificates__are_those_with_mu(name, method, monkeypatch):
         solver = solver_of(problem, method, max_passes=30.0, **WITHOUT[method])
         _, point = solver.solve(1e-9, never)
         solver.rebase()
-        again, found = pass_of(solver)
-        ends.append([*point, *again, *found.gap, *solver.dual_weights()])
+        again, gaps = pass_of(solver)
+        ends.append([*point, *again, *gaps.gap, *solver.dual_weights()])
         most = max(most, int(solver.iterate.state.pool.counts.max()))
         assert (solver.iterate.state.mu.size > 0) == stored
     np.testing.assert_allclose(*ends, rtol=0, atol=1e-12)

@@ -46,13 +46,13 @@ def one_pass(name: str) -> list[float]:
     """Everything an exact pass finds at w's that have no ties, and where a path begins."""
     problem = TINY[name]()
     rng = np.random.default_rng(7)
-    found = []
+    numbers = []
     for _ in range(3):
         w = np.clip(rng.normal(size=problem.d), *((problem.lower, problem.upper) if problem.lower.size else (-9, 9)))
         exact = exact_gaps(problem, w, rng.normal(size=int(problem.local_ptr[-1])), rng.normal(size=problem.n))
-        found += [*exact.gap, *exact.hinge, *exact.loss, *exact.vertex.ravel().astype(float)]
+        numbers += [*exact.gap, *exact.hinge, *exact.loss, *exact.vertex.ravel().astype(float)]
     start = init_path(problem, PathOptions(rule="paper"))
-    return [*found, start.lam, start.hinge_at_zero, start.psi_norm2]
+    return [*numbers, start.lam, start.hinge_at_zero, start.psi_norm2]
 
 
 def first_steps(name: str) -> list[float]:
@@ -69,11 +69,11 @@ def first_steps(name: str) -> list[float]:
 
 def all_numbers() -> dict[str, list[float]]:
     """By case; all of them plain floats."""
-    found = {}
+    cases = {}
     for name, step in zip(STRUCTURES, itertools.cycle(step for step in steps() if step != "fw"), strict=False):
-        found |= {f"{name} {step}": optimum(name, step)}
-        found |= {f"{name} pass": one_pass(name), f"{name} steps": first_steps(name)}
-    return {case: [float(value) for value in values] for case, values in found.items()}
+        cases |= {f"{name} {step}": optimum(name, step)}
+        cases |= {f"{name} pass": one_pass(name), f"{name} steps": first_steps(name)}
+    return {case: [float(value) for value in values] for case, values in cases.items()}
 
 
 @pytest.mark.long

@@ -33,8 +33,8 @@ def test_exact_pass__is_the_same_to_the_bit_elsewhere(name):
     assert S.mu.size == 0 < np.count_nonzero(with_mu.mu)
     for mu, pool in ((S.mu, S.pool), (with_mu.mu, None)):  # from the atoms, and from mu
         here = exact_gaps(problem, S.w, mu, S.ell, pool=pool)
-        there = exact_gaps(problem, S.w, mu, S.ell, elsewhere(problem, threads=1), pool)
-        for a, b in zip(here, there, strict=True):
+        spread_out = exact_gaps(problem, S.w, mu, S.ell, elsewhere(problem, threads=1), pool)
+        for a, b in zip(here, spread_out, strict=True):
             assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
@@ -53,9 +53,9 @@ def test_corners_at__answers_for_any_list_of_blocks(name):
 @pytest.mark.parametrize("name", ["multiclass", "chain"])
 def test_corners_at__no_blocks_are_none(name):
     problem = TINY[name]()
-    found = vertices_at(problem, np.zeros(problem.d), np.empty(0, np.int64))
+    answers = vertices_at(problem, np.zeros(problem.d), np.empty(0, np.int64))
     every = vertices_at(problem, np.zeros(problem.d), range(problem.n))
-    for nothing, column in zip(found, every, strict=True):
+    for nothing, column in zip(answers, every, strict=True):
         assert nothing.shape == (0, *column.shape[1:])
         assert nothing.dtype == column.dtype
 

@@ -8,10 +8,10 @@ from parts_of import method_of, proximal_of, visits_of
 from single import solver_of
 from tiny import instance
 
+from gapwise.stages.solver.block.views.distances import FIRST_ORDER
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, ORACLE_ALWAYS
 from gapwise.stages.solver.distances import with_room
-from gapwise.stages.solver.loop import cached_steps_driver
-from gapwise.stages.solver.plane_steps import planes_driver
+from gapwise.stages.solver.loop import cached_steps_driver, distance_steps_driver
 from gapwise.stages.solver.steps import PAIRWISE
 
 NAMES = ["chain", "multiclass"]
@@ -52,7 +52,8 @@ def roomy(solver):
 
 def visit(solver, kind, order):
     if kind == "planes":
-        planes_driver(solver.problem)(solver.problem, solver.iterate.state, visits_of(solver).flags(rounds=4), order)
+        flags = visits_of(solver).flags(vertex_from=CACHE_ONLY, rounds=4)
+        distance_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, FIRST_ORDER, order)
     else:
         flags = visits_of(solver).flags(vertex_from=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
         cached_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, order)
@@ -61,8 +62,8 @@ def visit(solver, kind, order):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["steps", "cached", "planes"])
 def test_visits__are_the_same_whether_the_next_ones_are_known_or_not(name, kind):
-    for one, whole in zip(after_visits(name, kind, 1), after_visits(name, kind, 10**6), strict=True):
-        np.testing.assert_array_equal(one, whole)
+    for single, whole in zip(after_visits(name, kind, 1), after_visits(name, kind, 10**6), strict=True):
+        np.testing.assert_array_equal(single, whole)
 
 
 @pytest.mark.parametrize("calls", [1, 7, 12])

@@ -60,12 +60,12 @@ def test_dual_and_excess__are_those_of_v_laid_out(name: str, monkeypatch: pytest
 
     def boundary(solver):
         nonlocal seen
-        seen += solver.at.kappa > 0.0
+        seen += solver.counts.kappa > 0.0
         for w in (None, solver.iterate.state.w, solver.point, 2.0 * solver.iterate.state.w):
-            found = solver.iterate.dual_and_excess(w)
+            values = solver.iterate.dual_and_excess(w)
             with monkeypatch.context() as patched:
                 patched.setattr(iterate, "own_metric", lambda problem: True)  # whose v is always laid out
-                assert found == pytest.approx(solver.iterate.dual_and_excess(w), rel=1e-11, abs=1e-13)
+                assert values == pytest.approx(solver.iterate.dual_and_excess(w), rel=1e-11, abs=1e-13)
 
     solver.solve(0.01, boundary)
     assert seen > 1

@@ -207,8 +207,8 @@ def test_verify__certifies_nothing_and_recomputes_the_primal_objective(tmp_path:
     problem, path = instance("multiclass"), path_of(rule="grid", lambdas=[0.3, 0.1])
     solved(problem, tmp_path, options_of(method="ssg", max_passes=10.0), path)
     asked = asked_for(path, "ssg", seed=3, key="k")
-    found = verify(problem, tmp_path, asked=asked)
-    assert (found["dual_point"], found["certified"], found["broken"]) == (False, False, [])
+    verdict = verify(problem, tmp_path, asked=asked)
+    assert (verdict["dual_point"], verdict["certified"], verdict["broken"]) == (False, False, [])
     arrays, attrs = read_path(tmp_path / "path.zarr")
     assert attrs["certified"] is False
     assert np.isnan(arrays["gap"]).all()

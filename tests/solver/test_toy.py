@@ -51,9 +51,9 @@ def calls_needed(n: int, K: int, sampler: str, seed: int, refresh_every: int = 1
     """Oracle calls of steps until the point is optimal, and of refreshes up to there."""
     options = method_options(sampler=sampler, step="fw", refresh_every=refresh_every, rebase_steps=1)
     solver = begin(toy(n, K), options, PathOptions(rule="single", lam=LAM), None, seed)
-    status, _ = solver.solve(0.0, lambda at: Status.INTERRUPTED if true_gap(at) < OPTIMAL else None)
+    status, _ = solver.solve(0.0, lambda present: Status.INTERRUPTED if true_gap(present) < OPTIMAL else None)
     assert status is Status.INTERRUPTED
-    return int(solver.iterate.state.counters[ORACLE_CALLS]), solver.at.gap_passes * n
+    return int(solver.iterate.state.counters[ORACLE_CALLS]), solver.counts.gap_passes * n
 
 
 @pytest.mark.share(0.5)

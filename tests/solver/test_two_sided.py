@@ -17,10 +17,11 @@ from gapwise.stages.problems import build
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.solver.path import cells, stride
 from gapwise.stages.solver.path.cells import (
     Goal,
     Pair,
-    Point,
+    SolvedPoint,
     best_share,
     cell_to_zero,
     lowest,
@@ -28,8 +29,7 @@ from gapwise.stages.solver.path.cells import (
     solved_point,
     zero,
 )
-from gapwise.stages.solver.path.rules import two_sided
-from gapwise.stages.solver.path.rules.two_sided import TwoSided
+from gapwise.stages.solver.path.stride import Stride
 
 pytestmark = pytest.mark.slow
 
@@ -50,14 +50,14 @@ def test_best_share__is_the_maximum_over_the_triangle():
         x, y = rng.normal(size=(2, 2 if trial % 3 else 1))  # in one dimension the curvature is singular
         numbers = (float(x @ x), float(x @ y), float(y @ y))
         gain, scale = tuple(rng.normal(size=2) + 0.5), float(rng.exponential())
-        found = best_share(gain, *numbers, scale)
-        assert min(found) >= 0.0
-        assert sum(found) <= 1.0 + 1e-12
+        share = best_share(gain, *numbers, scale)
+        assert min(share) >= 0.0
+        assert sum(share) <= 1.0 + 1e-12
 
         def value(s, gain=gain, numbers=numbers, scale=scale):
             return gain[0] * s[0] + gain[1] * s[1] - 0.5 * scale * quadratic(s, *numbers)
 
-        assert value(found) >= max(value(s) for s in grid) - 1e-9
+        assert value(share) >= max(value(s) for s in grid) - 1e-9
 
 
 def test_best_share__knows_points_that_are_zero():
@@ -106,7 +106,7 @@ def test_zero__is_the_dual_point_of_the_largest_losses(name):
 
 
 def test_cells__are_refused_where_the_middle_fails():
-    a, b = Point(1.0, 0.0, 0.5, 0.8, 0.4, 0.4), Point(0.5, 0.0, 0.4, 0.7, 0.8, 0.2)
+    a, b = SolvedPoint(1.0, 0.0, 0.5, 0.8, 0.4, 0.4), SolvedPoint(0.5, 0.0, 0.4, 0.7, 0.8, 0.2)
     pair = Pair(a, b, 0.5, 0.25, 1.0)
     worst = pair.worst(Goal(1e-9, False), 0.5, 1.0)
     assert 0.5 < worst < 1.0
@@ -120,8 +120,8 @@ def test_cells__are_refused_where_the_middle_fails():
 def test_path__is_eps_optimal_at_every_lambda(name, relative):
     problem, status, records, start, sides = tiny_path(name, relative)
     assert status is Status.CONVERGED
-    for lam in np.geomspace(max(LOWEST, sides.cells[-1].low), 2.0 * start.lam_top, 14):
-        cell = next(c for c in sides.cells if c.low <= lam)
+    for lam in np.geomspace(max(LOWEST, sides.stack.cells[-1].low), 2.0 * start.lam_top, 14):
+        cell = next(c for c in sides.stack.cells if c.low <= lam)
         primal = primal_value(problem, weights(records, cell), lam)
         assert primal - optimum(problem, lam) <= EPS * (primal if relative else 1.0) * (1 + 1e-6)
 
@@ -130,14 +130,14 @@ def test_path__is_eps_optimal_at_every_lambda(name, relative):
 @pytest.mark.parametrize("relative", [False, True])
 def test_path__cells_touch_and_reach_from_infinity_to_the_end(name, relative):
     _, _, records, start, sides = tiny_path(name, relative)
-    assert sides.cells[0][:3] == (-1, start.lam_top, math.inf)
-    for above, below in itertools.pairwise(sides.cells):
+    assert sides.stack.cells[0][:3] == (-1, start.lam_top, math.inf)
+    for above, below in itertools.pairwise(sides.stack.cells):
         assert below.high == above.low
         assert below.interval - above.interval in (0, 1)
-    assert sides.cells[-1].interval == len(records)
-    assert sides.cells[-1].low <= LOWEST
-    assert records[-1].lambda_low == sides.cells[-1].low
-    for cell in sides.cells:
+    assert sides.stack.cells[-1].interval == len(records)
+    assert sides.stack.cells[-1].low <= LOWEST
+    assert records[-1].lambda_low == sides.stack.cells[-1].low
+    for cell in sides.stack.cells:
         assert min(*cell.primal, *cell.dual) >= 0.0
         assert sum(cell.dual) <= 1.0 + 1e-12
 
@@ -156,44 +156,43 @@ def test_path__holds_with_every_method(method):
     options = options_of(method=method, max_passes=math.inf)
     _, records, _, sides = walked(problem, solver=options, lambda_min=LOWEST)
     for lam in np.geomspace(LOWEST, 3.0 * records[0].point.lam, 7):
-        cell = next(c for c in sides.cells if c.low <= lam)
+        cell = next(c for c in sides.stack.cells if c.low <= lam)
         assert primal_value(problem, weights(records, cell), lam) - optimum(problem, lam) <= EPS * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
 def test_path__solves_between_where_its_steps_were_too_long(name, monkeypatch):
     """With steps many times too long every interval fails at first; what comes out holds all the same."""
-    monkeypatch.setattr(two_sided, "THETA", (4.0, 6.0))
+    monkeypatch.setattr(stride, "THETA", (4.0, 6.0))
     problem, path = TINY[name](), PathOptions(rule="two_sided", eps=0.02, lambda_min=LOWEST)
     engine = Engine.begin(Task(problem, method_options(cache=CacheOptions(kind="gap")), path))
     sides = engine.rule
-    sides.theta = 5.0
+    sides.stride.theta = 5.0
     order = list(engine.walk())
     assert engine.status is Status.CONVERGED
     lams = [b.point.lam for b in order]
     assert lams != sorted(lams, reverse=True)
     records = sorted(order, key=lambda b: -b.point.lam)
     for lam in np.geomspace(LOWEST, records[0].point.lam, 9):
-        cell = next(c for c in sides.cells if c.low <= lam)
+        cell = next(c for c in sides.stack.cells if c.low <= lam)
         assert primal_value(problem, weights(records, cell), lam) - optimum(problem, lam) <= 0.02 * (1 + 1e-5)
 
 
 def test_path__needs_fewer_breakpoints_than_one_sided():
     for name in sorted(TINY):
-        one = walked(TINY[name](), rule="one_sided", lambda_min=LOWEST, eps=0.01)[1]
-        assert len(tiny_path(name, eps=0.01)[2]) < len(one)
+        one_sided = walked(TINY[name](), rule="one_sided", lambda_min=LOWEST, eps=0.01)[1]
+        assert len(tiny_path(name, eps=0.01)[2]) < len(one_sided)
 
 
 def test_step__goes_little_below_the_end_of_the_path():
     """Where the regulariser is worth 2 % of eps, a step that only looks at the gap would go a hundred times as far."""
     eps, lam, norm2 = 0.1, 1e-2, 0.4
-    last = Point(lam, 0.05, 0.3, 0.25, norm2, lam**2 * norm2)
+    last = SolvedPoint(lam, 0.05, 0.3, 0.25, norm2, lam**2 * norm2)
     end = 0.02 * eps / norm2  # there lam ||w||^2 / 2 is 1 % of eps, if w stays
 
-    def step(hinge_at_zero: float = 1.0, point: Point = last, lambda_min: float = 0.0) -> float:
+    def step(hinge_at_zero: float = 1.0, point: SolvedPoint = last, lambda_min: float = 0.0) -> float:
         path = PathOptions(rule="two_sided", eps=eps, lambda_min=lambda_min)
-        rule = TwoSided(path, hinge_at_zero, 10.0, 0.0, [point], [np.zeros(1)])
-        return rule.step(Goal(eps, False), path.kappa)
+        return Stride(path, hinge_at_zero, 10.0).below(point, Goal(eps, False))
 
     assert step() == pytest.approx(0.25 * end)
     assert step(lambda_min=1e-9) < 1e-2 * end  # the path has an end of its own
@@ -210,7 +209,7 @@ def test_relative_path__reaches_zero_where_data_are_separable(name):
     problem = SEPARABLE[name]()
     status, records, _, sides = walked(problem, relative=True)
     assert status is Status.CONVERGED
-    cell = sides.cells[-1]
+    cell = sides.stack.cells[-1]
     assert cell.low == 0.0
     w = weights(records, cell)
     assert cell.primal[0] > 1.0
@@ -221,7 +220,7 @@ def test_relative_path__reaches_zero_where_data_are_separable(name):
 
 
 def test_cell_to_zero__needs_a_hinge_of_zero_for_the_relative_goal():
-    point = Point(0.1, 0.001, 0.01, 0.2, 1.9, 0.019, worst_hinge=0.02)
+    point = SolvedPoint(0.1, 0.001, 0.01, 0.2, 1.9, 0.019, worst_hinge=0.02)
     assert cell_to_zero(point, Goal(0.2, True), 1)[0].primal == (1.0 / 0.98, 0.0)
     assert cell_to_zero(point._replace(worst_hinge=1.0), Goal(0.2, True), 1) == []
     assert cell_to_zero(point, Goal(0.009, False), 1) == []
@@ -236,16 +235,16 @@ def test_path__ends_at_a_floor_on_data_that_are_not_separable(relative):
     assert status is Status.LAMBDA_NEGLIGIBLE
     assert point.hinge > EPS
     assert 0.5 * point.lam * point.norm2 <= 0.01 * EPS
-    assert 0.0 < sides.cells[-1].low < point.lam
+    assert 0.0 < sides.stack.cells[-1].low < point.lam
     status, _, start, sides = walked(problem, relative=relative, lambda_min=1e-100)
     assert status is Status.ROUNDING_LIMIT
-    assert 0.0 < sides.cells[-1].low <= two_sided.FLOOR * start.lam_top * (1 + 1e-12)
+    assert 0.0 < sides.stack.cells[-1].low <= cells.FLOOR * start.lam_top * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("relative", [False, True])
 def test_lowest__is_where_the_point_alone_just_meets_the_goal(relative):
-    point, goal = Point(0.1, 0.01, 0.3, 0.48, 1.9, 0.019), Goal(0.05, relative)
-    low, alone = lowest(point, goal), Pair(point, Point(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
+    point, goal = SolvedPoint(0.1, 0.01, 0.3, 0.48, 1.9, 0.019), Goal(0.05, relative)
+    low, alone = lowest(point, goal), Pair(point, SolvedPoint(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
     assert 0.0 < low < point.lam
     shares = (1.0, 0.0), (1.0, 0.0)
     assert -1e-5 < alone.excess(low, goal, shares) <= 0.0
@@ -270,4 +269,4 @@ def test_path__stops_at_a_limit_and_claims_what_it_has():
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=3.0)
     status, records, _, sides = walked(problem, solver=options, eps=1e-3, lambda_min=LOWEST)
     assert status is Status.PASS_LIMIT
-    assert sides.cells[-1].low > min(b.point.lam for b in records)
+    assert sides.stack.cells[-1].low > min(b.point.lam for b in records)

@@ -188,10 +188,11 @@ def test_verify__refuses_a_larger_eps_than_was_asked_for(tmp_path: Path) -> None
 def test_restored__refuses_arrays_that_do_not_fit(key: str, shape: tuple[int, int]) -> None:
     path = path_of(0.1)
     start = init_path(problem_of("multiclass"), path, HERE)
-    rule = dataclasses.replace(rule_of(path).begin(path, start), falling=False, done=0.3)
+    rule = rule_of(path).begin(path, start)
+    rule.sweep.falling, rule.axis.levels.done = False, 0.3
     arrays, attrs = rule.packed()
     again = rule_of(path).restored(path, start, arrays, attrs)
-    assert (again.packed()[1], again.falling, again.level) == (attrs, False, 0.1)
+    assert (again.packed()[1], again.sweep.falling, again.axis.levels.present) == (attrs, False, 0.1)
     with pytest.raises(ValueError, match=f"^{key}: is float64"):
         rule_of(path).restored(path, start, {**arrays, key: np.ones(shape)}, attrs)
 

@@ -26,10 +26,11 @@ from tiny import TINY, multiclass
 
 from gapwise.stages.init_path import init_path
 from gapwise.stages.parallel import Spread
-from gapwise.stages.solver.methods.mpbcfw import MEASURED
 from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, Status
-from gapwise.stages.solver.path.rules import path_rule, two_sided
+from gapwise.stages.solver.path import stride
+from gapwise.stages.solver.path.rules import path_rule
 from gapwise.stages.solver.steps import steps
+from gapwise.stages.solver.unit_costs import MEASURED
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.results import read_iterations, read_path, read_trace
 
@@ -81,7 +82,7 @@ def test_start__that_is_known_is_not_found_again_and_changes_no_bit(tmp_path: Pa
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
 def test_resume__is_bit_equal_between_two_solved_lambdas(tmp_path: Path, name: str, monkeypatch) -> None:
     """Steps many times too long: lambdas are solved between others, which wait in the committed state."""
-    monkeypatch.setattr(two_sided, "THETA", (4.0, 6.0))
+    monkeypatch.setattr(stride, "THETA", (4.0, 6.0))
     problem, options, path = TINY[name](), options_of(rebase_steps=4), path_of(**PATHS["two_sided"])
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     trace = read_trace(tmp_path / "whole")["lambda"]

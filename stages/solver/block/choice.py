@@ -19,8 +19,8 @@ from gapwise.stages.solver.steps import AWAY, FW
 
 ALL: tuple[Move, ...] = tuple(move(name) for name in moves())
 N_MOVES = len(ALL)
-DIRECTIONS = tuple(found.direction for found in ALL)
-TO_VERTEX = sum(1 << bit for bit, found in enumerate(ALL) if found.direction != AWAY)
+DIRECTIONS = tuple(move.direction for move in ALL)
+TO_VERTEX = sum(1 << bit for bit, move in enumerate(ALL) if move.direction != AWAY)
 """Bits of the moves that need a vertex."""
 
 
@@ -82,11 +82,11 @@ def _whole(number, whole):
 
 def _composed() -> Callable[..., float]:
     """gamma_max of all moves in one function."""
-    found: Callable[..., float] = _whole
-    for number, one in enumerate(ALL):
-        if one.gamma_max is not None:
-            found = _shortened_by(number, one.gamma_max, found)
-    return found
+    composed: Callable[..., float] = _whole
+    for number, kind in enumerate(ALL):
+        if kind.gamma_max is not None:
+            composed = _shortened_by(number, kind.gamma_max, composed)
+    return composed
 
 
 gamma_max_of = _composed()
@@ -104,13 +104,13 @@ def possible(direction, seen, target):
 @inner(**PLAIN)
 def steepest(kinds, seen, target, h):
     """The bit of the allowed move of largest slope (O16 Alg. 4)."""
-    found, most = 0, -np.inf
+    bits, most = 0, -np.inf
     for bit in range(N_MOVES):
         if kinds & (1 << bit) and possible(DIRECTIONS[bit], seen, target):
             slope = slope_of(DIRECTIONS[bit], h, seen.base, seen.h_away)
-            if found == 0 or slope > most:
-                found, most = 1 << bit, slope
-    return found
+            if bits == 0 or slope > most:
+                bits, most = 1 << bit, slope
+    return bits
 
 
 @inner(**PLAIN)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.protocol import PLAIN, Problem
 from gapwise.stages.solver.block.samplers import Sampler, sampler, samplers
+from gapwise.stages.solver.running import Flags, State
 from gapwise.stages.solver.sampling import PERMUTATION
 
 ALL: tuple[Sampler, ...] = tuple(sampler(name) for name in samplers())
@@ -29,10 +29,10 @@ def _first_of(number: int, first: Callable[..., int], others: Callable[..., int]
 
 def _composed() -> Callable[..., int]:
     """One function of all samplers, so that compiled code can call whichever the flags say."""
-    found = ALL[-1].draw
+    composed = ALL[-1].draw
     for number in range(len(ALL) - 2, -1, -1):
-        found = _first_of(number, ALL[number].draw, found)
-    return found
+        composed = _first_of(number, ALL[number].draw, composed)
+    return composed
 
 
 draw = _composed()
@@ -51,7 +51,9 @@ def drawn_ahead(run: Callable[..., tuple[int, int]], number: int) -> Callable[..
     if ahead is None:
         return run
 
-    def steps_drawn(P: Any, S: Any, flags: Any, rng: np.random.Generator, order: Any, steps: int) -> tuple[int, int]:
+    def steps_drawn(
+        P: Problem, S: State, flags: Flags, rng: np.random.Generator, order: np.ndarray, steps: int
+    ) -> tuple[int, int]:
         before = rng.bit_generator.state
         order = ahead(rng, P.n, steps)
         made, why = run(P, S, flags._replace(sampler=PERMUTATION), rng, order, steps)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import PLAIN
 from gapwise.stages.solver.block.answers import cache_promises_enough, note_cached_gap
-from gapwise.stages.solver.block.choice import Seen, choose, survey
+from gapwise.stages.solver.block.choice import Seen, choose
 from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import AVERAGED, CACHE_FIRST, CACHE_ONLY, CACHED_STEPS, STEPS
 from gapwise.stages.solver.directions import largest_step, loss_change, update_weights
@@ -29,6 +29,7 @@ def step(P, S, V, flags, i):
         target, h, loss = vertex(P, S, V, flags, i, turn, seen)
         if target >= 0:
             S.pool.used[target] = S.counters[STEPS]
+        seen = V.partner(S, flags, i, turn, seen, target, h)
         choice = choose(P, S, V, flags, i, seen, target, h)
         if choice.gamma <= 0.0:
             break
@@ -36,14 +37,14 @@ def step(P, S, V, flags, i):
         if turn + 1 < flags.rounds:
             V.follow_move(P, S, flags, i, choice.direction, target, seen.away, choice.gamma)
     S.counters[AVERAGED] += 1
-    V.end_visit(S, flags, i)
+    V.end_visit(P, S, flags, i)
 
 
 @inner(**PLAIN)
 def look(P, S, V, flags, i, turn):
     """What is `Seen` of block i: its best atom, the worst with weight (O16 Alg. 3, 4), the mean score."""
     count = V.score_atoms(P, S, flags, i, turn)
-    seen = survey(S.pool, V.slots, V.values, count)
+    seen = V.survey(S, flags, count)
     base = V.mean_score(P, S, flags, i, seen.base)
     return Seen(base, seen.best, seen.h_best, seen.away, seen.h_away, seen.active)
 

@@ -14,7 +14,7 @@ from gapwise.parts import with_parts
 from gapwise.stages.solver.options import OPTIONS, MethodOptions, check_one_of
 
 if TYPE_CHECKING:
-    from gapwise.stages.solver.solver import Recipe
+    from gapwise.stages.solver.solver import AnyRecipe
 
 __path__ = with_parts(__path__, "methods")
 
@@ -24,20 +24,20 @@ def methods() -> tuple[str, ...]:
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
-def method(name: str) -> Recipe[Any, Any]:
+def method(name: str) -> AnyRecipe:
     """The recipe of a method; ValueError lists the known methods."""
     check_one_of("solver.method", name, methods())
-    found: Recipe[Any, Any] = import_module(f"{__name__}.{name}").METHOD
-    return found
+    recipe: AnyRecipe = import_module(f"{__name__}.{name}").METHOD
+    return recipe
 
 
 def options_type(name: str) -> type[MethodOptions]:
     """The options that a method understands."""
     check_one_of("solver.method", name, methods())
-    found: type[MethodOptions] = OPTIONS.get(name) or import_module(f"{__name__}.{name}").Options
-    return found
+    options: type[MethodOptions] = OPTIONS.get(name) or import_module(f"{__name__}.{name}").Options
+    return options
 
 
-def method_options(method: str = "bcfw", **choices: Any) -> Any:
+def method_options(method: str = "bcfw", **choices: Any) -> MethodOptions:
     """Options of a method, from keyword arguments."""
     return options_type(method)(method=method, **choices)

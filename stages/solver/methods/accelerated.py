@@ -134,7 +134,7 @@ class Proximal:
     def start(self) -> None:
         """Another lambda has begun: with a proximal problem at the w it starts from."""
         it = self.it
-        it.at.kappa, it.centre = 0.0, np.empty(0)
+        it.counts.kappa, it.centre = 0.0, np.empty(0)
         self.counts.points, self.mean = 0, np.empty(0)
         it.derive()
         self.begin()
@@ -146,12 +146,12 @@ class Proximal:
         the unit of lambda (features squared over loss), so kappa / lambda does not change when features or losses are
         scaled. It is measured on the moves of the first BCFW pass, which is made with kappa = 0, and then kept.
         """
-        it, at = self.it, self.it.at
+        it, counts = self.it, self.it.counts
         if self.counts.curvature > 0.0:
             v = it.state.u.copy()
-            at.kappa = float(self.options.c * math.sqrt(at.lam * self.counts.curvature))
+            counts.kappa = float(self.options.c * math.sqrt(counts.lam * self.counts.curvature))
             it.centre = it.state.w.copy()
-            it.state.u[:] = (at.kappa * it.centre + at.lam * v) / (at.lam + at.kappa)
+            it.state.u[:] = (counts.kappa * it.centre + counts.lam * v) / (counts.lam + counts.kappa)
 
     def measure(self) -> bool:
         """Take the curvature of the moves just made, if it is not known; returns whether it was not."""
@@ -162,14 +162,14 @@ class Proximal:
 
     def settle(self) -> None:
         """Prepare an exact pass at a fixed point: at w = v if the certificate needs w(alpha), otherwise at the mean."""
-        self.it.at.exact_due = True
+        self.it.counts.exact_due = True
         if not self.own_point:
-            self.it.at.kappa, self.it.centre = 0.0, np.empty(0)
+            self.it.counts.kappa, self.it.centre = 0.0, np.empty(0)
 
     def leave(self) -> None:
         """Leave the proximal problem at the end of a lambda; the certified point stays in `Iterate.weights`."""
-        if self.it.at.kappa > 0.0:
-            self.it.at.kappa, self.it.centre = 0.0, np.empty(0)
+        if self.it.counts.kappa > 0.0:
+            self.it.counts.kappa, self.it.centre = 0.0, np.empty(0)
             self.it.derive()
 
     # -- passes over the cache ----------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class Proximal:
 
     def rate(self) -> float:
         """sqrt(lambda / (lambda + kappa)): the share of the gap that an accelerated outer iteration removes."""
-        return math.sqrt(self.it.at.lam / (self.it.at.lam + self.it.at.kappa))
+        return math.sqrt(self.it.counts.lam / (self.it.counts.lam + self.it.counts.kappa))
 
     def inner_share(self) -> float:
         """Cached passes end below this share of the exact pass's estimate."""
@@ -187,7 +187,7 @@ class Proximal:
 
     def cached_passes(self, estimate: float) -> None:
         """Cached passes with momentum until their gap is below the `inner_share` of the exact pass's estimate."""
-        it, at, P, options = self.it, self.it.at, self.it.problem, self.options
+        it, counts, P, options = self.it, self.it.counts, self.it.problem, self.options
         rate, share = self.rate(), self.inner_share()
         most_momentum = (1.0 - rate) / (1.0 + rate)
         t, last_dual, w_before = 1.0, -math.inf, it.state.w.copy()
@@ -202,14 +202,14 @@ class Proximal:
             remaining = it.known_gap + excess
             if self.own_point:
                 self.note()
-            if at.kappa > 0.0:
+            if counts.kappa > 0.0:
                 if dual < last_dual:
                     t, momentum = 1.0, 0.0
                 else:
                     following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
                     momentum, t = min((t - 1.0) / following, most_momentum), following
                 last_dual = dual
-                apart, pull = S.w if P.lower.size else S.w[:0], at.kappa / (at.lam + at.kappa)
+                apart, pull = S.w if P.lower.size else S.w[:0], counts.kappa / (counts.lam + counts.kappa)
                 recentre(S.u, apart, w_before, it.centre, momentum, pull)
                 if P.lower.size:
                     clip(S.u, P.lower, P.upper, S.w)
@@ -246,7 +246,7 @@ class Accelerated:
 
     def advance(self, goal: Goal) -> Ended | None:
         """An outer iteration; or, if one is due, an exact pass at a fixed point, which may end the solve."""
-        if not self.it.at.exact_due:
+        if not self.it.counts.exact_due:
             self.outer(goal)
             return None
         point, _ = exact_pass(self.it, self.proximal.point)
@@ -259,7 +259,7 @@ class Accelerated:
     def start(self) -> None:
         """A path that goes up and down counts the passes without use anew, and so keeps labellings."""
         if self.it.ledger.revisits:
-            self.it.at.marks = []
+            self.it.counts.marks = []
         self.proximal.start()
 
     def outer(self, goal: Goal) -> None:
@@ -291,7 +291,7 @@ class Accelerated:
             self.proximal.visits.visit(vertex_from=CACHE_ONLY, rounds=options.rounds)
             if it.known_gap < 0.5 * options.inner_target * gap:
                 break
-        it.at.exact_due = True
+        it.counts.exact_due = True
 
 
 def ended_with(it: Iterate, proximal: Proximal, point: Certificate, goal: Goal) -> Ended | None:

@@ -148,7 +148,7 @@ class AcceleratedAtMean:
         """Another lambda has begun: with BCFW passes unless the gaps are known from a lambda before."""
         it, counts = self.it, self.counts
         if it.ledger.revisits:
-            it.at.marks = []
+            it.counts.marks = []
         self.proximal.start()
         counts.begun = counts.curvature > 0.0 and math.isfinite(it.known_gap)
         counts.last_exact, counts.last_whole, counts.partial = math.inf, math.inf, 0
@@ -156,7 +156,7 @@ class AcceleratedAtMean:
     def advance(self, goal: Goal) -> Ended | None:
         """Passes over the cache, or the pass that is due at the mean, which may end the solve."""
         self.answered = None
-        if not self.it.at.exact_due:
+        if not self.it.counts.exact_due:
             self.outer(self.bound(goal))
             return None
         if self.may_be_partial and self.partial_pass(self.bound(goal)):
@@ -209,9 +209,9 @@ class AcceleratedAtMean:
         """An exact pass at the mean, which asks only blocks without an answer, and the cache error of each block."""
         it, had = self.it, self.answered
         known = self.gaps_at_mean() if had is None else had.known
-        point, found = exact_pass(it, self.proximal.point, gaps=self.gaps)
+        point, answers = exact_pass(it, self.proximal.point, gaps=self.gaps)
         it.weights = np.array(it.weights)  # they stay when the mean moves on
-        self.cache_error = np.maximum(found.gap - known, 0.0)
+        self.cache_error = np.maximum(answers.gap - known, 0.0)
         self.counts.last_exact, self.counts.last_whole, self.counts.partial = point.gap, point.gap, 0
         mark_pass(it, self.options.acceleration.unused_passes)
         return point
@@ -241,16 +241,16 @@ class AcceleratedAtMean:
         it, P, S = self.it, self.it.problem, self.it.state
         blocks, known, w = self.worst_blocks(), self.gaps_at_mean(), self.proximal.point
         with it.ledger.asking():
-            found = vertices_at(P, w, blocks, it.ledger.spread)
+            answers = vertices_at(P, w, blocks, it.ledger.spread)
             base = bases(P, w, S.mu, S.ell, S.pool, it.ledger.spread, blocks)
-        self.cache_error[blocks] = np.maximum((found.h - base) / P.n - known[blocks], 0.0)
+        self.cache_error[blocks] = np.maximum((answers.h - base) / P.n - known[blocks], 0.0)
         predicted = float(np.sum(known) + np.sum(self.cache_error))
         if predicted <= max(bound, self.options.at_mean.trust * self.counts.last_whole):
-            self.answered = Answered(blocks, found, known)
+            self.answered = Answered(blocks, answers, known)
             return False
         S.counters[ORACLE_CALLS] += blocks.size
-        it.keep(blocks, found.vertex, found.loss)
-        self.counts.last_exact, self.counts.partial, it.at.exact_due = predicted, self.counts.partial + 1, False
+        it.keep(blocks, answers.vertex, answers.loss)
+        self.counts.last_exact, self.counts.partial, it.counts.exact_due = predicted, self.counts.partial + 1, False
         mark_pass(it, self.options.acceleration.unused_passes)
         return True
 

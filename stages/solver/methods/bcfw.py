@@ -7,9 +7,7 @@ have been made. The clock decides only which rebase points are committed; everyt
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -20,17 +18,18 @@ from gapwise.stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CA
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.loop import Flags, steps_driver
+from gapwise.stages.solver.loop import steps_driver
 from gapwise.stages.solver.minibatch import Answers, answers_driver, collect_driver
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import BcfwOptions
 from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.packed import ArraySpec
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.sampling import MAX_GAP, PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup, sampling_of
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
-from gapwise.stages.solver.visits import Visits
+from gapwise.stages.solver.visits import Loop, Visits
 
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum triggers an exact pass (O16, the authors' code)."""
@@ -73,7 +72,7 @@ class Bcfw:
 
     it: Iterate
     options: Options
-    loop: Callable[[Any], Any] = steps_driver
+    loop: Loop = steps_driver
     """The compiled steps."""
     counts: StepCounts = field(default_factory=StepCounts)
 
@@ -89,27 +88,27 @@ class Bcfw:
 
     def advance(self, goal: Goal) -> Ended | None:
         """An exact pass if one is due, which may end the solve; then steps until the next rebase point (O16 Alg. 2)."""
-        it, at = self.it, self.it.at
-        bound = goal.bound(at.dual)
-        if at.exact_due:
-            point, found = due_pass(it, goal, better=self.better)
-            if found:
+        it, counts = self.it, self.it.counts
+        bound = goal.bound(counts.dual)
+        if counts.exact_due:
+            point, answers = due_pass(it, goal, better=self.better)
+            if answers:
                 self.count_anew()
             it.ledger.record(point)
             bound = goal.bound(point.dual)
             status = judged(it, point, goal)
             if status:
                 return status, point
-            if found and self.options.batch_step:
-                batch_step(it, found)
+            if answers and self.options.batch_step:
+                batch_step(it, answers)
         self.take_steps((EARLY if goal.exact else 1.0) * left_for_oracle(it, bound) if bound == bound else -1.0)
         if goal.relative and not self.options.refresh_every and not bound > 0.0:
-            at.exact_due = True  # a relative tolerance needs a dual value, which only an exact pass gives
+            counts.exact_due = True  # a relative tolerance needs a dual value, which only an exact pass gives
         return None
 
     def take_steps(self, threshold: float) -> None:
         """Take steps until the next rebase point; sets `exact_due` when the stale gap sum or the count asks for it."""
-        it, at, options, n = self.it, self.it.at, self.options, self.it.problem.n
+        it, counts, options, n = self.it, self.it.counts, self.options, self.it.problem.n
         counters, sampler = it.state.counters, it.setup.sampler
         summed = sampler != MAX_GAP and it.setup.degree == 1.0  # if so, the tree's root is the stale gap sum
         steps = options.rebase_steps or 10 * n
@@ -125,9 +124,9 @@ class Bcfw:
         stop_calls = int(min(float(self.counts.next_refresh), calls + max(calls_left, 1.0)))
         flags = self.visits.flags(stop_sum=threshold if summed else -1.0, stop_calls=stop_calls)
         why = (self.visits.run if options.batch_size == 1 else self.run_batches)(flags, order, steps)
-        at.exact_due = bool(why != DONE or it.known_gap <= threshold or counters[ORACLE_CALLS] >= stop_calls)
-        if options.refresh_every and it.ledger.steps - at.last_refresh >= CACHED_SHARE * options.refresh_every * n:
-            at.exact_due = True
+        counts.exact_due = bool(why != DONE or it.known_gap <= threshold or counters[ORACLE_CALLS] >= stop_calls)
+        if options.refresh_every and it.ledger.steps - counts.last_refresh >= CACHED_SHARE * options.refresh_every * n:
+            counts.exact_due = True
 
     def run_batches(self, flags: Flags, order: np.ndarray, steps: int) -> int:
         """`Visits.run` in mini-batches, with the same number of steps; returns why it ended."""
@@ -143,8 +142,8 @@ class Bcfw:
             made, why = collect_driver(P)(P, it.state, flags, it.rng, order, steps, block)
             steps, order, block = steps - made, order[made:], block[block >= 0]
             if block.size:
-                found = vertices_at(P, it.state.w, block, it.ledger.spread)
-                answers_driver(P)(P, it.state, flags, Answers(block, found.loss, found.vertex))
+                vertices = vertices_at(P, it.state.w, block, it.ledger.spread)
+                answers_driver(P)(P, it.state, flags, Answers(block, vertices.loss, vertices.vertex))
             elif why != DONE:
                 return int(why)
         return DONE

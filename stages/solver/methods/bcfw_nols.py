@@ -11,8 +11,8 @@ average, and the exact passes that certify. k begins anew at every lambda, so th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from numba import njit
 
@@ -69,11 +69,11 @@ def fixed_step(P, S, V, flags, i):
     norm2 = V.measure_move(P, S, flags, i, FW, target, -1)
     move(P, S, V, flags, i, Choice(FW, gamma, h - seen.base, norm2), target, -1, loss)
     S.counters[AVERAGED] += 1
-    V.end_visit(S, flags, i)
+    V.end_visit(P, S, flags, i)
 
 
 @driver
-def fixed_steps_driver(fingerprint: str) -> Any:
+def fixed_steps_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
     """`run_fixed(P, S, flags, rng, order, steps) -> (steps made, why it returned)`, as `loop.steps_driver`."""
 
     @njit(cache=True, **JIT)

@@ -47,9 +47,9 @@ def group(planes: Planes, block: np.ndarray) -> np.ndarray:
     return np.zeros(planes.count, np.int64)
 
 
-def wanted(found: ExactGaps) -> np.ndarray:
+def wanted(answers: ExactGaps) -> np.ndarray:
     """All blocks."""
-    return np.ones(found.gap.size, bool)
+    return np.ones(answers.gap.size, bool)
 
 
 def one_slack(it: Iterate, options: Options, own_primal: bool) -> Schedule:

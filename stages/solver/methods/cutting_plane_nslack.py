@@ -37,9 +37,10 @@ from gapwise.stages.solver.cutting_planes import (
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.gaps import ExactGaps
 from gapwise.stages.solver.iterate import Iterate, mark_pass
-from gapwise.stages.solver.loop import Flags, cached_steps_driver
+from gapwise.stages.solver.loop import cached_steps_driver
 from gapwise.stages.solver.options import check
 from gapwise.stages.solver.planes import SPECS, Planes
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.schedule import Schedule
 from gapwise.stages.solver.visits import Visits
 
@@ -98,9 +99,9 @@ def group(planes: Planes, block: np.ndarray) -> np.ndarray:
     return np.unique(block[[int(atom[0]) for atom in planes.atom]], return_inverse=True)[1]
 
 
-def wanted(found: ExactGaps) -> np.ndarray:
+def wanted(answers: ExactGaps) -> np.ndarray:
     """Blocks whose labelling violates the slack over the working set."""
-    return found.gap > 0.0
+    return answers.gap > 0.0
 
 
 @dataclass
@@ -115,16 +116,16 @@ class NSlack:
     def __post_init__(self) -> None:
         self.visits = Visits(self.it)
 
-    def improve(self, found: ExactGaps) -> bool:
+    def improve(self, answers: ExactGaps) -> bool:
         """Add labellings and solve the restricted problem; False if nothing changed."""
         it, counts, planes = self.it, self.counts, self.planes
         most = self.options.cutting_plane.quadratic_variables
         if not counts.by_blocks:
             weighted = planes.planes.count if counts.begun else int(np.sum(it.state.pool.alpha > 0.0))
-            if weighted + planes.vertices(found).size <= most:
-                return planes.improve(found)
+            if weighted + planes.vertices(answers).size <= most:
+                return planes.improve(answers)
             counts.by_blocks, counts.begun = True, True
-            it.state.pool.place[:] = -1
+            it.state.pool.row[:] = -1
             it.state = it.state._replace(distances=no_distances(it.problem.n))
             planes.planes = Planes.empty()
         self.forget()
@@ -143,10 +144,10 @@ class NSlack:
         it, flags = self.it, self.pairwise_flags()
         it.state.skip[:] = 0
         for _ in range(MOST_PASSES):
-            order = np.random.default_rng([it.seed, it.at.permutations]).permutation(it.problem.n)
-            it.at.permutations += 1
+            order = np.random.default_rng([it.seed, it.counts.permutations]).permutation(it.problem.n)
+            it.counts.permutations += 1
             self.visits.cached_visits(flags, order)
-            if it.known_gap <= self.options.cutting_plane.accuracy * it.at.exact_total:
+            if it.known_gap <= self.options.cutting_plane.accuracy * it.counts.exact_total:
                 return
 
     def pairwise_flags(self) -> Flags:

@@ -32,41 +32,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gapwise.stages.parallel import Pace
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.marginals import Scores, check_scores
-from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
+from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.box import clip, clip_into
+from gapwise.stages.solver.box import clip
 from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.counts import BlockCounts
+from gapwise.stages.solver.exponentiated_steps import derive_driver, visits_driver
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.ledger import Ledger, restored_trace
 from gapwise.stages.solver.objective import Certificate, dual_value, squared_norm
 from gapwise.stages.solver.options import MethodOptions, Status, check
 from gapwise.stages.solver.oracles import load_exact
-from gapwise.stages.solver.packed import ArraySpec, Json
-from gapwise.stages.solver.schedule import Arrays, Attrs, Ended, Goal, Schedule
+from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
+from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
-from gapwise.stages.solver.state import chunk_length, fold
+from gapwise.stages.solver.state import chunk_length
 from gapwise.stages.solver.supports import Pool
-
-STEPS, MARGINALS, HALVED = range(3)
-"""Entries of the counters: visits of blocks, computations of marginals, halvings of a step size."""
-
-MOST_TRIES = 30
-"""Halvings of a step size in one visit; more are only needed where rounding decides."""
-
-
-ROUNDING = 1e-15
-"""Share of the terms of n D by which a step may seem to lower it. Where one labelling has all the weight that a number can
-show, a step changes none of it, but the scores have to go on: else the block would stay at a wrong labelling for ever."""
 
 
 @dataclass
@@ -94,87 +80,6 @@ class Options(MethodOptions):
     def capabilities(self) -> MethodCapabilities:
         """The dual point gives every labelling a weight, by sums over all of them."""
         return MethodCapabilities(labellings=False, needs_marginals=True)
-
-
-@inner(**PLAIN)
-def visit(P, i, scale, growth, theta, trial, delta, scratch, sigma, weight, eta, mu, ell, u, w, counters):
-    """A step on block i; sigma, mu: its parts of the flat vectors; theta, trial, delta (p_i,) are workspace."""
-    counters[STEPS] += 1
-    P.scores(i, w, theta)
-    for _ in range(MOST_TRIES):
-        for j in range(theta.size):
-            trial[j] = sigma[j] + eta[i] * theta[j]
-        counters[MARGINALS] += 1
-        _, loss = P.marginals(i, trial, weight[i] + eta[i], delta, scratch)
-        for j in range(theta.size):
-            delta[j] -= mu[j]
-        gain = loss - ell[i] + dot(theta, delta) - 0.5 * scale * P.norm2(i, delta)
-        size = loss + ell[i]
-        for j in range(theta.size):
-            size += abs(theta[j] * mu[j])
-        if gain >= -ROUNDING * size:
-            break
-        eta[i] *= 0.5
-        counters[HALVED] += 1
-    else:
-        return
-    weight[i] += eta[i]
-    for j in range(theta.size):
-        sigma[j] = trial[j]
-        mu[j] += delta[j]
-    ell[i] = loss
-    if gain > 0.0:
-        eta[i] *= growth
-    P.push(i, -scale, delta, u)
-    if P.lower.size > 0:
-        clip_into(u, P.lower, P.upper, w)
-
-
-@driver
-def visits_driver(fingerprint: str) -> Any:
-    """`visits(P, order, scale, growth, sigma, weight, eta, mu, ell, u, w, counters)`: a step on each block of `order`."""
-
-    @njit(cache=True, **JIT)
-    def visits(P, order, scale, growth, sigma, weight, eta, mu, ell, u, w, counters):
-        fingerprint  # noqa: B018
-        scratch, widest = P.scratch(), widest_block(P.local_ptr)
-        theta, trial, delta = np.empty(widest), np.empty(widest), np.empty(widest)
-        for k in range(order.size):
-            i = order[k]
-            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            p = hi - lo
-            visit(
-                P, i, scale, growth, theta[:p], trial[:p], delta[:p], scratch, sigma[lo:hi], weight, eta, mu[lo:hi], ell,
-                u, w, counters,
-            )  # fmt: skip
-
-    return visits
-
-
-@driver
-def derive_driver(fingerprint: str) -> Any:
-    """`derive(P, scale, sigma, weight, mu, ell, u, chunk)`: block states from the scores, and u += scale sum_i
-    B_i (m_i(y_i) - mu_i), blocks in order."""
-
-    @njit(cache=True, **JIT)
-    def derive(P, scale, sigma, weight, mu, ell, u, chunk):
-        fingerprint  # noqa: B018
-        scratch, delta_all = P.scratch(), np.empty(widest_block(P.local_ptr))
-        part, error = np.zeros(u.size), np.zeros(u.size)
-        for i in range(ell.size):
-            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            _, ell[i] = P.marginals(i, sigma[lo:hi], weight[i], mu[lo:hi], scratch)
-            delta = delta_all[: hi - lo]
-            for j in range(hi - lo):
-                delta[j] = -mu[lo + j]
-            P.add(i, P.truth[P.label_ptr[i] : P.label_ptr[i + 1]], 1.0, delta)
-            P.push(i, scale, delta, part)
-            if (i + 1) % chunk == 0 or i + 1 == ell.size:
-                fold(part, u, error)
-        for j in range(u.size):
-            u[j] += error[j]
-
-    return derive
 
 
 SPECS: tuple[ArraySpec, ...] = (
@@ -211,16 +116,16 @@ class MarginalIterate:
         self.ledger.counters = self.counters
 
     @property
-    def at(self) -> BlockCounts:
+    def counts(self) -> BlockCounts:
         """The scalars."""
-        found = self.ledger.at
-        assert isinstance(found, BlockCounts)
-        return found
+        counts = self.ledger.counts
+        assert isinstance(counts, BlockCounts)
+        return counts
 
     @property
     def scale(self) -> float:
         """1 / (lambda n)."""
-        return 1.0 / (self.at.lam * self.problem.n)
+        return 1.0 / (self.counts.lam * self.problem.n)
 
     @property
     def known_gap(self) -> float:
@@ -247,7 +152,7 @@ class MarginalIterate:
     def dual_value(self) -> float:
         """D(alpha) at present."""
         P = self.problem
-        return dual_value(float(np.sum(self.ell)) / P.n, self.u, self.w, self.at.lam, P.lower, P.upper)
+        return dual_value(float(np.sum(self.ell)) / P.n, self.u, self.w, self.counts.lam, P.lower, P.upper)
 
     def dual_weights(self) -> np.ndarray:
         """(d,): w."""
@@ -272,7 +177,7 @@ class MarginalIterate:
     def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:
         """Begin another lambda with the present weights and the first step sizes."""
         self.ledger.begin_lambda(lam, breakpoint)
-        self.at.exact_due = exact_due
+        self.counts.exact_due = exact_due
         self.eta[:], self.gap[:] = self.options.eta, np.inf
 
     def move_to(self, lam: float, warm_start: str) -> None:
@@ -290,7 +195,7 @@ class MarginalIterate:
             "counters": self.counters,
             "trace": self.ledger.packed_trace(),
         }
-        return {name: np.array(array) for name, array in arrays.items()}, {"counts": asdict(self.at)}
+        return {name: np.array(array) for name, array in arrays.items()}, {"counts": asdict(self.counts)}
 
 
 def begin(problem: Problem, options: Options, pool: Pool, seed: int, ledger: Ledger) -> MarginalIterate:
@@ -301,9 +206,9 @@ def begin(problem: Problem, options: Options, pool: Pool, seed: int, ledger: Led
         )
     n, p = problem.n, int(problem.local_ptr[-1])
     arrays = np.empty(p), np.empty(n), np.empty(n), np.full(n, np.inf), np.zeros(3, np.int64)
-    found = MarginalIterate(problem, options, seed, ledger, *arrays)
-    found.forget()
-    return found
+    iterate = MarginalIterate(problem, options, seed, ledger, *arrays)
+    iterate.forget()
+    return iterate
 
 
 def restored(
@@ -316,7 +221,7 @@ def restored(
     gap = check_array("block_gap", arrays["block_gap"], (n,), np.float64)
     counters = check_array("counters", arrays["counters"], (3,), np.int64)
     sigma, weight, eta, gap, counters = (np.array(array) for array in (*scores, eta, gap, counters))
-    ledger.at, ledger.trace = BlockCounts(**attrs["counts"]), restored_trace(arrays["trace"])
+    ledger.counts, ledger.trace = BlockCounts(**attrs["counts"]), restored_trace(arrays["trace"])
     return MarginalIterate(problem, options, seed, ledger, sigma, weight, eta, gap, counters)
 
 
@@ -343,10 +248,10 @@ class ExponentiatedGradient:
     def advance(self, goal: Goal) -> Ended | None:
         """An exact pass if one is due, which may end the solve, otherwise a pass over the blocks."""
         it, counts, ledger = self.it, self.counts, self.it.ledger
-        if not it.at.exact_due:
+        if not it.counts.exact_due:
             self.one_pass()
             due = counts.passes - counts.passes_at_exact >= self.options.refresh_every
-            it.at.exact_due = due or ledger.limit() is not None
+            it.counts.exact_due = due or ledger.limit() is not None
             return None
         point = self.exact_pass()
         ledger.record(point)
@@ -368,15 +273,15 @@ class ExponentiatedGradient:
 
     def exact_pass(self) -> Certificate:
         """One max-oracle call per block at w: the certificate."""
-        it, P, at = self.it, self.it.problem, self.it.at
+        it, P, counts = self.it, self.it.problem, self.it.counts
         with it.ledger.asking():
-            found = exact_gaps(P, it.w, it.mu, it.ell, it.ledger.spread)
-        it.gap[:], it.hinges = found.gap, found.hinge
-        at.gap_passes += 1
-        at.exact_due, self.counts.passes_at_exact = False, self.counts.passes
-        at.exact_total, at.dual = float(np.sum(found.gap)), it.dual_value()
-        hinge, ell = float(np.sum(found.hinge)) / P.n, float(np.sum(it.ell)) / P.n
-        return Certificate(at.lam, at.exact_total, hinge, ell, squared_norm(it.w), at.dual)
+            answers = exact_gaps(P, it.w, it.mu, it.ell, it.ledger.spread)
+        it.gap[:], it.hinges = answers.gap, answers.hinge
+        counts.gap_passes += 1
+        counts.exact_due, self.counts.passes_at_exact = False, self.counts.passes
+        counts.exact_total, counts.dual = float(np.sum(answers.gap)), it.dual_value()
+        hinge, ell = float(np.sum(answers.hinge)) / P.n, float(np.sum(it.ell)) / P.n
+        return Certificate(counts.lam, counts.exact_total, hinge, ell, squared_norm(it.w), counts.dual)
 
     def start(self) -> None:
         """Another lambda has begun."""

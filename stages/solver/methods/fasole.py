@@ -9,7 +9,8 @@ chooses the pair as Fan, Chen and Lin (JMLR 2005) do for SVMs, by first order an
                                     gamma = min(alpha_v, s / (scale ||q_u - q_v||^2)),
 
 the exact rise of n D with scale = 1/(lambda n), q_k = B_i m_i(y_k). Without a box the squared distances (`distances`) give
-both the curvature and what a move does to all scores, so a pair costs O(|W_i|), whatever the features.
+both the curvature and what a move does to all scores, so a pair costs O(|W_i|), whatever the features. The step is that of
+all methods (`block.step`), by the view `distances`, whose `partner` chooses v.
 
 *A visit* of a block calls the max-oracle, adds its answer to W_i, and makes at most `rounds` pair steps, until the block's
 gap over W_i is at most `precision` of what the visit found. The first pair's u is the oracle's answer, which violates the
@@ -29,28 +30,22 @@ shares of the gap; squared distances instead of a Gram matrix; a new seeded perm
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gapwise.stages.parallel import Pace
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
-from gapwise.stages.solver.block.views.distances import locate, score_slots
 from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_CALLS, STEPS
-from gapwise.stages.solver.directions import gain, line_search
+from gapwise.stages.solver.codes import ORACLE_ALWAYS
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle
 from gapwise.stages.solver.iterate import Iterate, mark_pass
+from gapwise.stages.solver.loop import distance_steps_driver
 from gapwise.stages.solver.options import BlockOptions, CacheOptions, check
-from gapwise.stages.solver.plane_steps import keep, push_moves
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, Setup
-from gapwise.stages.solver.supports import drop_unused, find, insert
-from gapwise.stages.solver.visits import Visits
+from gapwise.stages.solver.supports import drop_unused
+from gapwise.stages.solver.visits import Visits, no_steps
 
 
 @dataclass
@@ -83,103 +78,6 @@ class Options(BlockOptions):
             check(f"solver.{name}", getattr(self, name), getattr(self, name) >= 0, "a number >= 0")
 
 
-@inner(**PLAIN)
-def best_partner(values, alpha, squared, to_best, places, best, scale):
-    """(v, gamma) of the pair that moves weight from v to `best` and raises the dual most; gamma = 0 if none does."""
-    away, step, most = -1, 0.0, 0.0
-    for k in range(places.size):
-        if alpha[k] > 0.0 and values[k] < values[best]:
-            slope, norm2 = values[best] - values[k], squared[to_best + places[k]]
-            gamma = line_search(slope, norm2, scale, alpha[k])
-            rise = gain(gamma, slope, norm2, scale)
-            if rise > most:
-                away, step, most = k, gamma, rise
-    return away, step
-
-
-@inner(**PLAIN)
-def ask(P, S, flags, i, theta, y, scratch):
-    """Call the max-oracle of block i at the current w and put its answer into the working set."""
-    P.scores(i, S.w, theta)
-    loss = P.max_oracle(i, theta, y, scratch)
-    S.counters[ORACLE_CALLS] += 1
-    s = find(S.pool, i, y, loss)
-    if s < 0:
-        s = insert(S.pool, i, y, loss, flags.capacity)
-    S.pool.used[s] = S.counters[STEPS]
-
-
-@inner(**PLAIN)
-def visit(P, S, flags, precision, i, theta_all, delta_all, y_all, slots_all, places_all, numbers, scratch):
-    """An oracle call and the pair steps after it; the arrays are workspace, `numbers` a row each for scores and weights.
-
-    It stands beside `block.step.step`: the pair's second labelling is chosen by second order, and u is pushed once a visit.
-    """
-    S.counters[STEPS] += 1
-    S.counters[AVERAGED] += 1
-    pool, squared = S.pool, S.distances.squared
-    size, length = P.local_ptr[i + 1] - P.local_ptr[i], P.label_ptr[i + 1] - P.label_ptr[i]
-    theta, delta = theta_all[:size], delta_all[:size]
-    ask(P, S, flags, i, theta, y_all[:length], scratch)
-    count = pool.counts[i]
-    slots, places = slots_all[:count], places_all[:count]
-    values, alpha, before = numbers[0, :count], numbers[1, :count], numbers[2, :count]
-    locate(P, S, i, slots, places, delta)
-    start, width = S.distances.start[i], S.distances.width[i]
-    score_slots(P, pool, i, S.w, slots, theta, values)
-    for k in range(count):
-        alpha[k] = before[k] = pool.alpha[slots[k]]
-    found, moved, ell, boxed = 0.0, False, S.ell[i], P.lower.size > 0
-    for turn in range(flags.rounds):
-        best, base = 0, 0.0
-        for k in range(count):
-            base += alpha[k] * values[k]
-            if values[k] > values[best]:
-                best = k
-        left = values[best] - base
-        if turn == 0:
-            found = left
-            S.gap[i] = max(left, 0.0) / S.ell.size
-        elif left <= precision * found:
-            break
-        to_best = start + places[best] * width
-        away, gamma = best_partner(values, alpha, squared, to_best, places, best, flags.scale)
-        if gamma <= 0.0:
-            break
-        moved = True
-        S.counters[CACHED_STEPS] += turn > 0
-        pool.used[slots[best]] = S.counters[STEPS]
-        alpha[best] += gamma
-        alpha[away] = 0.0 if gamma >= alpha[away] else alpha[away] - gamma
-        if boxed:
-            push_moves(P, S, flags, i, slots, alpha, before, best, delta)
-            score_slots(P, pool, i, S.w, slots, theta, values)
-        else:
-            half, to_away = 0.5 * gamma * flags.scale, start + places[away] * width
-            for k in range(count):
-                values[k] += half * (squared[to_best + places[k]] - squared[to_away + places[k]])
-    if moved:
-        if not boxed:
-            push_moves(P, S, flags, i, slots, alpha, before, 0, delta)
-        keep(S, flags, i, slots, alpha, ell)
-
-
-@driver
-def visits_driver(fingerprint: str) -> Any:
-    """`visits(P, S, flags, precision, order)`: a visit of every block of `order`, none of which is in it twice."""
-
-    @njit(cache=True, **JIT)
-    def visits(P, S, flags, precision, order):
-        fingerprint  # noqa: B018
-        widest, most, scratch = widest_block(P.local_ptr), S.pool.counts.max() + 1, P.scratch()
-        theta, delta, y = np.empty(widest), np.empty(widest), np.empty(S.pool.labels.shape[1], P.truth.dtype)
-        slots, places, numbers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty((3, most))
-        for k in range(order.size):
-            visit(P, S, flags, precision, order[k], theta, delta, y, slots, places, numbers, scratch)
-
-    return visits
-
-
 def setup_of(options: Options) -> Setup:
     """Blocks are visited in the order of a permutation; moves within a working set read no mu."""
     return Setup.of(options, mu=False, steps_view=DISTANCES, cached_view=DISTANCES)
@@ -195,51 +93,55 @@ class Fasole:
     """Chunk size between stop checks, for visits."""
 
     def __post_init__(self) -> None:
-        self.visits = Visits(self.it)
+        self.visits = Visits(self.it, no_steps)
+
+    def flags(self) -> Flags:
+        """The flags of a visit."""
+        return self.visits.flags(rounds=self.options.rounds, vertex_from=ORACLE_ALWAYS)
 
     def advance(self, goal: Goal) -> Ended | None:
         """An outer iteration; or, if one is due, an exact pass, which may end the solve."""
         it = self.it
-        if not it.at.exact_due:
+        if not it.counts.exact_due:
             self.outer(goal)
             return None
         point, _ = due_pass(it, goal)
         it.ledger.record(point)
         status = judged(it, point, goal)
-        it.at.exact_due = False
+        it.counts.exact_due = False
         return (status, point) if status else None
 
     def outer(self, goal: Goal) -> None:
         """A pass over all blocks, then passes over the active ones; sets `exact_due` when the gap is small enough."""
-        it, at, options, n = self.it, self.it.at, self.options, self.it.problem.n
+        it, counts, options, n = self.it, self.it.counts, self.options, self.it.problem.n
         mark_pass(it, options.unused_iterations)
         self.visit(np.arange(n))
         total = it.known_gap
         bound = left_for_oracle(it, goal.bound(it.dual_value()))
-        at.exact_due = total <= bound or it.ledger.limit() is not None
-        for _ in range(0 if at.exact_due else options.active_passes):
+        counts.exact_due = total <= bound or it.ledger.limit() is not None
+        for _ in range(0 if counts.exact_due else options.active_passes):
             active = self.active(total)
             if not active.size or float(np.sum(it.state.gap[active])) <= options.active_share * total:
                 break
             self.visit(active)
             if it.ledger.limit():
-                at.exact_due = True
+                counts.exact_due = True
                 break
 
     def active(self, total: float) -> np.ndarray:
         """int64: the blocks whose last gap is at least `shrink_share` of total / n."""
-        found: np.ndarray = np.flatnonzero(self.it.state.gap >= self.options.shrink_share * total / self.it.problem.n)
-        return found
+        blocks: np.ndarray = np.flatnonzero(self.it.state.gap >= self.options.shrink_share * total / self.it.problem.n)
+        return blocks
 
     def visit(self, blocks: np.ndarray) -> None:
         """Visit some blocks once each, in a new seeded permutation."""
         it = self.it
-        order = np.random.default_rng([it.seed, it.at.permutations]).permutation(blocks)
-        it.at.permutations += 1
+        order = np.random.default_rng([it.seed, it.counts.permutations]).permutation(blocks)
+        it.counts.permutations += 1
         it.make_room(blocks.size)
         it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts + 1))
-        flags, precision = self.visits.flags(rounds=self.options.rounds), float(self.options.precision)
-        run = visits_driver(it.problem)
+        flags, precision = self.flags(), float(self.options.precision)
+        run = distance_steps_driver(it.problem)
 
         def part(start: int, stop: int) -> None:
             run(it.problem, it.state, flags, precision, order[start:stop])
@@ -248,16 +150,15 @@ class Fasole:
 
     def start(self) -> None:
         """Restart the outer iterations."""
-        self.it.at.marks = []
+        self.it.counts.marks = []
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls."""
         self.visits.warm_up()
         drop_unused(self.it.state.pool, 0)
         with_room(no_distances(1), np.ones(1, np.int64))
-        flags, none = self.visits.flags(rounds=self.options.rounds), np.empty(0, np.int64)
-        P = self.it.problem
-        visits_driver(P)(P, self.it.state, flags, float(self.options.precision), none)
+        P, none = self.it.problem, np.empty(0, np.int64)
+        distance_steps_driver(P)(P, self.it.state, self.flags(), float(self.options.precision), none)
 
 
 def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:

@@ -71,14 +71,14 @@ class FrankWolfe:
     def advance(self, goal: Goal) -> Ended | None:
         """One iteration: the exact pass, which may end the solve, and the step towards its vertices."""
         it = self.it
-        point, found = due_pass(it, goal)
-        if found is None and point.gap > goal.bound(point.dual):
-            point, found = exact_pass(it)
+        point, answers = due_pass(it, goal)
+        if answers is None and point.gap > goal.bound(point.dual):
+            point, answers = exact_pass(it)
         it.ledger.record(point)
         status = judged(it, point, goal)
-        if status or found is None:
+        if status or answers is None:
             return status or Status.CONVERGED, point
-        batch_step(it, found, LINE_SEARCH if self.options.line_search else 2.0 / (self.counts.iterations + 2.0))
+        batch_step(it, answers, LINE_SEARCH if self.options.line_search else 2.0 / (self.counts.iterations + 2.0))
         drop_unused(it.state.pool, NEVER)  # a step of 1 leaves the old labellings without weight
         self.counts.iterations += 1
         it.state.counters[STEPS] += it.problem.n

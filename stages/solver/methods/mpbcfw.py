@@ -1,16 +1,9 @@
 """Multi-plane block-coordinate Frank-Wolfe with S15's slope rule (S15 Alg. 3, 3.4, 3.5).
 
 An outer iteration is one *exact pass*, n steps with the max-oracle, and then *approximate passes*: steps of every block
-within its working set (`working_sets`), which call no oracle (`plane_steps`). There are approximate passes for as
+within its working set (`working_sets`), which call no oracle (`block.views.distances`). There are approximate passes for as
 long as the last one raised the dual by more per second than the whole outer iteration so far, its exact pass
-included (`worth_another`): the more an oracle call costs, the more of them.
-
-S15 reads a clock. Here seconds are counted work times unit cost. Work is oracle calls, and labellings scored: every step of
-a block scores its whole working set, and a visit of a block counts as `VISIT` labellings more, for computing B_i^T w and
-changing w. The unit costs, seconds per call and per labelling, are the least of the outer iterations `UNSETTLED` + 1 to
-`MEASURED`: calls in wall time, since oracles may wait, and labellings in CPU time. They are committed with the state, so a
-solve that is stopped and resumed has the same bits as one that is not. Two runs have the same bits if both are given the
-same costs (`solver.multiplane.oracle_seconds`, `plane_seconds`).
+included (`stages.solver.unit_costs`): the more an oracle call costs, the more of them.
 
 With `step=fw` and `sampling=permutation` this is S15's method; with `approximate_passes=0` it is LJ13's, blocks in permuted
 order. Pairwise and away steps, in both kinds of passes, and gap sampling in exact passes are not in S15.
@@ -19,41 +12,33 @@ order. Pairwise and away steps, in both kinds of passes, and gap sampling in exa
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.parallel import Pace
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.averages import APPROXIMATE, EXACT, RECENT, TRACKS, Averages, RecentMean
+from gapwise.stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Mean
+from gapwise.stages.solver.block.views.distances import FIRST_ORDER
 from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.codes import DONE, ORACLE_ALWAYS, ORACLE_CALLS
+from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS, ORACLE_CALLS
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.loop import Flags, steps_driver
+from gapwise.stages.solver.loop import distance_steps_driver, steps_driver
 from gapwise.stages.solver.objective import Certificate
-from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, MultiplaneOptions
+from gapwise.stages.solver.options import SAMPLERS, MultiplaneOptions
 from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.plane_steps import planes_driver
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup, sampling_of
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
-from gapwise.stages.solver.visits import Visits
+from gapwise.stages.solver.unit_costs import MEASURED, VISIT, MultiplaneCounts, UnitCosts, worth_another
+from gapwise.stages.solver.visits import Visits, no_steps
 from gapwise.stages.solver.working_sets import retire, working_set_sizes
-
-MEASURED, UNSETTLED = 5, 2
-"""Outer iterations that measure the unit costs; those of the first ones are not kept. In the first one all oracles are
-called near w = 0, where some are much faster, and working sets hold a labelling or two. Of the others the least counts:
-whatever else the machine does can only add."""
-
-VISIT = 64
-"""Labellings that could be scored in the time that a visit takes besides."""
 
 REBASE_STEPS = 60
 """Outer iterations go on without a rebase until they have made this many steps per block, unless `solver.rebase_steps` says
@@ -87,44 +72,11 @@ SPARE = 1
 """Labellings that an exact pass may add to a block's distances."""
 
 
-def no_steps(problem: Any) -> Callable[..., tuple[int, int]]:
-    """In place of `loop.steps_driver`, where it takes no step; RuntimeError if one is asked for."""
-
-    def run(*arguments: Any) -> tuple[int, int]:
-        if arguments[-1]:
-            raise RuntimeError("exact passes of this solve are made by planes_driver")
-        return 0, DONE
-
-    return run
-
-
-def worth_another(gain: float, work: float, gain_so_far: float, work_so_far: float) -> bool:
-    """S15 3.4: whether the last pass raised the dual by more per second than its whole outer iteration so far.
-
-    Parameters
-    ----------
-    gain, gain_so_far : float
-        Increase of the dual objective.
-    work, work_so_far : float
-        Seconds, > 0; the last pass is part of the outer iteration.
-    """
-    return gain * work_so_far > gain_so_far * work
-
-
-@dataclass
-class MultiplaneCounts:
-    """Scalars of the outer iterations."""
-
-    measured: int = 0
-    """Outer iterations that have measured the unit costs."""
-    oracle_seconds: float = 0.0
-    """Seconds per oracle call, its step included."""
-    plane_seconds: float = 0.0
-    """Seconds per labelling scored in approximate passes, where a visit counts as `VISIT` of them."""
-
-
 SPECS: tuple[ArraySpec, ...] = (
-    *((f"iteration_{name}", ("iteration",), "f8", f"end of an outer iteration: {what}") for name, what in ITERATION),
+    *(
+        (f"iteration_{name}", ("iteration",), "f8", f"end of an outer iteration: {meaning}")
+        for name, meaning in ITERATION
+    ),
     ("average", ("track", "average_feature"), "f8", "running sums of averages, or the iterates of `recent`"),
     ("average_ell", ("track",), "f8", "the same for the mean loss of the dual point"),
     ("average_count", ("track",), "i8", "steps that each average counts"),
@@ -144,80 +96,6 @@ def setup_of(options: Options) -> Setup:
         options, **sampling_of(options.sampler), capacity=NEVER, mu=mu, average=TRACKS[options.averaging] > 0,
         steps_view=DISTANCES if distances else FEATURES, cached_view=DISTANCES,
     )  # fmt: skip
-
-
-@dataclass
-class UnitCosts:
-    """Seconds per oracle call and per labelling scored: given, or the least of some outer iterations."""
-
-    counts: MultiplaneCounts
-
-    @classmethod
-    def of(cls, counts: MultiplaneCounts, options: MultiplaneGroup) -> UnitCosts:
-        """The costs that the options give, if they do."""
-        if options.oracle_seconds > 0.0:
-            counts.measured = MEASURED
-            counts.oracle_seconds, counts.plane_seconds = options.oracle_seconds, options.plane_seconds
-        return cls(counts)
-
-    def measured(self, known: float, now: float) -> float:
-        """A unit cost, given what is known of it and what it is in this outer iteration."""
-        if self.counts.measured >= MEASURED:
-            return known
-        return min(known, now) if self.counts.measured > UNSETTLED else now
-
-
-@dataclass
-class Mean:
-    """The averages of the iterates at a lambda: tracks (`averages.Averages`), or the last few iterates (`recent`)."""
-
-    it: Iterate
-    averaging: str
-    recent: RecentMean = field(default_factory=RecentMean)
-
-    def __post_init__(self) -> None:
-        self.tracks = Averages.empty(TRACKS[self.averaging], self.it.problem.d)
-
-    def point(self) -> np.ndarray:
-        """(d,): the average, if there is one; otherwise the current w."""
-        it = self.it
-        if self.averaging == "none":
-            return it.state.w
-        if self.averaging == "recent":
-            return self.recent.mean() if self.recent.points else it.state.w
-        return self.tracks.best(it.problem, it.at.lam, it.state).weights(it.problem)
-
-    def clear(self) -> None:
-        """Begin again, at another lambda."""
-        self.tracks.clear()
-        self.recent.points = []
-
-    def note(self) -> None:
-        """An exact pass has been made."""
-        if self.averaging == "recent":
-            self.recent.note(self.it.state.w)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The committed arrays."""
-        kept = self.recent.points or self.tracks.z
-        return {
-            "average": np.array(kept).reshape(len(kept), -1 if kept else 0),
-            "average_ell": self.tracks.z_ell,
-            "average_count": self.tracks.counts,
-        }
-
-    def restore(self, arrays: Arrays) -> None:
-        """Take them from a commit; ValueError if one does not fit the problem."""
-        into, tracks, d = self.tracks, len(self.tracks.z), self.it.problem.d
-        kept = min(len(arrays["average"]), RECENT) if self.averaging == "recent" else tracks
-        stored = check_array("average", arrays["average"], (kept, d if kept else 0), float, finite=True)
-        if self.averaging == "recent":
-            self.recent.points = list(stored)
-        else:
-            for z, row in zip(into.z, stored, strict=True):
-                z[:] = row
-        into.z_ell[:] = check_array("average_ell", arrays["average_ell"], (tracks,), float, finite=True)
-        into.counts[:] = check_array("average_count", arrays["average_count"], (tracks,), np.int64)
 
 
 @dataclass
@@ -252,24 +130,24 @@ class Multiplane:
     # -- the loop -----------------------------------------------------------------------------------------------------
     def advance(self, goal: Goal) -> Ended | None:
         """Outer iterations; or, if one is due, an exact pass at a fixed point, which may end the solve."""
-        it, at = self.it, self.it.at
-        if not at.exact_due:
+        it, counts = self.it, self.it.counts
+        if not counts.exact_due:
             enough = it.ledger.steps + (self.options.rebase_steps or REBASE_STEPS * it.problem.n)
             dual = it.dual_value()
-            while it.ledger.steps < enough and not at.exact_due:
+            while it.ledger.steps < enough and not counts.exact_due:
                 dual = self.outer(goal, dual)
             return None
-        point, found = due_pass(it, goal, self.point(), self.better)
+        point, answers = due_pass(it, goal, self.point(), self.better)
         it.ledger.record(point)
         status = judged(it, point, goal)
         if status:
             return status, point
-        if found:
+        if answers:
             dual = it.dual_value()
             made, _ = self.approximate_passes(dual, dual, it.problem.n)
-            if self.iterations and self.iterations[-1][0] == at.breakpoint:  # the outer iteration goes on
+            if self.iterations and self.iterations[-1][0] == counts.breakpoint:  # the outer iteration goes on
                 self.iterations[-1] = (*self.iterations[-1][:-1], made)
-        at.exact_due = False
+        counts.exact_due = False
         return None
 
     def outer(self, goal: Goal, before: float) -> float:
@@ -281,12 +159,12 @@ class Multiplane:
         it, ledger = self.it, self.it.ledger
         calls = self.bcfw_pass()
         dual, passes = it.dual_value(), 0
-        it.at.exact_due = self.seems_solved(goal.bound(dual)) or ledger.limit() is not None
-        if not it.at.exact_due:
+        it.counts.exact_due = self.seems_solved(goal.bound(dual)) or ledger.limit() is not None
+        if not it.counts.exact_due:
             passes, dual = self.approximate_passes(before, dual, calls)
             self.counts.measured += self.counts.measured < MEASURED
         planes = float(np.mean(working_set_sizes(it.state.pool)))
-        self.iterations.append((it.at.breakpoint, ledger.oracle_calls, ledger.seconds, dual, planes, passes))
+        self.iterations.append((it.counts.breakpoint, ledger.oracle_calls, ledger.seconds, dual, planes, passes))
         return dual
 
     def seems_solved(self, tolerance: float) -> bool:
@@ -297,8 +175,8 @@ class Multiplane:
 
     def bcfw_pass(self) -> int:
         """n steps with the max-oracle; returns how many oracle calls they made."""
-        it, at, n, options = self.it, self.it.at, self.it.problem.n, self.options
-        at.marks = [*at.marks, it.ledger.steps][-options.multiplane.unused_iterations :]
+        it, counts, n, options = self.it, self.it.counts, self.it.problem.n, self.options
+        counts.marks = [*counts.marks, it.ledger.steps][-options.multiplane.unused_iterations :]
         it.make_room(n)
         it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts, SPARE))
         flags = self.visits.flags(vertex_from=ORACLE_ALWAYS)
@@ -330,7 +208,8 @@ class Multiplane:
         it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts, 0))
         # at most as long without an oracle
         self.plane_pace.size = max(self.plane_pace.size, self.visits.call_pace.size)
-        flags, work = self.visits.flags(rounds=options.rounds), calls * counts.oracle_seconds
+        flags = self.visits.flags(rounds=options.rounds, vertex_from=CACHE_ONLY)
+        work = calls * counts.oracle_seconds
         before_cost, seconds, total = counts.plane_seconds, 0.0, 0
         for k in range(int(options.approximate_passes)):
             began = time.thread_time()  # which, unlike oracles, has nothing to wait for
@@ -351,26 +230,29 @@ class Multiplane:
 
     def visit(self, pace: Pace, flags: Flags, order: np.ndarray) -> int:
         """A visit of every block of `order`; returns how many labellings were scored without an oracle."""
-        it, driver = self.it, planes_driver(self.it.problem)
+        it, driver = self.it, distance_steps_driver(self.it.problem)
+        asks = flags.vertex_from == ORACLE_ALWAYS
+        state = it.state if asks else it.state._replace(gap=np.empty(it.problem.n))  # gaps are those of the oracle
 
         def part(start: int, stop: int) -> int:
-            return int(driver(it.problem, it.state, flags, order[start:stop]))
+            scored = int(driver(it.problem, state, flags, FIRST_ORDER, order[start:stop]))
+            return 0 if asks else scored
 
         return sum(pace.run(part, 0, order.size, it.ledger.check_stop))
 
     def permutation(self) -> np.ndarray:
         """int64, (n,): the blocks in a new seeded order."""
-        at, n, seed = self.it.at, self.it.problem.n, self.it.seed
-        if at.permutations not in self.orders:
-            following = range(at.permutations, at.permutations + max(1, min(ORDERS, ORDERED // n)))
+        counts, n, seed = self.it.counts, self.it.problem.n, self.it.seed
+        if counts.permutations not in self.orders:
+            following = range(counts.permutations, counts.permutations + max(1, min(ORDERS, ORDERED // n)))
             self.orders = {k: np.random.default_rng([seed, k]).permutation(n) for k in following}
-        at.permutations += 1
-        return self.orders.pop(at.permutations - 1)
+        counts.permutations += 1
+        return self.orders.pop(counts.permutations - 1)
 
     @property
     def oldest(self) -> int:
         """Atoms last active before this step have been inactive for as many outer iterations as are allowed."""
-        marks = self.it.at.marks
+        marks = self.it.counts.marks
         return marks[0] + 1 if len(marks) == self.options.multiplane.unused_iterations else 0
 
     def better(self, point: Certificate) -> Certificate:
@@ -380,7 +262,7 @@ class Multiplane:
 
     def start(self) -> None:
         """Another lambda has begun, with its own outer iterations and averages."""
-        self.it.at.marks = []
+        self.it.counts.marks = []
         self.mean.clear()
 
     def warm_up(self) -> None:
@@ -390,7 +272,7 @@ class Multiplane:
         retire(S.pool, 0, NEVER)
         working_set_sizes(S.pool)
         with_room(no_distances(1), np.ones(1, np.int64), SPARE)
-        planes_driver(P)(P, S, self.visits.flags(), np.empty(0, np.int64))
+        distance_steps_driver(P)(P, S, self.visits.flags(), FIRST_ORDER, np.empty(0, np.int64))
         cached_driver(P)(P, S.pool, S.w, np.empty(P.n))
 
     # -- committed state ----------------------------------------------------------------------------------------------

@@ -12,10 +12,7 @@ up to 1.) With `averaging=weighted` the solution is the average of w_1, ..., w_T
 suboptimality is O(log T / (lambda T)) at w_T and O(1 / (lambda T)) at the average. The first step forgets where it began, so
 that there is no warm start.
 
-Without bounds no step takes O(d) operations: w_t = c_t s_t / (lambda t) with s_t = s_{t-1} + psi_i(y*) / c_{t-1}, where c is
-the product of what the projections have multiplied by, 1 without them. The average is 2 (q_T s_T - z_T) / (lambda T (T + 1))
-with q_t = q_{t-1} + c_t and z_t = z_{t-1} + q_{t-1} (s_t - s_{t-1}). Before c gets too small it is multiplied into s, and
-q s is moved into z. With bounds w and the average are stored as they are, and a step takes O(d), as in `bcfw`.
+The steps, and how a sparse one takes less than O(d) operations: `stages.solver.subgradient_steps`.
 
 The solve ends after `max_passes` or `max_oracle_calls`, whatever the tolerance. Every `refresh_every` effective passes, and
 at the end, an exact pass at w or at the average measures the primal objective for the trace.
@@ -26,39 +23,24 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gapwise.stages.parallel import Pace
 from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.moves import pair_move, pair_norm2, pair_push
-from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, widest_block
+from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.capabilities import MethodCapabilities
-from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
 from gapwise.stages.solver.objective import Certificate, squared_norm
 from gapwise.stages.solver.options import AVERAGES, MethodOptions, check, check_one_of
 from gapwise.stages.solver.oracles import load_exact, vertices_at
-from gapwise.stages.solver.packed import ArraySpec, Json
-from gapwise.stages.solver.schedule import Arrays, Attrs, Ended, Goal, Schedule
+from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
+from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
+from gapwise.stages.solver.subgradient_steps import HERE_STEPS, SHRUNK, WEIGHT, Running, subgradient_driver
 from gapwise.stages.solver.supports import Pool
-
-HERE_STEPS, N_COUNTERS = 2, 3
-"""Entry of `Running.counters` after STEPS and ORACLE_CALLS: steps at this lambda; their number."""
-
-SHRUNK, NORM2, WEIGHT = range(3)
-"""Entries of `Running.numbers`: c, ||s||^2 (kept with `project` only), q."""
-
-LEAST_SHRUNK = 1e-3
-"""c is multiplied into s before it gets much smaller than this."""
 
 
 @dataclass
@@ -90,123 +72,6 @@ class Options(MethodOptions):
         check("solver.max_passes", self.max_passes, ends, expected)
 
 
-class Running(NamedTuple):
-    """The running solution at one lambda; all of it is committed."""
-
-    vector: np.ndarray
-    """float64, (d,): s; with bounds w itself"""
-    average: np.ndarray
-    """float64, (d,) or (0,) without averaging: z; with bounds the average itself"""
-    numbers: np.ndarray
-    """float64, (3,)"""
-    counters: np.ndarray
-    """int64, (3,)"""
-
-    @classmethod
-    def empty(cls, problem: Problem, options: Options) -> Running:
-        """Before the first step."""
-        averaged = options.averaging != "none"
-        average, counters = np.zeros(problem.d if averaged else 0), np.zeros(N_COUNTERS, np.int64)
-        found = cls(np.zeros(problem.d), average, np.empty(3), counters)
-        found.restart(problem)
-        return found
-
-    def restart(self, problem: Problem) -> None:
-        """Go to w = 0, or the point of the box that is nearest to it, for another lambda."""
-        self.vector[:] = np.clip(0.0, problem.lower, problem.upper) if problem.lower.size else 0.0
-        self.average[:] = 0.0
-        self.numbers[:] = 1.0, 0.0, 0.0
-        self.counters[HERE_STEPS] = 0
-
-
-# -- compiled steps ---------------------------------------------------------------------------------------------------
-@inner(**PLAIN)
-def free_step(P, S, lam, radius, i, theta_all, delta_all, y_all, scratch):
-    """One step of block i without bounds; projects if radius > 0. The arrays are workspace."""
-    lo, hi, first, last = P.local_ptr[i], P.local_ptr[i + 1], P.label_ptr[i], P.label_ptr[i + 1]
-    theta, delta, y, truth = theta_all[: hi - lo], delta_all[: hi - lo], y_all[: last - first], P.truth[first:last]
-    numbers = S.numbers
-    before, shrunk = S.counters[HERE_STEPS], numbers[SHRUNK]
-    factor = shrunk / (lam * before) if before > 0 else 0.0  # w = factor s
-    P.scores(i, S.vector, theta)
-    for j in range(theta.size):
-        theta[j] *= factor
-    P.max_oracle(i, theta, y, scratch)
-    if radius > 0.0 or S.average.size > 0:
-        norm2 = pair_norm2(P, i, truth, y, delta)
-        pair_push(P, i, 1.0 / shrunk, truth, y, delta, S.vector)
-        if S.average.size > 0:
-            pair_push(P, i, numbers[WEIGHT] / shrunk, truth, y, delta, S.average)
-        if radius > 0.0:
-            inner = (P.value(i, theta, truth) - P.value(i, theta, y)) / factor if before > 0 else 0.0
-            numbers[NORM2] += 2.0 * inner / shrunk + norm2 / (shrunk * shrunk)
-            length = shrunk * np.sqrt(max(numbers[NORM2], 0.0)) / (lam * (before + 1))
-            if length > radius:
-                numbers[SHRUNK] *= radius / length
-        numbers[WEIGHT] += numbers[SHRUNK]
-        if numbers[SHRUNK] < LEAST_SHRUNK:
-            fold(S)
-    else:
-        pair_move(P, i, 1.0, truth, y, delta, S.vector)
-
-
-@inner(**PLAIN)
-def fold(S):
-    """Multiply c into s, and q s - z into z: the same w and the same average, with c = 1 and q = 0."""
-    numbers, averaged = S.numbers, S.average.size > 0
-    for j in range(S.vector.size):
-        if averaged:
-            S.average[j] -= numbers[WEIGHT] * S.vector[j]
-        S.vector[j] *= numbers[SHRUNK]
-    numbers[NORM2] *= numbers[SHRUNK] * numbers[SHRUNK]
-    numbers[SHRUNK], numbers[WEIGHT] = 1.0, 0.0
-
-
-@inner(**PLAIN)
-def boxed_step(P, S, lam, radius, i, theta_all, delta_all, y_all, scratch):
-    """The same with bounds: `S.vector` is w, and the average is stored as it is."""
-    lo, hi, first, last = P.local_ptr[i], P.local_ptr[i + 1], P.label_ptr[i], P.label_ptr[i + 1]
-    theta, delta, y, w = theta_all[: hi - lo], delta_all[: hi - lo], y_all[: last - first], S.vector
-    t = S.counters[HERE_STEPS] + 1.0
-    P.scores(i, w, theta)
-    P.max_oracle(i, theta, y, scratch)
-    for j in range(w.size):
-        w[j] *= 1.0 - 1.0 / t
-    pair_move(P, i, 1.0 / (lam * t), P.truth[first:last], y, delta, w)
-    clip_into(w, P.lower, P.upper, w)
-    if radius > 0.0:
-        norm2 = 0.0
-        for j in range(w.size):
-            norm2 += w[j] * w[j]
-        if norm2 > radius * radius:
-            for j in range(w.size):
-                w[j] *= radius / np.sqrt(norm2)
-    for j in range(S.average.size):
-        S.average[j] += 2.0 / (t + 1.0) * (w[j] - S.average[j])
-
-
-@driver
-def subgradient_driver(fingerprint: str) -> Any:
-    """`run_subgradient(P, S, lam, radius, rng, steps)`: steps of blocks drawn uniformly; radius 0: no projection."""
-
-    @njit(cache=True, **JIT)
-    def run_subgradient(P, S, lam, radius, rng, steps):
-        fingerprint  # noqa: B018
-        scratch, widest, n = P.scratch(), widest_block(P.local_ptr), P.local_ptr.size - 1
-        theta, delta, y = np.empty(widest), np.empty(widest), np.empty(widest_block(P.label_ptr), P.truth.dtype)
-        for _ in range(steps):
-            i = int(rng.random() * n)
-            if P.lower.size > 0:
-                boxed_step(P, S, lam, radius, i, theta, delta, y, scratch)
-            else:
-                free_step(P, S, lam, radius, i, theta, delta, y, scratch)
-            for k in (STEPS, ORACLE_CALLS, HERE_STEPS):
-                S.counters[k] += 1
-
-    return run_subgradient
-
-
-# -- the method -------------------------------------------------------------------------------------------------------
 SPECS: tuple[ArraySpec, ...] = (
     ("vector", ("feature",), "f8", "sum of the subgradient steps, a multiple of w; with bounds w itself"),
     ("average", ("average_feature",), "f8", "running sum of the weighted average; empty without one"),
@@ -238,13 +103,13 @@ class PrimalIterate:
     @property
     def w(self) -> np.ndarray:
         """(d,): the average, if there is one; otherwise w."""
-        S, t, lam = self.running, int(self.running.counters[HERE_STEPS]), self.ledger.at.lam
+        S, t, lam = self.running, int(self.running.counters[HERE_STEPS]), self.ledger.counts.lam
         if t == 0 or self.problem.lower.size:
             return S.average.copy() if S.average.size and t > 0 else S.vector.copy()
         if not S.average.size:
             return S.vector * (S.numbers[SHRUNK] / (lam * t))
-        found: np.ndarray = (S.numbers[WEIGHT] * S.vector - S.average) * (2.0 / (lam * t * (t + 1.0)))
-        return found
+        average: np.ndarray = (S.numbers[WEIGHT] * S.vector - S.average) * (2.0 / (lam * t * (t + 1.0)))
+        return average
 
     def rebase(self) -> None:
         """Nothing is derived."""
@@ -275,7 +140,7 @@ class PrimalIterate:
     def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:
         """Begin another lambda at w = 0."""
         self.ledger.begin_lambda(lam, breakpoint)
-        self.ledger.at.exact_due = False
+        self.ledger.counts.exact_due = False
         self.running.restart(self.problem)
 
     def move_to(self, lam: float, warm_start: str) -> None:
@@ -285,7 +150,7 @@ class PrimalIterate:
         """Arrays of `SPECS`, and attributes."""
         arrays = {name: array.copy() for name, array in self.running._asdict().items()}
         arrays["trace"] = self.ledger.packed_trace()
-        counts, rng = dataclasses.asdict(self.ledger.at), packed_rng(self.rng)
+        counts, rng = dataclasses.asdict(self.ledger.counts), packed_rng(self.rng)
         return arrays, {"counts": counts, "rng": rng, "hinge": self.hinge}
 
 
@@ -308,17 +173,19 @@ def begin(problem: Problem, options: Options, pool: Pool, seed: int, ledger: Led
             "solver.project: the radius of the ball rests on the largest losses, which an approximate oracle without "
             "a bound may miss; use solver.project=false"
         )
-    return PrimalIterate(problem, options, np.random.default_rng(seed), Running.empty(problem, options), ledger)
+    return PrimalIterate(
+        problem, options, np.random.default_rng(seed), Running.empty(problem, options.averaging != "none"), ledger
+    )
 
 
 def restored(
     problem: Problem, options: Options, seed: int, arrays: Arrays, attrs: Attrs, ledger: Ledger
 ) -> PrimalIterate:
     """The iterate at a committed point; ValueError, naming the array, if one does not fit the problem."""
-    running = Running.empty(problem, options)
+    running = Running.empty(problem, options.averaging != "none")
     for name, array in running._asdict().items():
         array[:] = check_array(name, arrays[name], array.shape, array.dtype, finite=True)
-    ledger.at, ledger.trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
+    ledger.counts, ledger.trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
     return PrimalIterate(problem, options, restored_rng(attrs["rng"]), running, ledger, hinge=float(attrs["hinge"]))
 
 
@@ -342,10 +209,10 @@ class Subgradient:
 
     def advance(self, goal: Goal) -> Ended | None:
         """Steps, or the exact pass that is due after them."""
-        at, ledger = self.it.ledger.at, self.it.ledger
+        counts, ledger = self.it.ledger.counts, self.it.ledger
         if self.options.project and math.isnan(self.counts.hinge_at_zero):
             self.counts.hinge_at_zero = self.hinge_of(np.zeros(self.it.problem.d))
-        elif at.exact_due:
+        elif counts.exact_due:
             self.measure()
             status = ledger.limit()
             return (status, None) if status else None
@@ -356,7 +223,7 @@ class Subgradient:
     @property
     def radius(self) -> float:
         """r; 0 without projection."""
-        return math.sqrt(self.counts.hinge_at_zero / self.it.ledger.at.lam) if self.options.project else 0.0
+        return math.sqrt(self.counts.hinge_at_zero / self.it.ledger.counts.lam) if self.options.project else 0.0
 
     def take_steps(self) -> None:
         """Steps until the next exact pass, or the next point where the state can be committed."""
@@ -371,24 +238,24 @@ class Subgradient:
         run = subgradient_driver(it.problem)
 
         def part(start: int, stop: int) -> None:
-            run(it.problem, it.running, ledger.at.lam, self.radius, it.rng, stop - start)
+            run(it.problem, it.running, ledger.counts.lam, self.radius, it.rng, stop - start)
 
         self.pace.run(part, 0, steps, ledger.check_stop)
-        ledger.at.exact_due = here + steps >= end
+        ledger.counts.exact_due = here + steps >= end
 
     def hinge_of(self, w: np.ndarray) -> float:
         """Mean hinge at w (d,), or the bound on it that the structure offers, by an exact pass."""
         P, ledger = self.it.problem, self.it.ledger
         with ledger.asking():
             hinges = vertices_at(P, w, range(P.n), ledger.spread).upper_hinge
-        ledger.at.gap_passes += 1
+        ledger.counts.gap_passes += 1
         return float(np.sum(hinges)) / P.n
 
     def measure(self) -> None:
         """The primal objective at the present point, for the trace."""
-        it, at, w = self.it, self.it.ledger.at, self.it.w
-        it.hinge, at.exact_due = self.hinge_of(w), False
-        it.ledger.record(Certificate(at.lam, math.nan, it.hinge, math.nan, squared_norm(w), math.nan))
+        it, counts, w = self.it, self.it.ledger.counts, self.it.w
+        it.hinge, counts.exact_due = self.hinge_of(w), False
+        it.ledger.record(Certificate(counts.lam, math.nan, it.hinge, math.nan, squared_norm(w), math.nan))
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls; changes no result."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class Breakpoint:
         arrays = (self.weights, self.block_gap, *self.supports, *(self.scores or ()))
         return sum(array.nbytes for array in arrays)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Its numbers and arrays under the names of `storage.layout.PATH`."""
         point = self.point
         bounds = {"bound_slack": self.slack, "proven": self.proven} if self.certainty == UPPER_BOUNDED else {}
@@ -91,30 +90,30 @@ def breakpoint_of(
     solver: Solver, status: Status, point: Certificate | None, low: float, dual_weights: np.ndarray | None = None
 ) -> Breakpoint:
     """The current lambda of `solver` as a breakpoint; `dual_weights`: w(alpha), if the path's certificates need it."""
-    at, weights, dual = solver.at, np.array(solver.primal()), solver.supports()
+    counts, weights, dual = solver.counts, np.array(solver.primal()), solver.supports()
     # the first breakpoint is also charged for the path's start and for first lambdas that were too small
-    calls_before, seconds_before = (at.calls_before, at.seconds_before) if at.breakpoint else (0, 0.0)
+    calls_before, seconds_before = (counts.calls_before, counts.seconds_before) if counts.breakpoint else (0, 0.0)
     calls = solver.oracle_calls - calls_before
     if point is None:
         point = Certificate(
-            at.lam, math.nan, solver.mean_hinge(), math.nan, norm2_of(solver.problem, weights), math.nan
+            counts.lam, math.nan, solver.mean_hinge(), math.nan, norm2_of(solver.problem, weights), math.nan
         )
     return Breakpoint(
-        index=at.breakpoint,
+        index=counts.breakpoint,
         point=point,
         status=status,
         lambda_low=low,
         effective_passes=calls / solver.problem.n,
         oracle_calls=calls,
-        seconds=at.seconds - seconds_before,
+        seconds=counts.seconds - seconds_before,
         weights=weights,
         block_gap=solver.block_gaps(),
         supports=dual if isinstance(dual, Supports) else no_supports(solver.problem),
         scores=dual if isinstance(dual, Scores) else None,
         certainty=certainty_of(solver.problem),
-        slack=at.slack,
-        proven=at.proven,
-        dual_norm2=math.nan if dual_weights is None else at.lam**2 * norm2_of(solver.problem, dual_weights),
+        slack=counts.slack,
+        proven=counts.proven,
+        dual_norm2=math.nan if dual_weights is None else counts.lam**2 * norm2_of(solver.problem, dual_weights),
     )
 
 

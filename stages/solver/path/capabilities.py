@@ -29,7 +29,7 @@ class Capabilities:
     two_points: bool = False
     """Whether the primal and the dual point of a lambda need not be each other's."""
     takes_product: bool = False
-    """Whether it has the attribute `product`, <a, b> of two solved points, which `walk.in_metric_of` sets."""
+    """Whether it has the method `use_product` (`rule.TakesProduct`), by which `walk.in_metric_of` gives it <a, b>."""
     open_ended: bool = False
     """Whether the path may be stopped anywhere, is then certified for the eps reached, and goes on to a smaller `path.eps`,
     which is no part of a run's key. `PathRule.open_end` then returns an `OpenEnded`."""

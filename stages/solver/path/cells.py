@@ -64,11 +64,15 @@ from gapwise.stages.solver.objective import Certificate
 MOST_HALVINGS = 30
 """How often a cell may be halved when its middle holds and an end does not."""
 
+FLOOR = 1e-9
+"""No path goes below this share of its largest lambda: there psi = lambda w is a small difference of large sums, and
+rounding shows."""
+
 GRID = 64
 """Number of lambdas between two solved ones among which the worst is searched."""
 
 
-class Point(NamedTuple):
+class SolvedPoint(NamedTuple):
     """What a solved lambda contributes to the certificates around it."""
 
     lam: float
@@ -84,15 +88,15 @@ class Point(NamedTuple):
     """m: the largest hinge of a block in units of the least loss of its wrong labellings"""
 
 
-def solved_point(point: Certificate, worst_hinge: float = math.inf, dual_norm2: float | None = None) -> Point:
+def solved_point(point: Certificate, worst_hinge: float = math.inf, dual_norm2: float | None = None) -> SolvedPoint:
     """The point of a certificate; without `dual_norm2` its w is w(alpha), hence q = lambda w."""
     own = point.lam**2 * point.norm2 if dual_norm2 is None else dual_norm2
-    return Point(point.lam, point.gap, point.hinge, point.ell, point.norm2, own, worst_hinge)
+    return SolvedPoint(point.lam, point.gap, point.hinge, point.ell, point.norm2, own, worst_hinge)
 
 
-def zero(hinge_at_zero: float, psi_norm2: float) -> Point:
+def zero(hinge_at_zero: float, psi_norm2: float) -> SolvedPoint:
     """w = 0 with the largest losses as its dual point."""
-    return Point(math.inf, 0.0, hinge_at_zero, hinge_at_zero, 0.0, psi_norm2)
+    return SolvedPoint(math.inf, 0.0, hinge_at_zero, hinge_at_zero, 0.0, psi_norm2)
 
 
 class Goal(NamedTuple):
@@ -165,8 +169,8 @@ def _top(slope: float, curvature: float) -> float:
 class Pair(NamedTuple):
     """Two solved points, and the bounds that hold between them."""
 
-    above: Point
-    below: Point
+    above: SolvedPoint
+    below: SolvedPoint
     inner: float
     dual_inner: float
     hinge_at_zero: float
@@ -196,19 +200,19 @@ class Pair(NamedTuple):
 
     def cells(self, goal: Goal, interval: int, low: float, high: float) -> list[Cell]:
         """Cells that cover [low, high] from above; [] if the goal is missed somewhere between."""
-        found: list[Cell] = []
+        covering: list[Cell] = []
         waiting = [(low, high, 0)] if low < high else []
         while waiting:
             lo, hi, halvings = waiting.pop()
             middle = math.sqrt(lo) * math.sqrt(hi)
             shares = self.best(middle)
             if max(self.excess(lo, goal, shares), self.excess(hi, goal, shares)) <= 0.0:
-                found.append(Cell(interval, lo, hi, *shares, self.inner, self.dual_inner))
+                covering.append(Cell(interval, lo, hi, *shares, self.inner, self.dual_inner))
             elif self.excess(middle, goal, shares) <= 0.0 and halvings < MOST_HALVINGS and lo < middle < hi:
                 waiting += [(lo, middle, halvings + 1), (middle, hi, halvings + 1)]
             else:
                 return []
-        return found
+        return covering
 
     def worst(self, goal: Goal, low: float, high: float) -> float:
         """The lambda in [low, high] at which the goal is missed by the largest margin (or met by the smallest)."""
@@ -216,7 +220,7 @@ class Pair(NamedTuple):
         return max((high * ratio ** (k / GRID) for k in range(1, GRID)), key=lambda lam: self.excess(lam, goal))
 
 
-def cell_to_zero(point: Point, goal: Goal, interval: int) -> list[Cell]:
+def cell_to_zero(point: SolvedPoint, goal: Goal, interval: int) -> list[Cell]:
     """The cell (0, lambda_b] of s w_b; [] if the goal is missed there."""
     scale, hinge = 1.0, point.hinge
     if goal.relative and point.worst_hinge < 1.0:
@@ -230,7 +234,7 @@ def cell_to_zero(point: Point, goal: Goal, interval: int) -> list[Cell]:
     return [Cell(interval, 0.0, point.lam, (scale, 0.0), (1.0, 0.0), 0.0, 0.0)]
 
 
-def lowest(point: Point, goal: Goal) -> float:
+def lowest(point: SolvedPoint, goal: Goal) -> float:
     """The least lambda at which the point alone, with shares 1, meets the goal; the point has to meet it at its own lambda.
 
     There A lambda / 2 + B + C / (2 lambda) = 0, with A, B, C as in `Pair` and the goal's bound on the gap in B; the smaller
@@ -242,9 +246,9 @@ def lowest(point: Point, goal: Goal) -> float:
     return min(c / (root - b) * (1.0 + 1e-6), point.lam) if root > b else point.lam
 
 
-def cell_down_to(point: Point, goal: Goal, interval: int, low: float) -> list[Cell]:
+def cell_down_to(point: SolvedPoint, goal: Goal, interval: int, low: float) -> list[Cell]:
     """The cell [low, lambda_b] of the last point alone; [] if the goal is missed there."""
-    alone = Pair(point, Point(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
+    alone = Pair(point, SolvedPoint(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
     shares: tuple[Share, Share] = (1.0, 0.0), (1.0, 0.0)
     if max(alone.excess(lam, goal, shares) for lam in (low, point.lam)) > 0.0:
         return []

@@ -6,12 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions, Status, check
+from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, where_it_ends
 
@@ -47,12 +48,12 @@ class Descending(ABC):
 
     @classmethod
     def restored(
-        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object]
     ) -> Self:
         """The rule again."""
         return cls.begin(path, start)
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Nothing."""
         return {}, {}
 
@@ -69,9 +70,9 @@ class Descending(ABC):
     def lower_end(point: Certificate, eps: float) -> float:
         """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
 
+    @abstractmethod
     def following(self, solved: Solved) -> Following:
-        """The next lambda down."""
-        return next_down(self, solved)
+        """The next lambda, or the end."""
 
 
 def next_down(rule: Descending, solved: Solved) -> Following:
@@ -132,15 +133,15 @@ def below_first(
     """Bounds on the gap at each `lam` from the breakpoint at or above it; nan above the first and below the path's end."""
     names = ("lambda", "lambda_low", "gap", "hinge", "norm2")
     which = np.searchsorted(-arrays["lambda"], -lam, side="right") - 1
-    at = {name: arrays[name][np.maximum(which, 0)] for name in names}
-    return np.where((which >= 0) & (lam >= at["lambda_low"]), gap_below(at, lam), np.nan)
+    above = {name: arrays[name][np.maximum(which, 0)] for name in names}
+    return np.where((which >= 0) & (lam >= above["lambda_low"]), gap_below(above, lam), np.nan)
 
 
-def second_order(at: Mapping[str, np.ndarray], lam: np.ndarray) -> np.ndarray:
+def second_order(above: Mapping[str, np.ndarray], lam: np.ndarray) -> np.ndarray:
     """g + N (lambda - lambda_j)^2 / (2 lambda): the gap of w^j with the same alpha^j at another lambda."""
-    return np.asarray(at["gap"] + at["norm2"] * (at["lambda"] - lam) ** 2 / (2 * lam))
+    return np.asarray(above["gap"] + above["norm2"] * (above["lambda"] - lam) ** 2 / (2 * lam))
 
 
-def to_zero(at: Mapping[str, np.ndarray], lam: np.ndarray) -> np.ndarray:
+def to_zero(above: Mapping[str, np.ndarray], lam: np.ndarray) -> np.ndarray:
     """The bound of a breakpoint that certifies all lambdas below it, with the dual point scaled towards the truth."""
-    return np.minimum(second_order(at, lam), np.maximum(at["gap"], at["hinge"]))
+    return np.minimum(second_order(above, lam), np.maximum(above["gap"], above["hinge"]))

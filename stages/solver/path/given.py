@@ -6,11 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance
 
@@ -34,9 +35,9 @@ class Given(ABC):
         """The lambdas, in the order they are solved."""
 
     @classmethod
+    @abstractmethod
     def check(cls, path: PathOptions) -> None:
-        """There is nothing more to check than for every path."""
-        return
+        """Raise ValueError, naming the key, if a lambda cannot be solved."""
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> None:
@@ -50,12 +51,12 @@ class Given(ABC):
 
     @classmethod
     def restored(
-        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object]
     ) -> Self:
         """The rule again."""
         return cls(path)
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Nothing."""
         return {}, {}
 
@@ -81,6 +82,6 @@ class Given(ABC):
         return {}
 
     @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """Nothing is certified between the given lambdas."""
         return np.full(np.shape(lam), np.nan)

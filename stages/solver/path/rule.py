@@ -6,9 +6,9 @@ certificates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from gapwise.stages.solver.path.rules import path_rule
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.objective import Certificate
-    from gapwise.stages.solver.packed import ArraySpec
+    from gapwise.stages.solver.objective import Certificate, Product
+    from gapwise.stages.solver.packed import ArraySpec, Json
 
 
 MARGIN = 1e-6
@@ -67,7 +67,7 @@ class PathStart:
     psi_scale: float = 0.0
     """mean_i ||psi_i|| of these labellings: the unit of rounding errors in psi"""
 
-    def scalars(self) -> dict[str, Any]:
+    def scalars(self) -> dict[str, Json]:
         """The numbers of the start, which are committed and stored as attributes."""
         arrays = ("labels", "losses", "psi")
         return {name: value for name, value in vars(self).items() if name not in arrays}
@@ -94,7 +94,7 @@ class Solved:
     """None if the method does not certify."""
     weights: np.ndarray
     """float64, (d,): the certified w"""
-    worst_hinge: Any
+    worst_hinge: Callable[[], float]
     """worst_hinge() -> the largest hinge of a block in units of the least loss of its wrong labellings"""
     dual_weights: np.ndarray | None = None
     """float64, (d,): w(alpha) of the dual point, if `weights` is another point"""
@@ -120,9 +120,6 @@ class PathRule(Protocol):
         What the rule can do; the same for every path.
     specs : tuple of ArraySpec
         The arrays that `packed` returns.
-    product : Product
-        <a, b> of two solved points, of rules with `capabilities.takes_product` alone; `walk.in_metric_of` sets that of the
-        problem's own metric.
     """
 
     capabilities: ClassVar[Capabilities]
@@ -153,11 +150,11 @@ class PathRule(Protocol):
         path: PathOptions,
         start: PathStart | None,
         arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
+        attrs: Mapping[str, object],
     ) -> Self:
         """The rule in its packed state."""
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and JSON-able attributes."""
 
     def tolerance(self) -> Tolerance:
@@ -186,8 +183,15 @@ class PathRule(Protocol):
         """
 
     @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap (or gap / primal) at `lam`, from path.zarr; nan where nothing is certified."""
+
+
+class TakesProduct(Protocol):
+    """A rule that mixes solved points (`capabilities.takes_product`), so that it needs their inner products."""
+
+    def use_product(self, product: Product) -> None:
+        """Take <a, b> of two solved points by `product`, that of the problem's own metric."""
 
 
 class OpenEnded(Protocol):
@@ -206,10 +210,10 @@ class OpenEnded(Protocol):
         """`reached` after each solved lambda."""
 
     @property
-    def kept(self) -> list[int]:
+    def supporting(self) -> list[int]:
         """Numbers, in the order they were solved, of the breakpoints that the certificate rests on."""
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, Json]:
         """Attributes of path.zarr that say what is certified, `eps` among them."""
 
 
@@ -247,7 +251,7 @@ def where_it_ends(path: PathOptions, start: PathStart, floor: float, point: Cert
     return Status.ROUNDING_LIMIT if low <= rounding_floor(path, start, floor) else None
 
 
-def attributes_of(path: PathOptions) -> dict[str, Any]:
+def attributes_of(path: PathOptions) -> dict[str, Json]:
     """What path.zarr says of the options that its path was solved with."""
     return {
         "rule": path.rule,
@@ -266,5 +270,5 @@ def certainty_of_path(problem: Problem, path: PathOptions) -> str:
 
 def rule_of(path: PathOptions) -> type[PathRule]:
     """The class of the rule that `path` asks for."""
-    found: type[PathRule] = path_rule(path.rule)
-    return found
+    rule: type[PathRule] = path_rule(path.rule)
+    return rule

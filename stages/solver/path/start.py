@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -118,28 +117,32 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
     w = 0 is optimal for every lambda.
     """
     require_cone(problem)
-    found = vertices_at(problem, np.zeros(problem.d), range(problem.n), spread)
-    if found.bound is not found.h and not found.proven.all():
-        i = int(np.argmin(found.proven))
+    answers = vertices_at(problem, np.zeros(problem.d), range(problem.n), spread)
+    if answers.bound is not answers.h and not answers.proven.all():
+        i = int(np.argmin(answers.proven))
         raise ValueError(
-            f"path: at w = 0 the bound on block {i} exceeds the oracle's answer by {found.bound[i] - found.h[i]:.3g}, but a "
-            "path needs the largest losses themselves: let max_oracle and max_bound agree there, or use path=grid or "
+            f"path: at w = 0 the bound on block {i} exceeds the oracle's answer by {answers.bound[i] - answers.h[i]:.3g}, "
+            "but a path needs the largest losses themselves: let max_oracle and max_bound agree there, or use path=grid or "
             "path=single"
         )
-    if not found.loss.any():
+    if not answers.loss.any():
         log.warning(
             "the max-oracle finds no labelling with a task loss above 0: w = 0 is optimal for every lambda, and nothing is "
             "learned"
         )
-        return problem.truth, found.loss, np.zeros(problem.d), 0.0
+        return problem.truth, answers.loss, np.zeros(problem.d), 0.0
     psi = np.zeros(problem.d)
-    scale = float(start_driver(problem)(problem, found.vertex, psi))
+    scale = float(start_driver(problem)(problem, answers.vertex, psi))
     if problem.lower.size:
         psi = np.clip(psi, problem.lower, problem.upper)
-    mask = np.arange(found.vertex.shape[1]) < np.diff(problem.label_ptr)[:, None]
-    return found.vertex[mask], found.loss, psi, scale
+    mask = np.arange(answers.vertex.shape[1]) < np.diff(problem.label_ptr)[:, None]
+    return answers.vertex[mask], answers.loss, psi, scale
 
 
-def path_start(lam: float, top: float, *rest: Any) -> PathStart:
+def path_start(
+    lam: float, top: float, hinge: float, psi_norm2: float, labels: np.ndarray, losses: np.ndarray, psi: np.ndarray,
+    calls: int, scale: float,
+) -> PathStart:  # fmt: skip
     """The start. If all labellings of w = 0 score as the truth does, any first lambda will do; it is 1."""
-    return PathStart(*((1.0, 1.0) if lam == 0.0 else (lam, top)), *rest)
+    first, above = (1.0, 1.0) if lam == 0.0 else (lam, top)
+    return PathStart(first, above, hinge, psi_norm2, labels, losses, psi, calls, scale)

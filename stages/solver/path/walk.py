@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from functools import partial
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
-from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved
+from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved, TakesProduct
 from gapwise.stages.solver.solver import Boundary, Solver
 from gapwise.stages.solver.state import pool_of, truth_pool, vertices_pool
 from gapwise.stages.solver.supports import Supports
@@ -39,14 +39,14 @@ def begin(
     own = own_primal(options, path)
     solver = method(options.method).begin(problem, options, pool, seed, own_primal=own, spread=spread)
     solver.start_lambda(lam, 0, exact_due=path.can.starts_exactly)
-    solver.at.initial_calls = initial
+    solver.counts.initial_calls = initial
     return solver
 
 
-def in_metric_of(problem: Problem, rule: Any) -> Any:
+def in_metric_of(problem: Problem, rule: PathRule) -> PathRule:
     """The rule itself, whose inner products are from now on those of the problem's weights."""
     if rule.capabilities.takes_product and own_metric(problem):
-        rule.product = partial(product_of, problem)
+        cast("TakesProduct", rule).use_product(partial(product_of, problem))
     return rule
 
 
@@ -71,7 +71,7 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
         status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
         if status in (Status.INTERRUPTED, Status.TIME_LIMIT) or (point is None and on_path):
             return status
-        index = solver.at.breakpoint
+        index = solver.counts.breakpoint
         dual = solver.dual_weights() if on_path and solver.rewrites_w else None
         following = rule.following(Solved(index, status, point, solver.primal(), lambda: worst_hinge(solver), dual))
         if following.again:

@@ -37,5 +37,5 @@ def step_rule(name: str) -> StepRule:
     """A rule by its name."""
     if name not in {module.name for module in iter_modules(__path__)}:
         return StepRule(bit(name))
-    found: StepRule = import_module(f"{__name__}.{name}").STEP
-    return found
+    rule: StepRule = import_module(f"{__name__}.{name}").STEP
+    return rule

@@ -33,8 +33,8 @@ class Move(NamedTuple):
 
 def moves() -> tuple[str, ...]:
     """Names of all moves, in the order of their bits."""
-    found = sorted(module.name for module in iter_modules(__path__))
-    return (*SUPPLIED, *(name for name in found if name not in SUPPLIED))
+    names = sorted(module.name for module in iter_modules(__path__))
+    return (*SUPPLIED, *(name for name in names if name not in SUPPLIED))
 
 
 def bit(name: str) -> int:
@@ -44,5 +44,5 @@ def bit(name: str) -> int:
 
 def move(name: str) -> Move:
     """A move by its name."""
-    found: Move = import_module(f"{__name__}.{name}").MOVE
-    return found
+    kind: Move = import_module(f"{__name__}.{name}").MOVE
+    return kind

@@ -35,11 +35,11 @@ class Sampler(NamedTuple):
 
 def samplers() -> tuple[str, ...]:
     """Names of all samplers, in the order of their numbers."""
-    found = sorted(module.name for module in iter_modules(__path__))
-    return (*SUPPLIED, *(name for name in found if name not in SUPPLIED))
+    names = sorted(module.name for module in iter_modules(__path__))
+    return (*SUPPLIED, *(name for name in names if name not in SUPPLIED))
 
 
 def sampler(name: str) -> Sampler:
     """A sampler by its name."""
-    found: Sampler = import_module(f"{__name__}.{name}").SAMPLER
-    return found
+    kind: Sampler = import_module(f"{__name__}.{name}").SAMPLER
+    return kind

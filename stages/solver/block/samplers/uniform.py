@@ -17,8 +17,8 @@ def draw(S, flags, rng, order, k):
 
 def ahead(rng: np.random.Generator, n: int, steps: int) -> np.ndarray:
     """The same blocks as `draw` would give one by one."""
-    found: np.ndarray = (rng.random(steps) * n).astype(np.int64)
-    return found
+    blocks: np.ndarray = (rng.random(steps) * n).astype(np.int64)
+    return blocks
 
 
 SAMPLER = Sampler(draw, ahead, redraws=True)

@@ -8,10 +8,12 @@ step for each pair of structure and view.
 |---|---|---|---|
 | `features` | B_i^T w, computed from features | B_i delta, from features or a Gram matrix | B_i^T w again, or its change |
 | `margins` | inner products of w and vectors kept for each atom | difference of two vectors | inner products again |
+| `distances` | B_i^T w, once a visit | squared distances kept between atoms | change of the scores; u follows once a visit |
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +21,9 @@ from numba import types
 from numba.extending import overload_method
 
 from gapwise.stages.problems.inner import LINKED
-from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.protocol import PLAIN, Problem
+from gapwise.stages.solver.block.choice import Seen
+from gapwise.stages.solver.running import Flags, State
 
 
 class View(Protocol):
@@ -33,48 +37,54 @@ class View(Protocol):
     @property
     def values(self) -> np.ndarray: ...
 
-    def score_atoms(self, P: Any, S: Any, flags: Any, i: int, turn: int) -> int:
+    def score_atoms(self, P: Problem, S: State, flags: Flags, i: int, turn: int) -> int:
         """slots[:count], values[:count] <- the block's atoms in list order and their scores h; returns count.
 
         The scores may lack a term common to all atoms of the block. On a later `turn` the view knows of `follow_move`.
         """
 
-    def mean_score(self, P: Any, S: Any, flags: Any, i: int, base: float) -> float:
+    def survey(self, S: State, flags: Flags, count: int) -> Seen:
+        """What is `Seen` of the scored atoms (`choice.survey`); `best` may be sought among some of them only."""
+
+    def mean_score(self, P: Problem, S: State, flags: Flags, i: int, base: float) -> float:
         """sum_y alpha(y) h(y), which is `base` if it is summed over the scored atoms."""
 
-    def allowed_moves(self, flags: Any) -> int:
+    def allowed_moves(self, flags: Flags) -> int:
         """Bits of the moves that a step may make; a constant leaves the others out of the code."""
 
-    def vertex_source(self, flags: Any) -> int:
+    def vertex_source(self, flags: Flags) -> int:
         """CACHE_FIRST to CACHE_ONLY; a constant leaves the others out of the code."""
 
-    def ask_oracle(self, P: Any, S: Any, flags: Any, i: int, base: float) -> tuple[int, float, float]:
+    def ask_oracle(self, P: Problem, S: State, flags: Flags, i: int, base: float) -> tuple[int, float, float]:
         """(slot or -1, h, L_i) of the max-oracle's answer at the current w, which is noted (`answers.note_answer`)."""
 
-    def measure_move(self, P: Any, S: Any, flags: Any, i: int, direction: int, target: int, away: int) -> float:
+    def partner(self, S: State, flags: Flags, i: int, turn: int, seen: Seen, target: int, h: float) -> Seen:
+        """`seen`, with another `away` where the view chooses it for this vertex; `target` itself: the visit ends."""
+
+    def measure_move(self, P: Problem, S: State, flags: Flags, i: int, direction: int, target: int, away: int) -> float:
         """||B_i delta||^2; the view may keep B_i delta for `push_move` and `follow_move`."""
 
     def push_move(
-        self, P: Any, S: Any, flags: Any, i: int, direction: int, target: int, away: int, gamma: float
+        self, P: Problem, S: State, flags: Flags, i: int, direction: int, target: int, away: int, gamma: float
     ) -> None:
         """Move u, and what else the view keeps up to date, by the move measured last; alpha has not moved yet."""
 
     def follow_move(
-        self, P: Any, S: Any, flags: Any, i: int, direction: int, target: int, away: int, gamma: float
+        self, P: Problem, S: State, flags: Flags, i: int, direction: int, target: int, away: int, gamma: float
     ) -> None:
         """Note that w has changed by a move, before `score_atoms` is called for another turn."""
 
-    def end_visit(self, S: Any, flags: Any, i: int) -> None:
+    def end_visit(self, P: Problem, S: State, flags: Flags, i: int) -> None:
         """Clean up after the steps of a block."""
 
-    def fetch(self, P: Any, S: Any, flags: Any, order: np.ndarray, k: int, i: int) -> None:
+    def fetch(self, P: Problem, S: State, flags: Flags, order: np.ndarray, k: int, i: int) -> None:
         """Fetch what this visit and the next ones will read (`prefetching`); changes nothing."""
 
-    def exhausted(self, S: Any) -> bool:
+    def exhausted(self, S: State) -> bool:
         """Whether the view lacks room for another step."""
 
 
-def _forward(declaration: Any) -> None:
+def _forward(declaration: Callable[..., object]) -> None:
     forward: Any = overload_method  # its stub lacks jit_options
     forward(types.BaseNamedTuple, declaration.__name__, jit_options={**PLAIN, **LINKED})(declaration)
 
@@ -83,6 +93,16 @@ def _forward(declaration: Any) -> None:
 @_forward
 def score_atoms(self, P, S, flags, i, turn):
     return self.instance_class.score_atoms
+
+
+@_forward
+def survey(self, S, flags, count):
+    return self.instance_class.survey
+
+
+@_forward
+def partner(self, S, flags, i, turn, seen, target, h):
+    return self.instance_class.partner
 
 
 @_forward
@@ -121,7 +141,7 @@ def follow_move(self, P, S, flags, i, direction, target, away, gamma):
 
 
 @_forward
-def end_visit(self, S, flags, i):
+def end_visit(self, P, S, flags, i):
     return self.instance_class.end_visit
 
 

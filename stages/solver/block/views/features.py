@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import by_sum, pair_follow, pair_norm2, pair_push
 from gapwise.stages.problems.protocol import JIT, PLAIN, dot, widest_block
 from gapwise.stages.solver.block.answers import note_answer
+from gapwise.stages.solver.block.choice import survey
 from gapwise.stages.solver.codes import AVERAGED
 from gapwise.stages.solver.directions import write_direction
 from gapwise.stages.solver.prefetching import fetch_ahead, fetch_now
@@ -31,7 +32,7 @@ class ByFeatures(NamedTuple):
     """the oracle's answer"""
     slots: np.ndarray
     values: np.ndarray
-    work: Any
+    work: object
     """the oracle's workspace, `P.scratch()`; () for steps that call none. (`scratch` is a method of every named tuple.)"""
 
     def score_atoms(self, P, S, flags, i, turn):
@@ -48,6 +49,9 @@ class ByFeatures(NamedTuple):
                 count += 1
                 s = pool.next[s]
         return count
+
+    def survey(self, S, flags, count):
+        return survey(S.pool, self.slots, self.values, count)
 
     def mean_score(self, P, S, flags, i, base):
         if not reads_mu(S, flags, i):
@@ -66,6 +70,9 @@ class ByFeatures(NamedTuple):
         loss = P.max_oracle(i, theta, y, self.work)
         target, h = note_answer(P, S, flags, i, theta, y, loss, base)
         return target, h, loss
+
+    def partner(self, S, flags, i, turn, seen, target, h):
+        return seen
 
     def measure_move(self, P, S, flags, i, direction, target, away):
         first, last, length = P.local_ptr[i], P.local_ptr[i + 1], P.label_ptr[i + 1] - P.label_ptr[i]
@@ -111,7 +118,7 @@ class ByFeatures(NamedTuple):
         else:
             P.scores(i, S.w, theta)
 
-    def end_visit(self, S, flags, i):
+    def end_visit(self, P, S, flags, i):
         if not flags.cache:
             drop_inactive(S.pool, i)
 

@@ -5,13 +5,14 @@ A step reads no features unless the oracle is called or an atom is new. Scores l
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot, widest_block
 from gapwise.stages.solver.block.answers import note_answer
+from gapwise.stages.solver.block.choice import survey
 from gapwise.stages.solver.steps import PAIRWISE
 
 
@@ -26,12 +27,15 @@ class ByMargins(NamedTuple):
     y: np.ndarray
     slots: np.ndarray
     values: np.ndarray
-    work: Any
+    work: object
 
     def score_atoms(self, P, S, flags, i, turn):
         count, delta = S.pool.counts[i], self.delta[: P.local_ptr[i + 1] - P.local_ptr[i]]
         score_margins(P, S.pool, self, i, S.w, delta, self.slots[:count], self.values[:count])
         return count
+
+    def survey(self, S, flags, count):
+        return survey(S.pool, self.slots, self.values, count)
 
     def mean_score(self, P, S, flags, i, base):
         return base
@@ -51,19 +55,22 @@ class ByMargins(NamedTuple):
         target, h = note_answer(P, S, flags, i, theta, y, loss, base + common)
         return target, h - common, loss
 
+    def partner(self, S, flags, i, turn, seen, target, h):
+        return seen
+
     def measure_move(self, P, S, flags, i, direction, target, away):
         delta = self.delta[: P.local_ptr[i + 1] - P.local_ptr[i]]
         to, from_ = margin(P, S.pool, self, i, target, delta), margin(P, S.pool, self, i, away, delta)
         return distance2(self.psi[to], self.psi[from_])
 
     def push_move(self, P, S, flags, i, direction, target, away, gamma):
-        place = S.pool.place
-        add_difference(gamma * flags.scale, self.psi[place[target]], self.psi[place[away]], S.u)
+        row = S.pool.row
+        add_difference(gamma * flags.scale, self.psi[row[target]], self.psi[row[away]], S.u)
 
     def follow_move(self, P, S, flags, i, direction, target, away, gamma):
         pass
 
-    def end_visit(self, S, flags, i):
+    def end_visit(self, P, S, flags, i):
         pass
 
     def fetch(self, P, S, flags, order, k, i):
@@ -89,11 +96,11 @@ def by_margins(P, S, margins):
 @inner(**PLAIN)
 def margin(P, pool, margins, i, slot, delta):
     """The row of the margin vector of an atom of block i, which is computed if it is not known."""
-    row = pool.place[slot]
+    row = pool.row[slot]
     if row < 0:
         margins.left[0] -= 1
         row = margins.free[margins.left[0]]
-        pool.place[slot] = row
+        pool.row[slot] = row
         first, last = P.label_ptr[i], P.label_ptr[i + 1]
         delta[:] = 0.0
         P.add(i, P.truth[first:last], 1.0, delta)

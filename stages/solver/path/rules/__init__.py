@@ -1,5 +1,7 @@
 """The path rules, one file each with the class `RULE` (`stages.solver.path.rule.PathRule`); `path.rule` names the file."""
 
+from __future__ import annotations
+
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -24,8 +26,8 @@ def path_rule(name: str) -> Any:
 
 def capabilities(name: str) -> Capabilities:
     """What a rule can do; ValueError if there is no such rule."""
-    found: Capabilities = path_rule(name).capabilities
-    return found
+    record: Capabilities = path_rule(name).capabilities
+    return record
 
 
 def steppers() -> tuple[str, ...]:

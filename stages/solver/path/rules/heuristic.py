@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from gapwise.stages.solver.path.rules import path_rule, steppers
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.packed import ArraySpec
+    from gapwise.stages.solver.packed import ArraySpec, Json
 
 
 @dataclass
@@ -46,8 +46,8 @@ class Heuristic:
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart | None:
         """Where the rule of the steps begins."""
-        found: PathStart | None = path_rule(path.descend).start(problem, path, spread)
-        return found
+        start: PathStart | None = path_rule(path.descend).start(problem, path, spread)
+        return start
 
     @classmethod
     def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
@@ -56,7 +56,7 @@ class Heuristic:
 
     @classmethod
     def restored(
-        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object]
     ) -> Self:
         """The rule in the packed state of its steps."""
         return cls(path, path_rule(path.descend).restored(path, start, arrays, attrs))
@@ -66,7 +66,7 @@ class Heuristic:
         """The arrays of `packed`."""
         return self.steps.specs
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """The state of the steps."""
         return self.steps.packed()
 
@@ -90,7 +90,7 @@ class Heuristic:
         return self.steps.model(solved)
 
     @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """Nothing is certified."""
         return np.full(np.shape(lam), np.nan)
 

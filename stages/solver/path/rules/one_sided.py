@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.descend import (
     Descending,
     below_first,
@@ -84,17 +85,17 @@ class OneSided(Descending):
         return stepwise_model(solved, above)
 
     @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap at `lam`, nan where nothing is certified."""
         first = {name: float(arrays[name][0]) for name in ("lambda", "gap", "hinge", "loss_dual", "norm2")}
         point = Certificate(
             first["lambda"], first["gap"], first["hinge"], first["loss_dual"], first["norm2"], dual=math.nan
         )
-        zero = float(attrs["psi_norm2"]) / (2.0 * lam)
-        scaled = np.array([gap_above(point, float(attrs["hinge_at_zero"]), float(x)) for x in np.ravel(lam)])
-        above = np.where(lam >= max(float(attrs["lam_top"]), point.lam), zero, scaled.reshape(np.shape(lam)))
+        zero = number(attrs, "psi_norm2") / (2.0 * lam)
+        scaled = np.array([gap_above(point, number(attrs, "hinge_at_zero"), float(x)) for x in np.ravel(lam)])
+        above = np.where(lam >= max(number(attrs, "lam_top"), point.lam), zero, scaled.reshape(np.shape(lam)))
         below = below_first(
-            arrays, lam, lambda at, x: np.where(at["lambda_low"] <= 0.0, to_zero(at, x), second_order(at, x))
+            arrays, lam, lambda b, x: np.where(b["lambda_low"] <= 0.0, to_zero(b, x), second_order(b, x))
         )
         return np.where(lam > point.lam, above, below)
 

@@ -10,15 +10,24 @@ at 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.capabilities import Capabilities
-from gapwise.stages.solver.path.descend import Descending, below_first, check_gap, just_above, stepwise_model, to_zero
-from gapwise.stages.solver.path.rule import PathStart
+from gapwise.stages.solver.path.descend import (
+    Descending,
+    below_first,
+    check_gap,
+    just_above,
+    next_down,
+    stepwise_model,
+    to_zero,
+)
+from gapwise.stages.solver.path.rule import Following, PathStart, Solved
 
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
@@ -49,21 +58,25 @@ class Paper(Descending):
         """w stays; alpha moves towards the truth."""
         return "keep_primal"
 
+    def following(self, solved: Solved) -> Following:
+        """The lower end."""
+        return next_down(self, solved)
+
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Each breakpoint's w down to the next one; above the first (lambda_1 / lambda) w^1."""
         first = float(solved["lambda"][0])
         return stepwise_model(solved, [(0, just_above(first), (0.0, 1.0), first)])
 
     @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap at `lam`, nan where nothing is certified."""
         first, gap, ell = (float(arrays[name][0]) for name in ("lambda", "gap", "loss_dual"))
         s = first / lam
-        above = s * gap + (1.0 - s) * (float(attrs["hinge_at_zero"]) - ell)
+        above = s * gap + (1.0 - s) * (number(attrs, "hinge_at_zero") - ell)
 
-        def at_or_below(at: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
-            first_order = at["gap"] + (1 - x / at["lambda"]) * (at["hinge"] - at["gap"])
-            return np.where(at["lambda_low"] <= 0.0, to_zero(at, x), first_order)
+        def at_or_below(above: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
+            first_order = above["gap"] + (1 - x / above["lambda"]) * (above["hinge"] - above["gap"])
+            return np.where(above["lambda_low"] <= 0.0, to_zero(above, x), first_order)
 
         return np.where(lam > first, above, below_first(arrays, lam, at_or_below))
 

@@ -15,6 +15,10 @@ class Single(Given):
     )
 
     @classmethod
+    def check(cls, path: PathOptions) -> None:
+        """There is nothing more to check than for every path."""
+
+    @classmethod
     def lambdas(cls, path: PathOptions) -> tuple[float, ...]:
         """The one lambda."""
         return (path.lam,)

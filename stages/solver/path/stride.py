@@ -1,0 +1,76 @@
+"""How far below the last lambda the next one lies, on a path whose intervals are certified from both sides.
+
+Between two optima a step of theta = 1 is what would certify; theta grows and shrinks with the slack of the intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.path.cells import Goal, Pair, SolvedPoint
+from gapwise.stages.solver.path.rule import NEGLIGIBLE, PAST_TOP
+
+THETA = (0.5, 1.5)
+"""Range of the step's factor theta."""
+THETA_APART = (0.5, 3.0)
+"""The same where primal and dual point are not each other's: both are then closer to the optimum than their gap says."""
+AFTER_FAILURE = 0.75
+"""The factor applied to theta when an interval fails."""
+LAST_HINGE = 0.85
+"""The last lambda is chosen so that R is about this share of eps; a smaller share would cost extra breakpoints."""
+
+PAST_END = 0.25
+"""Share of the lambda at which the path would end (`rule.negligible`) if w stayed, below which no step goes: w still grows,
+but lambdas far below the end of the path cost more than all others together."""
+
+
+@dataclass
+class Stride:
+    """The factor of the next step, learned from the intervals that were certified so far."""
+
+    path: PathOptions
+    hinge_at_zero: float
+    lam_top: float
+    theta: float = 1.0
+    fall: float = math.nan
+    """d log R / d log lambda between the last two certified points."""
+
+    def shorten(self, apart: bool) -> None:
+        """An interval failed; `apart`: whether a solved w differs from that of its dual point."""
+        self.theta = max(AFTER_FAILURE * self.theta, theta_range(apart)[0])
+
+    def adapt(self, pair: Pair, goal: Goal, apart: bool) -> None:
+        """Choose theta from the slack of the interval: what its middle adds to the gap grows with the square of the step."""
+        middle = math.sqrt(pair.below.lam) * math.sqrt(pair.above.lam)
+        t, tau = pair.best(middle)
+        primal, own = pair.primal(middle, t), 0.5 * (pair.above.gap + pair.below.gap)
+        added = max(primal - pair.dual(middle, tau) - own, 1e-3 * own, 1e-300)
+        left = goal.eps * (primal if goal.relative else 1.0) - own
+        wanted = self.theta * math.sqrt(max(left, 0.0) / added)
+        least, most = theta_range(apart)
+        self.theta = min(max(wanted, least), most)
+
+    def note_fall(self, pair: Pair) -> None:
+        """Measure how the hinge falls over a certified interval."""
+        if 0.0 < pair.below.hinge < pair.above.hinge:
+            self.fall = math.log(pair.above.hinge / pair.below.hinge) / math.log(pair.above.lam / pair.below.lam)
+
+    def below(self, last: SolvedPoint, goal: Goal) -> float:
+        """The next lambda to solve, below that of `last`."""
+        eps = goal.eps * ((0.5 * last.lam * last.norm2 + last.hinge) if goal.relative else 1.0)
+        room = self.theta**2 * (1.0 - self.path.kappa) * eps / (last.lam * last.norm2)
+        lam = last.lam * math.exp(-2.0 * math.acosh(1.0 + room))
+        if self.fall > 0.0 and not goal.relative:
+            lam = max(lam, last.lam * min((LAST_HINGE * goal.eps / last.hinge) ** (1.0 / self.fall), 1.0))
+        out_of_reach = goal.relative or last.hinge - last.lam * last.norm2 > goal.eps
+        if self.path.lambda_min == 0.0 and out_of_reach:
+            far = math.inf if self.hinge_at_zero - last.hinge >= eps else PAST_TOP * self.lam_top
+            lam = max(lam, PAST_END * min(2.0 * NEGLIGIBLE * eps / last.norm2, far))
+        return lam
+
+
+def theta_range(apart: bool) -> tuple[float, float]:
+    """The range of theta."""
+    return THETA_APART if apart else THETA

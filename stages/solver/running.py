@@ -1,0 +1,87 @@
+"""What compiled steps work on: the state of a block method, and its options as flags."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypedDict
+
+import numpy as np
+
+from gapwise.stages.solver.distances import Distances
+from gapwise.stages.solver.supports import Pool
+
+
+class State(NamedTuple):
+    """The running solver: everything but the pool, gaps and counters is derived from the pool at a rebase point."""
+
+    mu: np.ndarray
+    """float64, flat local vectors: mu_i = sum_y alpha_i(y) m_i(y) at the last rebase; empty for methods that read none"""
+    by_mu: np.ndarray
+    """uint8, (n,): 1 if mu_i is kept up to date (many atoms at the last rebase), else summed over atoms; empty with mu"""
+    ell: np.ndarray
+    """float64, (n,): sum_y alpha_i(y) L_i(y)"""
+    u: np.ndarray
+    """float64, (d,): scale * sum_i B_i (m_i(y_i) - mu_i), plus the proximal centre's share if kappa > 0"""
+    w: np.ndarray
+    """float64, (d,): clip(u); the same array as u when there is no box"""
+    gap: np.ndarray
+    """float64, (n,): last known block gaps; inf where never computed"""
+    tree: np.ndarray
+    """float64: `sampling`'s tree over the gaps"""
+    pool: Pool
+    distances: Distances
+    """used by cached passes, which make room first"""
+    skip: np.ndarray
+    """int64, (n,): visits of cached passes that block i still sits out"""
+    z: np.ndarray
+    """float64, (d,) or (0,) without averaging: running sum of the weighted average (LJ13 3.4)"""
+    z_ell: np.ndarray
+    """float64, (2,): the same for (1/n) sum ell_i, and its current value"""
+    counters: np.ndarray
+    """int64, (N_COUNTERS,)"""
+    curvature: np.ndarray
+    """float64, (2,): sums of ||B_i delta||^2 and of the slope over the moves since it was last zeroed"""
+
+
+class Flags(NamedTuple):
+    """The options of a method as compiled code reads them."""
+
+    sampler: int
+    kinds: int
+    """moves that a block may make: bits of `steps`"""
+    by_slope: bool
+    """try only one of FW and AWAY, the one with the larger slope"""
+    cache: bool
+    vertex_from: int
+    """CACHE_FIRST to CACHE_ONLY: where a step's vertex comes from"""
+    rounds: int
+    """moves of a block each time it is drawn: the first towards the vertex, the others between the block's own atoms"""
+    skip_below: float
+    """cached passes: a block whose gap is below this sits out `SKIPPED_VISITS` visits"""
+    F: float
+    nu: float
+    capacity: int
+    degree: float
+    """the sampling weight of a block is g_i ** degree"""
+    average: bool
+    scale: float
+    """1 / ((lambda + kappa) n)"""
+    exact_total: float
+    """sum of block gaps at the last exact pass; 1 before the first"""
+    stop_sum: float
+    """return when the tree's sum of stale gaps is at or below this; < 0: never"""
+    stop_calls: int
+    """return when steps have made this many oracle calls"""
+
+
+class FlagChoices(TypedDict, total=False):
+    """The flags that a pass may choose anew."""
+
+    sampler: int
+    kinds: int
+    vertex_from: int
+    rounds: int
+    skip_below: float
+    capacity: int
+    average: bool
+    stop_sum: float
+    stop_calls: int
