@@ -11,6 +11,7 @@ import json
 import logging
 import math
 import platform
+import shlex
 import socket
 import sys
 import time
@@ -52,6 +53,11 @@ def read_json(path: Location, seal: bool = False) -> Any:
     return unsealed(found, path) if seal or (isinstance(found, dict) and "seal" in found) else found
 
 
+def shell_line() -> str:
+    """The command that started this process, as it is typed in a shell."""
+    return shlex.join(sys.orig_argv)
+
+
 class RunDir:
     """Paths and records of one run.
 
@@ -68,9 +74,10 @@ class RunDir:
         self.key = key
         self.manifest: dict[str, Any] = {}
 
-    def prepare(self, settings: Settings, source: Mapping[str, object]) -> None:
+    def prepare(self, settings: Settings, source: Mapping[str, object], command: str = "") -> None:
         """Make the directory and its manifest, or check the manifest that exists: ValueError lists the keys that differ.
 
+        The manifest names the command that goes on with this run: `command`, or the one that started this process.
         A damaged manifest is renamed and a new one begun; its stages then run again, from what they have committed.
         """
         make_directory(self.path)
@@ -94,7 +101,7 @@ class RunDir:
                 "source": dict(source),
                 "where": {k: v for k, v in settings.dataset.items() if k not in settings.science["dataset"]},
                 "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-                "command": " ".join(sys.orig_argv),
+                "command": command or shell_line(),
                 "commit": commit(),
                 "host": socket.gethostname(),
                 "python": platform.python_version(),
