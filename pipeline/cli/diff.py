@@ -53,9 +53,23 @@ def lines(one: Standing, other: Standing, found: dict[str, Pairs]) -> list[str]:
     rows = [("", one.run.name, other.run.name)]
     for part in found:
         rows += [(part, "", ""), *((f"  {name}", _cell(a), _cell(b)) for name, (a, b) in found[part].items())]
-    same = [TITLES[part] for part, pairs in found.items() if not pairs]
+    same = [*_protocols(found["results"]), *(TITLES[part] for part, pairs in found.items() if not pairs)]
     shown = [row for row in rows if row[0] not in found or found[row[0]]]
     return [*(table(shown) if len(shown) > 1 else [f"{one.run.name} and {other.run.name}"]), *same]
+
+
+def _protocols(results: Pairs) -> list[str]:
+    """A warning if the best lambda of the two runs was picked on different splits."""
+    from gapwise.pipeline.overview.differences import PICKED_ON
+
+    splits = results.get(PICKED_ON, ())
+    if None in splits or not splits:
+        return []
+    one, other = (f"{split} blocks" for split in splits)
+    return [
+        f"two protocols: λ was picked on {one} in the first run and on {other} in the second; best λ and losses there do "
+        "not compare"
+    ]
 
 
 def _cell(value: object) -> str:
