@@ -41,8 +41,10 @@ REFUSED = -1
 """The first stage failed, with an error that says why: the directory holds nothing that a later command would need."""
 
 
-def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str] = ()) -> int:
+def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str] = (), command: str = "") -> int:
     """Carry out the composed `cfg`, as part of `experiment`; returns the exit code. `overrides`: for use without Hydra.
+
+    `command` goes on with this run after an interruption; by default the one that started this process.
 
     0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted.
     """
@@ -79,7 +81,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
                 with Progress(None) as progress:
                     asked.run(Job(settings, directory, features, features_key, pool, progress, stop, tracker))
                 return _print_directory(directory)
-            directory.prepare(settings, source)
+            directory.prepare(settings, source, command)
             if asked is not None:
                 _check_done(directory, asked.name)
             with (

@@ -11,6 +11,7 @@ import json
 import logging
 import math
 import platform
+import shlex
 import socket
 import sys
 import time
@@ -53,6 +54,11 @@ def read_json(path: Location, seal: bool = False) -> Any:
     return unsealed(record, path) if seal or (isinstance(record, dict) and "seal" in record) else record
 
 
+def shell_line() -> str:
+    """The command that started this process, as it is typed in a shell."""
+    return shlex.join(sys.orig_argv)
+
+
 class RunDir:
     """Paths and records of one run.
 
@@ -69,9 +75,10 @@ class RunDir:
         self.key = key
         self.manifest: Record = {}
 
-    def prepare(self, settings: Settings, source: Mapping[str, object]) -> None:
+    def prepare(self, settings: Settings, source: Mapping[str, object], command: str = "") -> None:
         """Make the directory and its manifest, or check the manifest that exists: ValueError lists the keys that differ.
 
+        The manifest names the command that goes on with this run: `command`, or the one that started this process.
         A damaged manifest is renamed and a new one begun; its stages then run again, from what they have committed.
         """
         make_directory(self.path)
@@ -96,7 +103,7 @@ class RunDir:
                 "source": dict(source),
                 "where": {k: v for k, v in settings.dataset.items() if k not in settings.science["dataset"]},
                 "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-                "command": " ".join(sys.orig_argv),
+                "command": command or shell_line(),
                 "commit": commit(),
                 "host": socket.gethostname(),
                 "python": platform.python_version(),

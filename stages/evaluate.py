@@ -107,16 +107,18 @@ def evaluate(
         "all_zero_test_loss": _constant_loss(problems["test"]),
     }
     if choice is not None:
-        result |= _of_choice(choice, lams, columns, problems[VALIDATION].n)
+        result |= _of_choice(choice, lams, columns, order, problems[VALIDATION].n)
     write_json(run_dir / "metrics.json", result)
     return result
 
 
-def _of_choice(choice: Choice, lams: np.ndarray, columns: dict[str, np.ndarray], blocks: int) -> Json:
+def _of_choice(
+    choice: Choice, lams: np.ndarray, columns: dict[str, np.ndarray], order: np.ndarray, blocks: int
+) -> Json:
     """What `metrics.json` also has if lambda was chosen on `blocks` validation blocks: the one-standard-error choice and the
-    least test loss, which was not looked at in choosing."""
+    least test loss, which was not looked at in choosing. `order` has the largest lambda first, which wins on ties."""
     simple = choice.one_se
-    least = int(np.argmin(columns["test_loss"]))
+    least = int(order[np.argmin(columns["test_loss"][order])])
     return {
         "picked_on": VALIDATION,
         "validation_blocks": blocks,

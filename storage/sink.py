@@ -71,7 +71,7 @@ class Beside(Protocol):
     def nbytes(self) -> int:
         """Bytes in memory."""
 
-    def commit(self) -> list[dict[str, object]]:
+    def commit(self) -> Sequence[Mapping[str, object]]:
         """Write what is in memory; returns what the commit has to record."""
 
 

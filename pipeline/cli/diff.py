@@ -53,9 +53,23 @@ def lines(first: Standing, second: Standing, changes: dict[str, Pairs]) -> list[
     rows = [("", first.run.name, second.run.name)]
     for part in changes:
         rows += [(part, "", ""), *((f"  {name}", _cell(a), _cell(b)) for name, (a, b) in changes[part].items())]
-    same = [TITLES[part] for part, pairs in changes.items() if not pairs]
+    same = [*_protocols(changes["results"]), *(TITLES[part] for part, pairs in changes.items() if not pairs)]
     shown = [row for row in rows if row[0] not in changes or changes[row[0]]]
     return [*(table(shown) if len(shown) > 1 else [f"{first.run.name} and {second.run.name}"]), *same]
+
+
+def _protocols(results: Pairs) -> list[str]:
+    """A warning if the best lambda of the two runs was picked on different splits."""
+    from gapwise.pipeline.overview.differences import PICKED_ON
+
+    splits = results.get(PICKED_ON, ())
+    if None in splits or not splits:
+        return []
+    one, other = (f"{split} blocks" for split in splits)
+    return [
+        f"two protocols: λ was picked on {one} in the first run and on {other} in the second; best λ and losses there do "
+        "not compare"
+    ]
 
 
 def _cell(value: object) -> str:

@@ -10,6 +10,8 @@ Pairs = dict[str, tuple[object, object]]
 COST = ("effective_passes", "oracle_calls", "seconds")
 VALUES = ("lambda", "gap", "primal", "dual")
 MISSING = None
+PICKED_ON = "evaluate.picked_on"
+"""Result that names the split on which the best lambda was picked."""
 
 
 def differences(a: Standing, b: Standing) -> dict[str, Pairs]:
@@ -46,6 +48,8 @@ def results(run: Standing) -> dict[str, object]:
     }
     for part in ("verify", "evaluate"):
         single |= {f"{part}.{name}": value for name, value in result.get(part, {}).items()}
+    if "evaluate.best_lambda" in single:
+        single.setdefault(PICKED_ON, "test")
     return single
 
 

@@ -8,6 +8,8 @@ from gapwise.pipeline.stage_graph import Stage, figures
 from gapwise.storage.format import MEASURES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gapwise.pipeline.config.settings import Settings
     from gapwise.pipeline.export import Export
     from gapwise.pipeline.job import Job
@@ -39,8 +41,20 @@ def export(to: Export) -> None:
     arrays, _ = read_group(to.run / "path.zarr", ("lambda", *measures))
     columns = {name: array.tolist() for name, array in arrays.items()}
     to.table("losses.csv", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
-    to.json("metrics.json", read_json(to.run / "metrics.json"))
+    to.json("metrics.json", by_split(read_json(to.run / "metrics.json")))
     to.tree("figures")
+
+
+def by_split(found: Mapping[str, object]) -> dict[str, object]:
+    """`metrics.json` with the split on which lambda was picked in the name of every number that depends on it, so that
+    `dvc metrics diff` compares no lambda picked on validation blocks with one picked on the test blocks.
+    """
+    picked_on = found.get("picked_on", "test")
+    alone = {name: found[name] for name in ("all_zero_test_loss", "validation_blocks") if name in found}
+    hindsight = {"hindsight_lambda": "best_lambda", "hindsight_test_loss": "test_loss"}
+    chosen = {name: value for name, value in found.items() if name not in {*alone, *hindsight, "picked_on"}}
+    test = {name: found[long] for long, name in hindsight.items() if long in found}
+    return {f"picked_on_{picked_on}": chosen, **({"picked_on_test": test} if test else {}), **alone}
 
 
 def result(settings: Settings, directory: RunDir) -> dict[str, object]:

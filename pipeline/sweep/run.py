@@ -21,7 +21,7 @@ from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.run import locations
-from gapwise.pipeline.rundir import LockedError, RunDir, flat, locked, read_json, write_json
+from gapwise.pipeline.rundir import LockedError, RunDir, flat, locked, read_json, shell_line, write_json
 from gapwise.pipeline.stage_graph import stages
 from gapwise.pipeline.sweep import table
 from gapwise.pipeline.sweep.folds import choose_lambda
@@ -102,7 +102,10 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     if todo:
         prepare([whole.jobs[number] for number in todo], stop)
         here = {} if far is None else {"compute": {"kind": "serial", "workers": 1}}
-        tasks = [Task(number, {**job.config, **here}, job.experiment, job.overrides) for number, job in todo.items()]
+        command = shell_line()
+        tasks = [
+            Task(number, {**job.config, **here}, job.experiment, job.overrides, command) for number, job in todo.items()
+        ]
         run_tasks(tasks, workers, whole.folder, stop, *_reporting(rows, tracker), far)
     result = _summary(whole)
     wrong = False
@@ -239,7 +242,7 @@ def _summary(whole: Sweep) -> Record:
         "key": whole.key,
         "experiment": whole.experiment,
         "figure": whole.figure,
-        "command": " ".join(sys.orig_argv),
+        "command": shell_line(),
         "updated_ms": int(1000 * time.time()),
         "runs": len(whole.rows),
         "failed": statuses.get("failed", 0),

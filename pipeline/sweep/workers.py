@@ -46,6 +46,8 @@ class Task:
     config: dict[str, object]
     experiment: str | None
     overrides: tuple[str, ...] = ()
+    command: str = ""
+    """The sweep's own command, which goes on with this run; a worker's command line would not."""
 
 
 def run_tasks(
@@ -198,7 +200,7 @@ def one_run(task: Task) -> dict[str, object]:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
-            code = run(OmegaConf.create(task.config), task.experiment, task.overrides)
+            code = run(OmegaConf.create(task.config), task.experiment, task.overrides, task.command)
     finally:
         Stop.everywhere = 0
     facts: dict[str, object] = {"seconds": round(time.monotonic() - started, 3)}

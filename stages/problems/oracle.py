@@ -47,8 +47,8 @@ class Oracle:
 
     d: int
     labels: int = 2
-    lower: Sequence[float] | np.ndarray = ()
-    upper: Sequence[float] | np.ndarray = ()
+    lower: ArrayLike = ()
+    upper: ArrayLike = ()
     approximate: bool = False
     accuracy: float | None = None
 

@@ -1,10 +1,10 @@
 """Two versions of the solver, pass by pass: `python tests/benchmarks/bench_versions.py FEATURES OTHER_CLONE [--turns 6]`.
 
 FEATURES is a feature store, OTHER_CLONE a checkout of the version to compare with, which reads the same store or, where
-its format differs, its own of the same data (`--other-features`). Each runs its own copy of this file and its own packages, whatever is installed. Both make the same passes from the same seed, in
-processes that take turns on one core. Printed is, for each kind of pass, the ratio of the sums over passes of the least
-time that any process took for it: this version's over the other's. Least times shut out what else the machine does;
-single processes may differ by 30 %.
+its format differs, its own of the same data (`--other-features`). Each runs its own copy of this file and its own
+packages, whatever is installed. Both make the same passes from the same seed, in processes that take turns on one core.
+Printed is, for each kind of pass, the ratio of the sums over passes of the least time that any process took for it:
+this version's over the other's. Least times shut out what else the machine does; single processes may differ by 30 %.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def test_group__every_file_validates(choice: str) -> None:
 
 def test_params__are_the_sample_experiment_as_dvc_composes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GAPWISE_RUNS", raising=False)
-    cfg = composed("+experiment=regpath_horseseg")
+    cfg = composed("+experiment=regpath_horseseg")  # as conf/for_dvc.yaml has it: tests/pipeline/test_dvc_params.py
     OmegaConf.resolve(cfg)
     assert OmegaConf.load(ROOT / "params.yaml") == cfg, (
         "params.yaml is behind conf/: python -m pipeline --cfg job --resolve +experiment=regpath_horseseg > params.yaml"

@@ -141,7 +141,7 @@ class ByDistances(NamedTuple):
         )
         if k < 0:
             return Seen(seen.base, seen.best, seen.h_best, target, h, seen.active)
-        return Seen(seen.base, seen.best, seen.h_best, self.slots[k], self.values[k], seen.active)
+        return Seen(seen.base, seen.best, seen.h_best, int(self.slots[k]), float(self.values[k]), seen.active)
 
     def measure_move(self, P, S, flags, i, direction, target, away):
         row = S.pool.row
