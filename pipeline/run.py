@@ -41,9 +41,7 @@ REFUSED = -1
 """The first stage failed, with an error that says why: the directory holds nothing that a later command would need."""
 
 
-def run(
-    cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str] = (), command: str = ""
-) -> int:
+def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str] = (), command: str = "") -> int:
     """Carry out the composed `cfg`, as part of `experiment`; returns the exit code. `overrides`: for use without Hydra.
 
     `command` goes on with this run after an interruption; by default the one that started this process.

@@ -204,8 +204,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
         here = {} if far is None else {"compute": {"kind": "serial", "workers": 1}}
         command = shell_line()
         tasks = [
-            Task(number, {**job.config, **here}, job.experiment, job.overrides, command)
-            for number, job in todo.items()
+            Task(number, {**job.config, **here}, job.experiment, job.overrides, command) for number, job in todo.items()
         ]
         run_tasks(tasks, workers, whole.folder, stop, *_reporting(rows, tracker), far)
     found = _summary(whole)

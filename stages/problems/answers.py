@@ -55,6 +55,14 @@ def task_loss(answer: Any) -> float:
     return float(answer)
 
 
+def least_loss(answer: Any) -> float:
+    """`answer` as a float if it is one number >= 0, or infinite; otherwise ValueError."""
+    found = np.asarray(answer)
+    if found.shape != () or found.dtype.kind not in "fiu" or not found >= 0:
+        raise ValueError(f"the least loss must be one real number >= 0, or inf, got {answer!r}")
+    return float(found)
+
+
 def bound(answer: Any) -> float:
     """`answer` as a float if it is one finite number; otherwise ValueError."""
     found = np.asarray(answer)

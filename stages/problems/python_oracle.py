@@ -17,7 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, objmode
 
-from gapwise.stages.problems.answers import ask, bound, bounds, describe, labelling, labels_of, numbers, task_loss
+from gapwise.stages.problems.answers import (
+    ask,
+    bound,
+    bounds,
+    describe,
+    labelling,
+    labels_of,
+    least_loss,
+    numbers,
+    task_loss,
+)
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
 from gapwise.stages.problems.facts import Facts, Options
@@ -181,10 +191,7 @@ class PythonOracle(NamedTuple):
     def least_loss(self, i):
         oracle = _object(self.spec.tobytes())
         where = f"{type(oracle).__name__}.least_loss: block {i}"
-        found = float(ask(where, oracle.least_loss, i))
-        if not found >= 0.0:
-            raise ValueError(f"{where}: must be >= 0, is {found:g}")
-        return found
+        return ask(where, lambda: least_loss(oracle.least_loss(i)))
 
     def scratch(self):
         return (np.empty(0),)

@@ -27,7 +27,13 @@ def test_show__of_a_run_of_a_stopped_sweep_has_the_command_of_the_sweep(
     asked = [sys.executable, str(ROOT / "tests" / "support" / "fake_stages.py"), "-m", "tracking=none"]
     asked += ["sweep.workers=2", "seed=1,2", "figures.formats=[png, pdf]"]  # the last needs quotes in a shell
     process = subprocess.Popen(
-        asked, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        asked,
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )
     calls = tmp_path / "runs" / "calls.txt"
     try:
