@@ -32,7 +32,8 @@ class Examples(Oracle):
     def __init__(self, split: str, number: int) -> None:
         self.number, self.split = number, split
         model = self._lent.model
-        self.d, self.labels, self.lower, self.upper = model.d, model.labels, model.lower, model.upper
+        self.d, self.labels = model.d, model.labels
+        self.lower, self.upper = np.asarray(model.lower), np.asarray(model.upper)
         self.approximate = bool(model.approximate)
 
     @property

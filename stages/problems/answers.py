@@ -54,6 +54,14 @@ def task_loss(answer: object) -> float:
     return float(answer)
 
 
+def least_loss(answer: object) -> float:
+    """`answer` as a float if it is one number >= 0, or infinite; otherwise ValueError."""
+    value = np.asarray(answer)
+    if value.shape != () or value.dtype.kind not in "fiu" or not value >= 0:
+        raise ValueError(f"the least loss must be one real number >= 0, or inf, got {answer!r}")
+    return float(value)
+
+
 def bound(answer: object) -> float:
     """`answer` as a float if it is one finite number; otherwise ValueError."""
     value = np.asarray(answer)

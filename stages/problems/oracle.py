@@ -47,8 +47,8 @@ class Oracle:
 
     d: int
     labels: int = 2
-    lower: ArrayLike = ()
-    upper: ArrayLike = ()
+    lower: Sequence[float] | np.ndarray = ()
+    upper: Sequence[float] | np.ndarray = ()
     approximate: bool = False
     accuracy: float | None = None
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.problems import oracle_calls
-from gapwise.stages.problems.answers import ask, labelling
+from gapwise.stages.problems.answers import ask, labelling, least_loss
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
 from gapwise.stages.problems.facts import Facts
@@ -98,10 +98,7 @@ class PythonOracle(NamedTuple):
     def least_loss(self, i):
         oracle = object_for(self.spec.tobytes())
         where = f"{type(oracle).__name__}.least_loss: block {i}"
-        least = float(ask(where, oracle.least_loss, i))
-        if not least >= 0.0:
-            raise ValueError(f"{where}: must be >= 0, is {least:g}")
-        return least
+        return ask(where, lambda: least_loss(oracle.least_loss(i)))
 
     def scratch(self):
         return (np.empty(0),)

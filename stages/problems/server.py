@@ -111,6 +111,10 @@ class Server:
             answer = None
         if not isinstance(answer, dict):
             self._refuse(question, f"it answered {_short(line.decode(errors='replace'))}")
+        if program.early:
+            self._refuse(
+                question, f"it answered before it had read the question: {_short(line.decode(errors='replace'))}"
+            )
         if program.rest:
             self._refuse(question, f"it answered more than a line: {_short(program.rest.decode(errors='replace'))}")
         if answer.get("block", question.get("block")) != question.get("block"):
@@ -157,6 +161,7 @@ class _Program:
         for pipe in (self.into, self.out):
             os.set_blocking(pipe.fileno(), False)
         self.pid, self.rest = os.getpid(), bytearray()
+        self.early = False  # whether the last answer came while half its question was still to be written
         # at the end of Python too; a program that reads ends by itself when this process dies
         self._finalizer = weakref.finalize(self, _ended, self.process, self.complaints, self.pid)
 
@@ -198,6 +203,7 @@ class _Program:
                     line_end = self.rest.find(b"\n", known)
                     if line_end < 0 and len(self.rest) > LONGEST:
                         raise _Gone(f"wrote {len(self.rest):,} bytes without the end of a line{self._complaint()}")
+        self.early = len(left) > 0
         answer, self.rest = bytes(self.rest[:line_end]), self.rest[line_end + 1 :]
         self._forget_complaints()
         return answer
