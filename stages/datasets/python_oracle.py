@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapwise")
 
+CODE = ("oracle",)
+"""Where the facts of the features name the user's code."""
 EVERY = 1000
 """Number of blocks between two progress reports."""
 
