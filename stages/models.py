@@ -302,7 +302,12 @@ def example_of(run: str | Location) -> Any:
     """One raw input of a run's test split; None if its features do not keep any."""
     place = location(run)
     features = _features(place, unsealed(read_json(place / "manifest.json"), place / "manifest.json")["stages"])
-    new = stored_input(features.meta, features.arrays("test"))
+    try:
+        new = stored_input(features.meta, features.arrays("test"))
+    except KeyError as error:
+        raise DamagedError(
+            f"{features.path}: its arrays are not those of {features.meta['dataset']}: no {error}"
+        ) from error
     return None if new is None else new.example
 
 

@@ -25,6 +25,7 @@ from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.inner import COUNTED
 from gapwise.stages.problems.oracle_part import part_of
 from gapwise.stages.problems.protocol import JIT, dot, frozen
+from gapwise.stages.problems.trust import UntrustedError
 from gapwise.stages.problems.user_code import oracle_source, told, user_module
 
 
@@ -341,6 +342,8 @@ def load_oracle(oracle: str, split: str, arguments: Options) -> Oracle:
     make: Any = oracle_class(oracle)
     try:
         found: Oracle = make(split, **arguments)
+    except UntrustedError:
+        raise
     except SystemExit as error:
         raise ValueError(f"{oracle}: {describe(error)}") from error
     except Exception as error:

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 _allowed: ContextVar[frozenset[str] | None] = ContextVar("allowed", default=None)
 
 
-class UntrustedError(ValueError):
+class UntrustedError(PermissionError):
     """Files name code that the user did not allow; nothing of it was run."""
 
 
