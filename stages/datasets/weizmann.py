@@ -28,7 +28,6 @@ from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
 from gapwise.stages.datasets.vision.pictures import (
-    FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
     Load,
@@ -69,7 +68,7 @@ class Weizmann:
         return {path.relative_to(found).as_posix(): path for folder in folders for path in sorted(folder.glob("*.jpg"))}
 
     def source(self) -> Json:
-        return {"features_version": FEATURES_VERSION}
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the blocks of both splits; see `featurize_pictures`."""

@@ -39,7 +39,10 @@ def oracle_source(oracle: str) -> str:
 
 def own_files(module: ModuleType) -> dict[str, Path]:
     """The Python files that a user's module consists of, by their names relative to the folder it is imported from."""
-    source = inspect.getsourcefile(module)
+    try:
+        source = inspect.getsourcefile(module)
+    except TypeError:  # a notebook has no file
+        source = None
     if source is None:
         return {}
     root = Path(source).resolve().parents[module.__name__.count(".") + (Path(source).name == "__init__.py")]
@@ -52,7 +55,7 @@ def own_files(module: ModuleType) -> dict[str, Path]:
             relative = file.relative_to(root).as_posix()
             if relative not in found:
                 found[relative] = file
-                to_see += [] if installed else [other for other in _imports(file) if other not in OURS]
+                to_see += [] if installed else [top for top in _top_names(file) if top not in OURS]
     return found
 
 
@@ -64,14 +67,19 @@ def _files_of(root: Path, name: str) -> list[Path]:
     return [alone] if alone.is_file() else []
 
 
-def _imports(file: Path) -> set[str]:
+def _top_names(file: Path) -> set[str]:
     """First names of all absolute imports in a file."""
+    return {name.partition(".")[0] for name in imported_names(file)}
+
+
+def imported_names(file: Path) -> set[str]:
+    """Dotted names of all absolute imports in a file, those behind ``from … import`` included."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names.add(node.module.partition(".")[0])
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
 
 

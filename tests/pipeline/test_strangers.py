@@ -22,7 +22,7 @@ from gapwise.stages.problems.trust import UntrustedError, only
 from gapwise.storage.backend import UrlPath, location_in
 from gapwise.storage.files import DamagedError, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.integrity import sealed
+from gapwise.storage.integrity import checksums, sealed
 
 pytestmark = pytest.mark.slow
 
@@ -139,8 +139,6 @@ def test_load_model__predicts_with_the_class_that_is_given(honest, tmp_path, mar
     file = tmp_path / "model" / "model.json"
     stored = read_json(file)
     np.save(tmp_path / "model" / "weights.npy", np.arange(7.0))
-    from gapwise.storage.integrity import checksums
-
     files = {name: facts for name, facts in checksums(file.parent).items() if name != "model.json"}
     features = {**stored["features"], **facts, "d": 7, "dataset": "python_oracle", "label_names": []}
     write_json(file, sealed({**stored, "features": features, "files": files}))
@@ -214,3 +212,58 @@ def test_only__holds_for_the_block_and_nested(marker):
         assert not marker.exists()
         user_module("touching:X")
     assert marker.exists()
+
+
+def test_outputs__replace_nothing_without_force_and_never_write_through_a_link(honest, tmp_path, capsys):
+    (tmp_path / "new.txt").write_text(WORDS)
+    (tmp_path / "target").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "not there")
+    predict = ["predict", honest, tmp_path / "new.txt", "-o"]
+    for name, what in (("link", "is a symbolic link"), ("nowhere", "is a symbolic link"), ("target", "exists")):
+        for command in (predict, ["export", honest, "-o"], ["export", honest, "--format", "npz", "-o"]):
+            told = refused(capsys, *command, tmp_path / name)
+            assert f"{tmp_path / name}: {what}; nothing is overwritten. Give another place, or --force" in told
+    assert "is neither a file nor a folder" in refused(capsys, *predict, "/dev/null", "--force")
+    for name in ("link", "nowhere"):
+        assert carry_out([str(word) for word in (*predict, tmp_path / name, "--force")]) == 0
+        assert not (tmp_path / name).is_symlink()
+    assert (tmp_path / "target").read_text() == "mine"
+    assert not (tmp_path / "not there").exists()
+    for form in ("gapwise", "npz", "mlflow"):
+        link, words = tmp_path / f"{form}-link", ["export", str(honest), "--format", form, "-o"]
+        link.symlink_to(tmp_path / "target")
+        assert carry_out([*words, str(link), "--force"]) == 0
+        assert (tmp_path / "target").read_text() == "mine"
+        capsys.readouterr()
+        assert "exists; nothing is overwritten" in refused(capsys, *words, link)
+        assert carry_out([*words, str(link), "--force"]) == 0
+
+
+def test_predict__compares_a_model_with_its_run_where_that_is_at_hand(honest, tmp_path, capsys, caplog):
+    root = tmp_path / "runs"
+    shutil.copytree(honest.parent, root)
+    model, run = tmp_path / "model", root / honest.name
+    assert carry_out(["export", str(run), "-o", str(model)]) == 0
+    (tmp_path / "new.txt").write_text(WORDS)
+    predict = ["predict", str(model), str(tmp_path / "new.txt"), "--root"]
+    assert carry_out([*predict, str(root)]) == 0
+    assert not caplog.records
+    stored = read_json(model / "model.json")
+    changes = {"lambda": 7.0, "certificate": {**stored["certificate"], "eps": 0.0}}
+    changes["features"] = {**stored["features"], "labels": 1}
+    for what, changed in changes.items():
+        write_json(model / "model.json", sealed({**stored, what: changed}))
+        capsys.readouterr()
+        assert f"its {what} is not what {run} gives" in refused(capsys, *predict, root)
+    weights = np.load(model / "weights.npy")
+    np.save(model / "weights.npy", 2.0 * weights)
+    files = {name: facts for name, facts in checksums(model).items() if name != "model.json"}
+    write_json(model / "model.json", sealed({**stored, "files": files}))
+    assert f"its weights is not what {run} gives" in refused(capsys, *predict, root)
+    with pytest.raises(DamagedError, match="its weights"):
+        gapwise.load_model(model, run=run)
+    assert carry_out([*predict, str(tmp_path / "elsewhere")]) == 0, "the run is not at hand"
+    write_json(model / "model.json", sealed({**stored, "files": files, "origin": {**stored["origin"], "digest": "0"}}))
+    assert carry_out([*predict, str(root)]) == 0
+    assert "has changed since, or is another one" in caplog.text

@@ -35,9 +35,6 @@ SHOWN = 6
 PICTURE_PACKAGES = ("cv2", "skimage", "sklearn", "PIL")
 """`NEEDS` of readers of pictures."""
 
-FEATURES_VERSION = 1
-"""Part of the features' key: raise it when the same options give different features."""
-
 
 class Picture(NamedTuple):
     """One picture and its mask."""
@@ -266,7 +263,6 @@ def featurize_pictures(
         "pictures": {
             "superpixels": options.superpixels,
             "pairwise": options.pairwise,
-            "features_version": FEATURES_VERSION,
             **({"own": True} if model.own else {}),
         },
         **model.facts(),
@@ -360,18 +356,8 @@ def unlabelled(regions: np.ndarray) -> dict[str, np.ndarray]:
 def picture_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:
     """The encoder of a feature store made by `featurize_pictures`."""
     facts = meta["pictures"]
-    check_version(facts["features_version"])
     words = Words(np.asarray(shared["colour_words"]), np.asarray(shared["sift_words"]))
     return PictureEncoder(words, int(facts["superpixels"]), bool(facts["pairwise"]), bool(facts.get("own", False)))
-
-
-def check_version(version: int) -> None:
-    """Raise DataError unless this program computes the features of that version."""
-    if version != FEATURES_VERSION:
-        raise DataError(
-            f"these features are of version {version}, and this program computes version {FEATURES_VERSION}; featurize "
-            "and solve again, or encode with the program that made them"
-        )
 
 
 def unary_blocks(widths: Sequence[int]) -> list[str]:
