@@ -69,7 +69,7 @@ def _named(value: float) -> str:
 
 def labels_of(oracle: Any) -> int:
     """The number of labels that an `Oracle` declares; ValueError unless it is an integer that labels can be stored for."""
-    labels = oracle.labels
+    labels = ask(f"{type(oracle).__name__}.labels", lambda: oracle.labels)
     if isinstance(labels, bool) or not isinstance(labels, int | np.integer) or not 1 <= labels <= MOST_LABELS:
         raise ValueError(f"{type(oracle).__name__}.labels: must be an integer from 1 to {MOST_LABELS}, is {labels!r}")
     return int(labels)
