@@ -1,4 +1,4 @@
-"""What a run computes from: the contents of its raw data and the versions of what reads them, never where they are."""
+"""What a run computes from: the contents of its raw data and the code that reads them, never where they are."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gapwise.pipeline.config.settings import Settings, on_this_machine
-from gapwise.stages.datasets import DataError, open_dataset
+from gapwise.stages.datasets import DataError, open_dataset, source_digest
 from gapwise.storage.contents import contents
 
 
 def source_of(settings: Settings) -> dict[str, object]:
-    """The part of a key that the raw data make up: digests of all files that featurize reads, and the reader's versions.
+    """The part of a key that the raw data make up: digests of all files that featurize reads, and of the reader's code.
 
     Raises
     ------
@@ -23,7 +23,8 @@ def source_of(settings: Settings) -> dict[str, object]:
     """
     reader = open_dataset(settings.dataset["name"], settings.dataset)
     known = Path(on_this_machine(settings.run.root)) / "features"
-    return {**reader.source(), "contents": contents(reader.files(), known)}
+    code = source_digest(settings.dataset["name"])
+    return {**reader.source(), "reader": code, "contents": contents(reader.files(), known)}
 
 
 def refuse_others(settings: Settings, source: Mapping[str, object]) -> None:

@@ -161,7 +161,7 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
         found.note(split, says, lambda split=split: read(split, load_oracle(reader.oracle, split, reader.arguments)))  # type: ignore[misc]
     if not ok:
         return found
-    approximate = bool(oracle.approximate)
+    approximate = bool(ask(f"{type(oracle).__name__}.approximate", lambda: oracle.approximate))
     what = "its bound exceeds" if approximate else "its answers are worth at least as much as"
     says = f"at w = 0 and random w {what} the truth, other blocks' truths and the decoded labelling"
     ok = found.note("max_oracle", says, lambda: try_oracle(oracle, truths, "train"))
@@ -170,10 +170,16 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
         found.note("samples", says, lambda: try_samples(oracle, truths, "train", seconds))
         another = lambda: _same_again(oracle, load_oracle(reader.oracle, "train", reader.arguments), truths)  # noqa: E731
         found.note("again", "a second object of the class, as other processes make it, gives the same answers", another)
-        found.seconds = _times(oracle, truths, seconds)
+        try:
+            found.seconds = _times(oracle, truths, seconds)
+        except ValueError as error:
+            found.findings.append(Finding("times", False, str(error)))
     if approximate:
         found.certainty = UPPER_BOUNDED if has_bound(oracle) else ESTIMATE
-    _note_oracle(found, oracle, truths)
+    try:
+        _note_oracle(found, oracle, truths)
+    except ValueError as error:
+        found.findings.append(Finding("notes", False, str(error)))
     return found
 
 
@@ -204,18 +210,18 @@ def _same_again(oracle: Any, other: Any, truths: list[np.ndarray]) -> None:
 
 
 def _times(oracle: Any, truths: list[np.ndarray], seconds: float) -> dict[str, float]:
-    """Median seconds of one call of each method."""
+    """Median seconds of one call of each method; ValueError names the method and the block that raise an error."""
     rng, found = np.random.default_rng(3), {}
     w = rng.normal(size=oracle.d)
     for method in ("max_oracle", "decode", "features", "loss"):
         end, took = time.monotonic() + seconds / 4, []
         for k in range(TIMED):
             i = k % len(truths)
-            ids = oracle.coordinates(i)
+            ids = _asked(oracle, "coordinates", i)
             given = w.copy() if ids is None else w[np.asarray(ids)]
             argument = given if method in ("max_oracle", "decode") else truths[i]
             began = time.perf_counter()
-            getattr(oracle, method)(i, argument)
+            _asked(oracle, method, i, argument)
             took.append(time.perf_counter() - began)
             if time.monotonic() > end:
                 break
@@ -223,19 +229,26 @@ def _times(oracle: Any, truths: list[np.ndarray], seconds: float) -> dict[str, f
     return found
 
 
+def _asked(oracle: Any, method: str, i: int, *arguments: Any) -> Any:
+    """What a method answers for training block i; ValueError names class, method, block and line if it raises an error."""
+    return ask(f"{type(oracle).__name__}.{method}: train block {i}", getattr(oracle, method), i, *arguments)
+
+
 def _note_oracle(found: Report, oracle: Any, truths: list[np.ndarray]) -> None:
     """Notes on what costs memory, or keeps the path from lambda = 0."""
     touched = [
-        np.mean(np.asarray(oracle.features(i, truths[i].copy())) != 0.0) for i in range(min(len(truths), BLOCKS))
+        np.mean(np.asarray(_asked(oracle, "features", i, truths[i].copy())) != 0.0)
+        for i in range(min(len(truths), BLOCKS))
     ]
-    if oracle.coordinates(0) is None and found.d >= 1000 and max(touched) < 0.1:
+    whole = _asked(oracle, "coordinates", 0) is None
+    if whole and found.d >= 1000 and max(touched) < 0.1:
         share = f"{100 * max(touched):.2g} %"
         found.notes.append(
             f"features are mostly 0 (at most {share} are not): coordinates(i) would save memory and time"
         )
-    elif oracle.coordinates(0) is None and 8 * found.blocks * found.d > 1e9:
+    elif whole and 8 * found.blocks * found.d > 1e9:
         found.notes.append(f"the state takes {8e-9 * found.blocks * found.d:.1f} GB; coordinates(i) would save some")
-    if not any(oracle.least_loss(i) for i in range(min(len(truths), BLOCKS))):
+    if not any(_asked(oracle, "least_loss", i) for i in range(min(len(truths), BLOCKS))):
         found.notes.append("least_loss is not given: path.relative=true will end above λ = 0")
     if found.certainty == ESTIMATE:
         found.notes.append("the oracle is approximate and has no max_bound: gaps are estimates and certify nothing")

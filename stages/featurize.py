@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset
+from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset, source_digest
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.held_out import HeldOut
@@ -18,7 +18,7 @@ from gapwise.storage.backend import Location
 from gapwise.storage.features import Features, FeatureWriter, is_complete, open_features
 from gapwise.storage.files import DamagedError
 
-STORED = ("format_version", "key", "dataset", "structure", "checked", "files")
+STORED = ("format_version", "key", "dataset", "reader", "structure", "checked", "files")
 """Entries of a store's meta that are not a reader's facts."""
 log = logging.getLogger("gapwise")
 
@@ -156,7 +156,8 @@ def featurize(
         sink = _SplittingSink(writer, reader.structure, HeldOut.of(wanted))
         facts = reader.featurize(sink, map_blocks, report) if store is None else _divide(store, writer, sink, report)
         facts = sink.finish(facts)
-        facts = {"key": key, "dataset": dataset["name"], "structure": reader.structure, **facts}
+        code = source_digest(dataset["name"])
+        facts = {"key": key, "dataset": dataset["name"], "reader": code, "structure": reader.structure, **facts}
         if wanted is not None:
             facts[VALIDATION] = wanted
         # `derived` has checked every block, so that opening the store need not read all of it again

@@ -8,8 +8,10 @@ model.predict("He PRP\\nreckons VBZ\\n").named(0)
 from __future__ import annotations
 
 import hashlib
+import json
+import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +19,9 @@ import numpy as np
 
 from gapwise.stages.datasets import FeatureMap, MapBlocks
 from gapwise.stages.datasets.inputs import Predicted, label_names, stored_input
+from gapwise.stages.datasets.inputs.own_class import code_of, with_code
 from gapwise.stages.problems import build, capabilities
+from gapwise.stages.problems.trust import only
 from gapwise.stages.verdict import verdict_in
 from gapwise.storage.backend import DamagedError, Location, location
 from gapwise.storage.features import Features, features_of
@@ -29,6 +33,7 @@ from gapwise.storage.models import is_model, read_model, write_model
 
 BEST = "best"
 """The lambda that the run's evaluation chose."""
+log = logging.getLogger("gapwise")
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "scikit-image", "opencv-python-headless")
 
 
@@ -49,7 +54,9 @@ class Model:
     shared : dict
         Arrays of the feature map: vocabularies, codebooks.
     origin : dict
-        Name and key of the run, and the versions of what made it.
+        Name, key and `digest` of the run, the lambda that was asked for, and the versions of what made it.
+    allowed : frozenset of str, optional
+        Code of one's own that `predict` may run, ``module:Class`` or a command; None: whatever the files name.
     """
 
     lambda_: float
@@ -58,6 +65,12 @@ class Model:
     meta: dict[str, Any] = field(repr=False)
     shared: dict[str, np.ndarray] = field(repr=False)
     origin: dict[str, Any] = field(repr=False)
+    allowed: frozenset[str] | None = field(default=frozenset(), repr=False)
+
+    @property
+    def code(self) -> str | None:
+        """The user's own class or command that made the features, and that predicting runs; None if it takes none."""
+        return code_of(self.meta)
 
     @property
     def labels(self) -> list[str]:
@@ -78,7 +91,15 @@ class Model:
         ------
         DataError
             If the input cannot be used; says where.
+        UntrustedError
+            If it takes code that only the model's files name; `load_model` says how to allow it.
         """
+        if self.allowed is None:
+            return self._predict(raw, map_blocks)
+        with only(self.allowed):
+            return self._predict(raw, map_blocks)
+
+    def _predict(self, raw: Any, map_blocks: MapBlocks | None) -> Predicted:
         encoded = self.feature_map.encode(raw, map_blocks, decoding=True)
         decoded = capabilities(encoded.structure).decoded
         if decoded is not None:
@@ -109,8 +130,19 @@ class Model:
         write_model(location(folder), self.facts, self.weights, self.shared)
 
 
-def load_model(folder: str | Location) -> Model:
-    """The model in a folder, given as a path or URL; needs neither its run nor raw data, and writes nothing.
+def load_model(
+    folder: str | Location, *, trust: bool = False, oracle: str | type | None = None, run: str | Location | None = None
+) -> Model:
+    """The model in a folder, given as a path or URL; needs neither its run nor raw data, writes nothing and runs nothing.
+
+    Parameters
+    ----------
+    trust : bool
+        Whether predicting may run the class or program of the user's own that the folder names, if it names any.
+    oracle : str or type, optional
+        The class, ``module:Class``, or the command to predict with instead of the one that the folder names.
+    run : str or Location, optional
+        The run that the model was exported from: ValueError if the model is not what the run gives.
 
     Raises
     ------
@@ -132,7 +164,43 @@ def load_model(folder: str | Location) -> Model:
         raise DamagedError(
             f"{where}/weights.npy: {weights.size} weights, but the features have {meta['d']}; export it again"
         )
-    return found
+    if run is not None:
+        compare(found, location(run), where)
+    return _allowing(found, trust, oracle)
+
+
+def _allowing(model: Model, trust: bool, oracle: str | type | None) -> Model:
+    """`model` with the code of one's own that the user allows, or with his own in its place."""
+    if oracle is not None:
+        name = oracle if isinstance(oracle, str) else f"{oracle.__module__}:{oracle.__qualname__}"
+        return replace(model, meta=with_code(model.meta, name), allowed=frozenset([name]))
+    return replace(model, allowed=None if trust else frozenset())
+
+
+def compare(model: Model, run: Location, where: Location) -> None:
+    """Raise DamagedError unless the model at `where` is what the run gives; a run that has changed since is only logged."""
+    asked = model.origin.get("asked")
+    try:
+        theirs = model_of(run, BEST if asked == BEST else model.lambda_)
+    except (ValueError, OSError) as error:
+        log.warning("%s: not compared with its run: %s", where, error)
+        return
+    if theirs.origin["digest"] != model.origin.get("digest"):
+        log.warning(
+            "%s: not compared with its run: %s has changed since, or is another one; export it again", where, run
+        )
+        return
+    same = {
+        "lambda": theirs.lambda_ == model.lambda_,
+        "weights": np.array_equal(theirs.weights, model.weights),
+        "certificate": theirs.certificate == model.certificate,
+        "features": json.loads(json.dumps(theirs.meta)) == model.meta
+        and theirs.shared.keys() == model.shared.keys()
+        and all(np.array_equal(array, model.shared[name]) for name, array in theirs.shared.items()),
+    }
+    for name, is_same in same.items():
+        if not is_same:
+            raise DamagedError(f"{where}: its {name} is not what {run} gives; it was changed, export it again")
 
 
 def save_model(run: str | Location, lam: float | str, folder: str | Location) -> Model:
@@ -142,19 +210,23 @@ def save_model(run: str | Location, lam: float | str, folder: str | Location) ->
     return model
 
 
-def open_model(where: str | Location, lam: float | str | None = None) -> Model:
+def open_model(where: str | Location, lam: float | str | None = None, *, trust: bool = False) -> Model:
     """The model in a folder, or that of a run at `lam` (None: the best); ValueError if a model has another lambda."""
     place = location(where)
     if not is_model(place):
-        return model_of(place, BEST if lam is None else lam)
-    found = load_model(place)
+        return model_of(place, BEST if lam is None else lam, trust=trust)
+    found = load_model(place, trust=trust)
     if lam not in (None, BEST, found.lambda_):
         raise ValueError(f"{place}: a model of lambda {found.lambda_:g} only; give the run for lambda {lam:g}")
     return found
 
 
-def model_of(run: str | Location, lam: float | str = BEST) -> Model:
+def model_of(
+    run: str | Location, lam: float | str = BEST, *, trust: bool = False, oracle: str | type | None = None
+) -> Model:
     """The model of a run at `lam`: any lambda that its path certifies, or "best", the one its evaluation chose.
+
+    `trust` and `oracle` are those of `load_model`.
 
     Raises
     ------
@@ -193,8 +265,22 @@ def model_of(run: str | Location, lam: float | str = BEST) -> Model:
         "verified": verdict is not None,
         "certified": verdict is not None and verdict.at_lambda(float(lam), found.gap, found.allowed).certified,
     }
-    origin = {"run": manifest["name"], "key": manifest["key"], "rule": found.attrs["rule"], "versions": versions()}
-    return Model(float(lam), found.weights, certificate, meta, features.shared(), origin)
+    origin = {
+        "run": manifest["name"],
+        "key": manifest["key"],
+        "digest": _digest(stages["solve"].get("outputs", {}), features.meta["files"]),
+        "asked": BEST if best else float(lam),
+        "rule": found.attrs["rule"],
+        "versions": versions(),
+    }
+    return _allowing(
+        Model(float(lam), found.weights, certificate, meta, features.shared(), origin), trust=trust, oracle=oracle
+    )
+
+
+def _digest(solved: Mapping[str, Any], files: Mapping[str, Any]) -> str:
+    """Of what the solve left and of the features, by their checksums."""
+    return hashlib.sha256(json.dumps([dict(solved), dict(files)], sort_keys=True).encode()).hexdigest()
 
 
 def _check(run: Location, name: str, checksum: str | None) -> None:
@@ -216,7 +302,12 @@ def example_of(run: str | Location) -> Any:
     """One raw input of a run's test split; None if its features do not keep any."""
     place = location(run)
     features = _features(place, unsealed(read_json(place / "manifest.json"), place / "manifest.json")["stages"])
-    new = stored_input(features.meta, features.arrays("test"))
+    try:
+        new = stored_input(features.meta, features.arrays("test"))
+    except KeyError as error:
+        raise DamagedError(
+            f"{features.path}: its arrays are not those of {features.meta['dataset']}: no {error}"
+        ) from error
     return None if new is None else new.example
 
 

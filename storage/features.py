@@ -10,14 +10,14 @@ from __future__ import annotations
 import contextlib
 import shutil
 from array import array as Numbers
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
 import numpy as np
 
-from gapwise.storage.backend import Location, backend, location
+from gapwise.storage.backend import Location, backend, location_in
 from gapwise.storage.files import aside, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.integrity import changed, checked_array, checksums, sealed, unsealed
@@ -180,10 +180,15 @@ def features_of(run: Location, facts: Facts) -> Features | None:
 
     `facts` are the manifest's of the featurize stage, ``path`` and ``key``.
     """
-    recorded = location(facts["path"])
-    for folder in (run.parent / "features" / recorded.name, recorded):
+    for folder in _recorded(run, str(facts["path"])):
         if is_complete(folder):
             features = Features(folder)
             if features.meta.get("key") == facts["key"]:
                 return features
     return None
+
+
+def _recorded(run: Location, path: str) -> Iterator[Location]:
+    """Where features may be that were made at `path`; what the run's files name is looked at last."""
+    yield run.parent / "features" / path.rstrip("/").rsplit("/", 1)[-1]
+    yield location_in(path, run)

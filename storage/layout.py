@@ -176,7 +176,8 @@ def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dty
 def open_group(path: Location, mode: Literal["r", "a"] = "r") -> zarr.Group:
     """A zarr group, wherever it lies; DamagedError if its metadata cannot be read."""
     with readable(path, "the metadata"):
-        return zarr.open_group(backend(path).zarr_store(path, read_only=mode == "r"), mode=mode)
+        store = backend(path).zarr_store(path, read_only=mode == "r")
+        return zarr.open_group(store, mode=mode, zarr_format=3)  # arrays of format 2 may hold pickled objects
 
 
 @contextlib.contextmanager

@@ -79,7 +79,8 @@ def open_path(run: str | Location) -> SolvedPath:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no solved path here; run the solve stage first")
     store = backend(folder).zarr_store(folder, read_only=True)
-    stored = xr.open_zarr(store, chunks=None, consolidated=False).set_coords("lambda")
+    opened = xr.open_zarr(store, chunks=None, consolidated=False, zarr_format=3)  # format 2 may hold pickled objects
+    stored = opened.set_coords("lambda")
     check_format(stored.attrs, folder)
     for name in ("lambda", "gap", "dual", *(name for name in stored.data_vars if str(name).startswith("cell_"))):
         stored[name].load()

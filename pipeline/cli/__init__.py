@@ -32,11 +32,20 @@ class Command:
         Adds its arguments to an `argparse.ArgumentParser`; the parser itself refuses bad ones with exit code 2.
     run : callable
         Does the work; returns the exit code. A ValueError or OSError becomes one line on stderr and exit code 1.
+    runs_own_code : bool
+        Whether its words name code to run. All other commands refuse code that only files name (`stages.problems.trust`).
     """
 
     summary: str
     arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+    runs_own_code: bool = False
+
+
+def find_modules_here() -> None:
+    """Let modules of the current folder be imported, as ``python -m gapwise`` does."""
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
 
 
 def known() -> list[str]:
@@ -66,12 +75,15 @@ def is_stray(words: Sequence[str]) -> bool:
 
 def carry_out(words: Sequence[str]) -> int:
     """Do what `words` say, the first of which names a command; returns the exit code."""
+    from gapwise.stages.problems.trust import only
+
     name, *rest = words
     asked = command(name)
     parser = argparse.ArgumentParser(prog=f"gapwise {name}", description=asked.summary, allow_abbrev=False)
     asked.arguments(parser)
     try:
-        code = asked.run(parser.parse_args(rest))
+        with only(None if asked.runs_own_code else ()):
+            code = asked.run(parser.parse_args(rest))
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # whoever reads, such as head, has seen enough

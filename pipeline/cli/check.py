@@ -8,12 +8,10 @@ is, 2 there is nothing to try.
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
-import sys
 from typing import TYPE_CHECKING, Any
 
-from gapwise.pipeline.cli import Command
+from gapwise.pipeline.cli import Command, find_modules_here
 from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, refuse
 
 if TYPE_CHECKING:
@@ -37,8 +35,7 @@ def run(asked: argparse.Namespace) -> int:
     from gapwise.pipeline.overview.words import as_json
     from gapwise.stages.check import check
 
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # as `python -m gapwise` has it
+    find_modules_here()
     workers = asked.workers or default_workers()
     try:
         name, options = dataset_of(asked.name, asked.options)
@@ -134,5 +131,8 @@ def _time(seconds: float) -> str:
 
 
 COMMAND = Command(
-    "Tries your own oracle or structure, says what is wrong, what it costs and what to run it with.", arguments, run
+    "Tries your own oracle or structure, says what is wrong, what it costs and what to run it with.",
+    arguments,
+    run,
+    runs_own_code=True,
 )

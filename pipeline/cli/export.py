@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from gapwise.pipeline.cli import Command
-from gapwise.pipeline.cli.predict import lam, place
+from gapwise.pipeline.cli.predict import add_force, lam, output, place, refuse_existing, unlink
 from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.model_formats import form, known
 from gapwise.pipeline.overview.states import add_root, add_run
@@ -22,17 +22,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_root(parser)
     parser.add_argument("--format", choices=known(), default="gapwise", help="form of the model (gapwise)")
     parser.add_argument("-o", metavar="OUT", dest="out", help="file or folder (RUN's name and the form, here)")
+    add_force(parser)
 
 
 def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.models import model_of
-    from gapwise.storage.backend import location
 
     there, made = place(asked.run, asked.root), form(asked.format)
-    target = location(asked.out or f"{there.name}.{made.ENDING}")
+    target = output(asked.out or f"{there.name}.{made.ENDING}")
+    refuse_existing(target, asked.force)
     model = model_of(there, asked.lam)
+    unlink(target)
     made.write(model, target, there)
     print(f"{target}: the model at lambda {model.lambda_:g}, {_worth(model.certificate)}")
+    if model.code is not None:
+        print(f"it predicts with {model.code!r}, which predict runs only with --trust")
     return DONE
 
 

@@ -8,12 +8,13 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from gapwise.pipeline.cli import Command
+from gapwise.pipeline.cli import Command, find_modules_here
 from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.overview.states import RUN, add_root, add_run
 
 if TYPE_CHECKING:
     from gapwise.stages.datasets.inputs import Predicted, Shown
+    from gapwise.stages.models import Model
     from gapwise.storage.backend import Location
 
 
@@ -40,6 +41,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", metavar="OUT", dest="out", help="file, of labels only if it ends in .npz; for pictures a folder"
     )
+    add_force(parser)
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="run the class or program of somebody's own that RUN_OR_MODEL names, if any",
+    )
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """The option that lets `refuse_existing` replace something."""
+    parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
 
 
 def place(word: str, root: str | None) -> Location:
@@ -51,25 +63,82 @@ def place(word: str, root: str | None) -> Location:
     return there if "://" in word or os.sep in word or there.exists() else named(word, root)
 
 
+def output(word: str) -> Location:
+    """The location that -o names. A symbolic link is the link itself, so that nothing is ever written to where it leads."""
+    from pathlib import Path
+
+    from gapwise.storage.backend import location
+
+    there = location(word)
+    given = Path(word).expanduser()
+    return given.parent.resolve() / given.name if isinstance(there, Path) and given.is_symlink() else there
+
+
+def refuse_existing(out: Location, force: bool) -> None:
+    """Raise ValueError if there is something at `out` already, unless it is to be replaced and is a file, folder or link.
+
+    An empty folder may stand for what will be written.
+    """
+    from pathlib import Path
+
+    link = isinstance(out, Path) and out.is_symlink()
+    if not link and (not out.exists() or (out.is_dir() and not any(out.iterdir()))):
+        return
+    if out.exists() and not (out.is_file() or out.is_dir()):
+        raise ValueError(f"{out}: is neither a file nor a folder; give another place, or leave out -o for stdout")
+    if not force:
+        what = "is a symbolic link" if link else "exists"
+        raise ValueError(f"{out}: {what}; nothing is overwritten. Give another place, or --force to replace it")
+
+
+def unlink(out: Location) -> None:
+    """Remove a symbolic link at `out`, which a folder could not replace."""
+    from pathlib import Path
+
+    if isinstance(out, Path) and out.is_symlink():
+        out.unlink()
+
+
 def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.datasets.inputs import read_new, show
     from gapwise.stages.models import open_model
-    from gapwise.storage.backend import location
+    from gapwise.stages.problems.trust import only
 
     gc.set_threshold(100_000)  # text makes millions of strings; looking for cycles among them takes a tenth of the time
-    out = None if asked.out is None else location(asked.out)
-    model = open_model(place(asked.model, asked.root), asked.lam)
+    out = None if asked.out is None else output(asked.out)
+    if asked.trust:
+        find_modules_here()
+    where = place(asked.model, asked.root)
+    model = open_model(where, asked.lam, trust=asked.trust)
+    compare_at_hand(model, where, asked.root)
     new = read_new(model.meta, asked.inputs)
     only_labels = out is not None and out.name.endswith(".npz")
-    _check_place(out, folder=new.several and not only_labels)
-    predicted = model.predict(new.raw)
+    _check_place(out, new.several and not only_labels, asked.force)
+    with only(None if asked.trust else ()):
+        predicted = model.predict(new.raw)
     if out is None:
         _print(show(model.meta, new, predicted).text)
-    elif only_labels:
-        write(out, _npz(predicted))
-    else:
-        write(out, show(model.meta, new, predicted))
+        return DONE
+    unlink(out)
+    write(out, _npz(predicted) if only_labels else show(model.meta, new, predicted))
     return DONE
+
+
+def compare_at_hand(model: Model, where: Location, root: str | None) -> None:
+    """Compare a model in a folder with its run if that lies in the folder of the runs; DamagedError if they differ."""
+    from gapwise.pipeline.overview.find import root_of
+    from gapwise.stages.models import compare
+    from gapwise.storage.models import is_model
+
+    name = str(model.origin.get("run", ""))
+    if not is_model(where) or not name or name != os.path.basename(name):
+        return
+    try:
+        run = root_of(root) / name
+    except ValueError:
+        return
+    if (run / "manifest.json").is_file():
+        compare(model, run, where)
 
 
 def _print(text: str) -> None:
@@ -81,16 +150,17 @@ def _print(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _check_place(out: Location | None, folder: bool) -> None:
+def _check_place(out: Location | None, folder: bool, force: bool) -> None:
     """Raise ValueError, before anything is computed, unless predictions can be written there."""
     if folder and out is None:
         raise ValueError("masks are several files; give a folder for them: -o FOLDER")
-    if out is None or not out.exists():
+    if out is None:
         return
-    if folder and not (out.is_dir() and not any(out.iterdir())):
+    if folder and out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ValueError(f"{out}: exists; nothing is overwritten. Give a folder that is empty or not there yet")
     if not folder and out.is_dir():
         raise ValueError(f"{out}: is a folder; give a file")
+    refuse_existing(out, force)
 
 
 def _npz(predicted: Predicted) -> bytes:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import shlex
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
@@ -11,6 +14,10 @@ from gapwise.pipeline.overview.words import as_json
 
 if TYPE_CHECKING:
     from gapwise.storage.backend import Location
+
+
+LOCAL = re.compile(r"(sqlite|file):///")
+"""URIs of MLflow's stores on this machine."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,9 +50,9 @@ def synced(path: Location, uri: str | None) -> dict[str, str]:
     from gapwise.pipeline.tracking.mlflow import open_tracker, store_uri
     from gapwise.storage.files import LockedError, locked
 
-    where = uri or shown_at(path) or store_uri(TrackingOptions("mlflow"))
-    said = {"run": str(path), "uri": where, "status": "", "error": ""}
+    said = {"run": str(path), "uri": "", "status": "", "error": ""}
     try:
+        said["uri"] = where = uri or shown_at(path) or store_uri(TrackingOptions("mlflow"))
         with locked(path / "lock"):
             at = standing(path)
             if not at.manifest:
@@ -61,7 +68,20 @@ def synced(path: Location, uri: str | None) -> dict[str, str]:
 
 
 def shown_at(path: Location) -> str | None:
-    """The MLflow store that shows the run already, or that its last invocation names; None if neither is known."""
+    """The MLflow store that shows the run already, or that its last invocation names; None if neither is known.
+
+    A stranger's run could name any server, and MLflow would import what the URI's scheme asks for and send the user's
+    credentials there: ValueError unless the store is on this machine, or $MLFLOW_TRACKING_URI is the same.
+    """
+    named = _named_store(path)
+    if named is None or LOCAL.match(named) or "://" not in named or named == os.environ.get("MLFLOW_TRACKING_URI"):
+        return named
+    raise ValueError(
+        f"the run's files name the MLflow store {named!r}; if it is yours, give --uri {shlex.quote(named)}"
+    )
+
+
+def _named_store(path: Location) -> str | None:
     from omegaconf import OmegaConf
 
     from gapwise.storage.files import listed, read_json
@@ -72,8 +92,11 @@ def shown_at(path: Location) -> str | None:
         if isinstance(found, dict) and found.get("uri"):
             return str(found["uri"])
     for config in reversed(listed(path, "invocations/*/.hydra/config.yaml")):
-        uri = OmegaConf.select(OmegaConf.create(config.read_text(encoding="utf-8")), "tracking.uri")
-        return None if uri is None else str(uri)
+        # without interpolations, which could put the user's environment into the URI
+        stored = OmegaConf.to_container(OmegaConf.create(config.read_text(encoding="utf-8")), resolve=False)
+        tracking = stored.get("tracking") if isinstance(stored, dict) else None
+        uri = tracking.get("uri") if isinstance(tracking, dict) else None
+        return None if uri is None or "${" in str(uri) else str(uri)
     return None
 
 

@@ -16,12 +16,14 @@ import warnings
 from pathlib import Path
 
 from gapwise.stages.models import VERSIONS, Model, example_of
+from gapwise.stages.problems.trust import UntrustedError
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, make_directory, publish
 
 ENDING = "mlflow"
 CODE = Path(__file__).with_name("_code.py")
 FILE = "MLmodel"
+log = logging.getLogger("gapwise")
 
 
 def write(model: Model, target: Location, run: Location) -> None:
@@ -51,7 +53,10 @@ def _save(model: Model, folder: Path, made: Path, example: object) -> None:
     described: dict[str, object] = {}
     if example is not None:
         given = table([example])
-        described = {"signature": infer_signature(given, labelled(model, given)), "input_example": given}
+        try:
+            described = {"signature": infer_signature(given, labelled(model, given)), "input_example": given}
+        except UntrustedError:
+            log.warning("the MLflow model gets no input example: to label one would run %r", model.code)
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     versions = model.origin["versions"]
     mlflow.pyfunc.save_model(

@@ -24,7 +24,7 @@ from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
 from gapwise.pipeline.tracking.store import import_mlflow
 from gapwise.pipeline.tracking.view import VERSION, project, project_sweep
-from gapwise.storage.backend import Location
+from gapwise.storage.backend import Location, location
 from gapwise.storage.records import Facts, Record
 
 LIVE_SECONDS = 30.0
@@ -78,10 +78,13 @@ def open_tracker(options: TrackingOptions, directory: RunDir) -> Tracker:
 
 
 def store_uri(options: TrackingOptions) -> str:
-    """`tracking.uri`, or the database in the project's folder; under DVC that of the project, not of a queued copy."""
-    root = Path(os.environ.get("DVC_ROOT") or Path(__file__).resolve().parents[2])
-    root = root if (root / "pyproject.toml").is_file() and os.access(root, os.W_OK) else Path.cwd()
-    return options.uri or f"sqlite:///{root / 'mlflow.db'}"
+    """`tracking.uri`, or mlflow.db in $GAPWISE_RUNS if that is a folder here, else in the current one.
+
+    Under DVC the database is the project's, not that of a queued copy.
+    """
+    runs = location(os.environ.get("GAPWISE_RUNS") or ".")
+    root = os.environ.get("DVC_ROOT") or (runs if isinstance(runs, Path) else Path.cwd())
+    return options.uri or f"sqlite:///{Path(root) / 'mlflow.db'}"
 
 
 class MlflowTracker:

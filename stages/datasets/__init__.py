@@ -19,7 +19,10 @@ reads only then; `open` is given the option `validation` in that case alone, and
 
 from __future__ import annotations
 
+import functools
 import gzip
+import hashlib
+import logging
 import os
 import pkgutil
 import tarfile
@@ -40,9 +43,11 @@ from gapwise.parts import with_parts
 from gapwise.stages.problems import capabilities, structure
 from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.installed import READERS, announced, installed_module
+from gapwise.stages.problems.user_code import imported_names, own_files
 
 __path__ = with_parts(__path__, "datasets")
 
+log = logging.getLogger("gapwise")
 Report = Callable[[int, int, str], None]
 """report(done, total, what): progress of a long step."""
 
@@ -80,7 +85,7 @@ class Reader(Protocol):
         """Every file that `featurize` reads, by names that do not depend on where it is; the key has their contents."""
 
     def source(self) -> Json:
-        """What the features depend on besides files and options, such as versions; cheap, JSON-able, part of the key."""
+        """What the features depend on besides files, options and the reader's code; cheap, JSON-able, part of the key."""
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write all arrays into `sink`; returns JSON-able facts (sizes, names of features, splits).
@@ -160,6 +165,40 @@ def module_of(name: str) -> ModuleType:
         names = ", ".join(sorted({*known, *announced(READERS)}))
         raise ValueError(f"dataset.name: there is no reader {name!r}; known: {names}")
     return module
+
+
+@functools.cache
+def source_digest(name: str) -> str:
+    """Digest of the code that makes the features of reader `name`; part of their key.
+
+    It covers the reader's module and what that imports, directly or not, from this package, whose own file is left out: it
+    computes no feature. Of a reader of another installed package it covers the whole package (`user_code.own_files`).
+    """
+    module = module_of(name)
+    inside = module.__name__.startswith(f"{__name__}.")
+    files = _imported(module.__name__) if inside else own_files(module)
+    digest = hashlib.sha256()
+    for relative, file in sorted(files.items()):
+        digest.update(relative.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _imported(module: str) -> dict[str, Path]:
+    """The files of a module of this package and of all that it imports from this package, by module."""
+    found: dict[str, Path] = {}
+    to_see = [module]
+    while to_see:
+        name = to_see.pop()
+        inner = name.removeprefix(f"{__name__}.").split(".")
+        for depth in range(1, len(inner) + 1):  # with the packages that it lies in
+            relative = ".".join(inner[:depth])
+            stems = [Path(root, *inner[:depth]) for root in __path__]
+            files = [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py")]
+            file = next(filter(Path.is_file, files), None)
+            if file is not None and relative not in found:
+                found[relative] = file
+                to_see += [other for other in imported_names(file) if other.startswith(f"{__name__}.")]
+    return found
 
 
 def _data_folder(name: str) -> str:
@@ -271,7 +310,14 @@ class FeatureMap:
 
         The reader's module documents what `raw` must be; DataError says what is wrong with it. Without `map_blocks`,
         blocks are made one after the other. With `decoding`, what only solving and verifying read may be missing.
+        Code of the reader that has changed since the features were made is a warning.
         """
+        if self.meta.get("reader") not in (None, source_digest(self.meta["dataset"])):
+            log.warning(
+                "dataset.name=%s: the code of this reader has changed since the training; predictions are right only if it "
+                "still makes the same features",
+                self.meta["dataset"],
+            )
         sink = Blocks(self.meta["structure"], self.shared, decoding)
         self.encoder.encode(raw, sink, map if map_blocks is None else map_blocks)
         return Encoded(self.meta["structure"], sink.arrays(NEW), self.meta)

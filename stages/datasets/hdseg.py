@@ -44,10 +44,9 @@ from gapwise.stages.datasets.vision.horseseg_files import (
     refuse_map,
     text_of,
 )
-from gapwise.stages.datasets.vision.new_pictures import check_version, unlabelled
+from gapwise.stages.datasets.vision.new_pictures import unlabelled
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, own_block, own_names, own_width, split_options
 from gapwise.stages.datasets.vision.pictures import (
-    FEATURES_VERSION,
     NO_PICTURE,
     SHOWN,
     check_finite,
@@ -106,7 +105,7 @@ class HDSeg:
         return {name: path for name, path in paths.items() if path.is_file()}
 
     def source(self) -> Json:
-        return {"features_version": FEATURES_VERSION}
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Copy all blocks image by image; DataError names the file and field at fault."""
@@ -127,7 +126,6 @@ class HDSeg:
             if self.model.own
             else {"unary": unary_blocks(WIDTHS), "pairwise": "1 constant, exp(-2^-5..2^5 chi^2) x 9 histograms"},
             "precision": self.precision,
-            "features_version": FEATURES_VERSION,
             **({"own": True} if self.model.own else {}),
             **self.model.facts(),
         }
@@ -183,7 +181,6 @@ def _new_block(task: tuple[HDSegEncoder, int, Given]) -> dict[str, np.ndarray]:
 
 def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> HDSegEncoder:
     """The encoder of a feature store of this reader."""
-    check_version(meta["features_version"])
     return HDSegEncoder(meta["precision"], bool(meta.get("own", False)))
 
 

@@ -14,7 +14,6 @@ from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
 from gapwise.stages.datasets.vision.pictures import (
-    FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
     Picture,
@@ -49,7 +48,7 @@ class HorsesSample:
         return {name: folder() / name for name in FILES if (folder() / name).is_file()}
 
     def source(self) -> Json:
-        return {"features_version": FEATURES_VERSION}
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the blocks of all splits; see `featurize_pictures`."""

@@ -29,7 +29,6 @@ from gapwise.stages.datasets.vision.masked_picture import load_masked
 from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.own_columns import ModelOptions
 from gapwise.stages.datasets.vision.pictures import (
-    FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
     featurize_pictures,
@@ -71,7 +70,7 @@ class Images:
         return {**paths, **lists_in(self.root), CLASSES: self.classes.file}
 
     def source(self) -> Json:
-        return {"features_version": FEATURES_VERSION}
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Read all files once to check them, then write the blocks of both splits; see `featurize_pictures`."""

@@ -81,12 +81,7 @@ class Poses:
         return paths if self.maps is None else paths | parts_of("maps", self.maps)
 
     def source(self) -> Json:
-        return {"maps_version": self.version}
-
-    @property
-    def version(self) -> int | str:
-        """Of the maps."""
-        return part_maps.VERSION if self.maps is None else given_maps.VERSION
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Learn types, and classifiers unless maps are given, on the training images; then write the maps of both splits."""
@@ -120,7 +115,7 @@ class Poses:
         return {
             "nodes": list(NODES), "joints": list(JOINTS), "types": self.types, "radius": radius,
             "per_unary": 1.0 / of_unary, "per_cell": per_cell, "per_square": per_square,
-            "given_maps": self.maps is not None, "maps_version": self.version, "n_train": len(train), "n_test": len(test),
+            "given_maps": self.maps is not None, "n_train": len(train), "n_test": len(test),
             "images": {"train": [p.name for p in train], "test": [p.name for p in test]},
         }  # fmt: skip
 
@@ -260,14 +255,8 @@ def _write_shared(sink: Sink, anchors: np.ndarray, model: Mapping[str, np.ndarra
 
 
 def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PoseEncoder | MapEncoder:
-    """The encoder of a feature store; DataError if another version of this program made it."""
-    given = given_maps.given(meta)
-    if meta["maps_version"] != (known := given_maps.VERSION if given else part_maps.VERSION):
-        raise DataError(
-            f"these features are of version {meta['maps_version']}, and this program computes version {known}; "
-            "featurize and solve again, or encode with the program that made them"
-        )
-    if given:
+    """The encoder of a feature store."""
+    if given_maps.given(meta):
         return MapEncoder(np.asarray(shared["anchors"], float))
     return PoseEncoder(part_maps.restored(shared), int(meta["types"]))
 

@@ -25,7 +25,6 @@ from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split,
 from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.photographs import photographs, with_classes
 from gapwise.stages.datasets.vision.pictures import (
-    FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
     featurize_pictures,
@@ -68,7 +67,7 @@ class Msrc:
         return {name: self.root / name for name in (LABELS, PICTURES)}
 
     def source(self) -> Json:
-        return {"features_version": FEATURES_VERSION}
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the blocks of both splits; see `featurize_pictures`."""

@@ -21,6 +21,8 @@ from gapwise.stages.problems.facts import Options
 
 log = logging.getLogger("gapwise")
 
+CODE = ("arguments", "command")
+"""Where the facts of the features name the user's program."""
 PLAIN, BOUNDED = (f"gapwise.stages.problems.oracle_server:{name}" for name in ("ServerOracle", "BoundedServerOracle"))
 
 

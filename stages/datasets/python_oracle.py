@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapwise")
 
+CODE = ("oracle",)
+"""Where the facts of the features name the user's code."""
 EVERY = 1000
 """Number of blocks between two progress reports."""
 
@@ -161,11 +163,14 @@ class PythonOracleReader:
 
 def weights_of(oracle: Oracle) -> int:
     """The d of an oracle; ValueError if it, or the bounds, cannot be used."""
-    name, d = type(oracle).__name__, getattr(oracle, "d", None)
+    from gapwise.stages.problems.answers import ask
+
+    name = type(oracle).__name__
+    d = ask(f"{name}.d", lambda: getattr(oracle, "d", None))
     if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
         raise ValueError(f"{name}.d: must be the number of weights, an integer >= 1, is {d!r}")
     for bound in ("lower", "upper"):
-        values = np.asarray(getattr(oracle, bound))
+        values = ask(f"{name}.{bound}", lambda bound=bound: np.asarray(getattr(oracle, bound)))
         if values.shape not in ((0,), (d,)) or values.dtype.kind not in "fiub" or np.isnan(values).any():
             raise ValueError(f"{name}.{bound}: must be empty or hold {d} numbers, has shape {values.shape}")
     if len(oracle.lower) != len(oracle.upper):

@@ -24,6 +24,8 @@ from gapwise.stages.problems.user_code import oracle_source
 
 log = logging.getLogger("gapwise")
 
+CODE = ("module",)
+"""Where the facts of the features name the user's code."""
 TRIED = 20
 """Most blocks of a split whose truth is tried for a loss of 0."""
 

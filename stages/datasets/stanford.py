@@ -36,7 +36,6 @@ from gapwise.stages.datasets.vision.features import ETAS
 from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
 from gapwise.stages.datasets.vision.photographs import photographs, with_classes
 from gapwise.stages.datasets.vision.pictures import (
-    FEATURES_VERSION,
     NO_PICTURE,
     PICTURE_PACKAGES,
     SHOWN,
@@ -78,7 +77,7 @@ class Stanford:
         return {name: self.root / name for name in (ARCHIVE, FEATURES, PICTURES) if (self.root / name).is_file()}
 
     def source(self) -> Json:
-        return {"features_version": FEATURES_VERSION}
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the blocks of both splits."""

@@ -29,7 +29,6 @@ from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
 from gapwise.stages.datasets.vision.pictures import (
-    FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
     Load,
@@ -71,7 +70,7 @@ class Weizmann:
         }
 
     def source(self) -> Json:
-        return {"features_version": FEATURES_VERSION}
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the blocks of both splits; see `featurize_pictures`."""

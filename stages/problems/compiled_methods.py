@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import config, njit
 from numba.core.errors import NumbaError
 
 from gapwise.stages.problems import moves, weightless
 from gapwise.stages.problems.contract import ContractError, Writeable, read_only, writeable
 from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
+from gapwise.stages.problems.user_code import told
 
 OPTIONAL = ("pair_norm2", "pair_norms", "pair_push", "pair_move", "pair_follow", "score_labels")
 """Methods of `moves` that a structure may have."""
@@ -141,8 +142,18 @@ def _forwarded(name: str) -> Kernel:
             return FUNCTIONS[name](self.problem, *given)
         except NumbaError as error:
             raise ContractError(f"{type(self).__name__}.{name}: does not compile: {_in_short(error)}") from error
+        except Exception as error:
+            block = f" block {given[0]}:" if given else ""
+            raise ContractError(f"{type(self).__name__}.{name}:{block} {_raised(error)}") from error
 
     return call
+
+
+def _raised(error: Exception) -> str:
+    """What a method raised, and where, which compiled code does not say."""
+    if vars(config)["DISABLE_JIT"]:
+        return told(error)
+    return f"{type(error).__name__}: {error}; NUMBA_DISABLE_JIT=1 names the line"
 
 
 def _plain(value: object) -> object:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gapwise.stages.problems.answers import describe
+from gapwise.stages.problems.answers import ask, describe
 from gapwise.stages.problems.facts import Options
+from gapwise.stages.problems.trust import UntrustedError
 from gapwise.stages.problems.user_code import told, user_module
 
 MOST_LABELS = 1 << 15
@@ -105,7 +106,7 @@ class Oracle:
 
 def labels_of(oracle: Oracle) -> int:
     """The number of labels that an oracle declares; ValueError unless it is an integer that labels can be stored for."""
-    labels = oracle.labels
+    labels = ask(f"{type(oracle).__name__}.labels", lambda: oracle.labels)
     if isinstance(labels, bool) or not isinstance(labels, int | np.integer) or not 1 <= labels <= MOST_LABELS:
         raise ValueError(f"{type(oracle).__name__}.labels: must be an integer from 1 to {MOST_LABELS}, is {labels!r}")
     return int(labels)
@@ -121,6 +122,8 @@ def load_oracle(oracle: str, split: str, arguments: Options) -> Oracle:
     make: Any = oracle_class(oracle)
     try:
         made: Oracle = make(split, **arguments)
+    except UntrustedError:
+        raise
     except SystemExit as error:
         raise ValueError(f"{oracle}: {describe(error)}") from error
     except Exception as error:

@@ -214,7 +214,7 @@ def _compare_decoded(
 
     def score(y: np.ndarray) -> tuple[float, float]:
         worth, terms = _worth(oracle, split, i, theta, y)
-        return worth - float(oracle.loss(i, y.copy())), terms
+        return worth - ask(_where(oracle, "loss", split, i), lambda: float(oracle.loss(i, y.copy()))), terms
 
     most, size = score(decoded)
     for rival in rivals:

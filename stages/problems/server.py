@@ -22,6 +22,7 @@ import weakref
 from typing import IO, NoReturn
 
 from gapwise.stages.problems.facts import Json, Options
+from gapwise.stages.problems.trust import permit
 
 ATTEMPTS = 3
 """Most programs that are started for a question, one after the other, before it fails."""
@@ -57,6 +58,7 @@ class Server:
             raise ServerError(f"command {command!r}: {error}") from error
         if not self.words:
             raise ServerError("command: must be given, such as './my_oracle --data x'")
+        permit(command, "start this program")
         self.command, self._hello = command, dict(hello)
         self._turn = threading.Lock()
         self._program: _Program | None = None

@@ -12,8 +12,12 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
+from gapwise.stages.problems.trust import permit
+
 OURS = ("gapwise",)
 """Packages that a key covers by versions, not by contents."""
+SERVED = "gapwise.stages.problems.oracle_server"
+"""Our module with classes that are named as a user's are; what they run is the program that `server` asks about."""
 
 
 @functools.cache
@@ -35,7 +39,10 @@ def oracle_source(oracle: str) -> str:
 
 def own_files(module: ModuleType) -> dict[str, Path]:
     """The Python files that a user's module consists of, by their names relative to the folder it is imported from."""
-    source = inspect.getsourcefile(module)
+    try:
+        source = inspect.getsourcefile(module)
+    except TypeError:  # a notebook has no file
+        source = None
     if source is None:
         return {}
     root = Path(source).resolve().parents[module.__name__.count(".") + (Path(source).name == "__init__.py")]
@@ -48,7 +55,7 @@ def own_files(module: ModuleType) -> dict[str, Path]:
             relative = file.relative_to(root).as_posix()
             if relative not in files:
                 files[relative] = file
-                to_see += [] if installed else [other for other in _imports(file) if other not in OURS]
+                to_see += [] if installed else [top for top in _top_names(file) if top not in OURS]
     return files
 
 
@@ -60,14 +67,19 @@ def _files_of(root: Path, name: str) -> list[Path]:
     return [alone] if alone.is_file() else []
 
 
-def _imports(file: Path) -> set[str]:
+def _top_names(file: Path) -> set[str]:
     """First names of all absolute imports in a file."""
+    return {name.partition(".")[0] for name in imported_names(file)}
+
+
+def imported_names(file: Path) -> set[str]:
+    """Dotted names of all absolute imports in a file, those behind ``from … import`` included."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names.add(node.module.partition(".")[0])
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
 
 
@@ -78,8 +90,10 @@ def told(error: BaseException) -> str:
 
 
 def user_module(oracle: str) -> ModuleType:
-    """Import the module of ``module:Class``; ValueError says how to make it importable."""
+    """Import the module of ``module:Class``; ValueError says how to make it importable, or that it is not trusted."""
     name = oracle.partition(":")[0]
+    if name != SERVED:
+        permit(oracle, f"import the module {name!r}")
     try:
         return importlib.import_module(name)
     except SystemExit as error:

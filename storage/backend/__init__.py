@@ -12,6 +12,7 @@ from gapwise.storage.backend.base import (
     UrlPath,
     backend,
     location,
+    location_in,
 )
 
 __path__ = with_parts(__path__, "backends")
@@ -26,4 +27,5 @@ __all__ = [
     "UrlPath",
     "backend",
     "location",
+    "location_in",
 ]

@@ -356,3 +356,14 @@ def location(where: str | Location) -> Location:
     if isinstance(where, str) and (scheme := SCHEME.match(where)):
         return cast(Location, _serving(scheme[1]).locate(where))
     return Path(where).expanduser().resolve()
+
+
+def location_in(words: str, files: Location) -> Location:
+    """The location that a file below `files` names: a path, or a URL of the scheme that `files` itself was opened with.
+
+    fsspec imports whatever serves a URL, and a stranger's file must not choose it: ValueError for any other URL.
+    """
+    scheme = SCHEME.match(words)
+    if scheme is not None and ("::" in words or not isinstance(files, UrlPath) or scheme[1] != files.scheme):
+        raise ValueError(f"{files}: names {words}, which is not opened; expected a path, or a URL like that of {files}")
+    return location(words)

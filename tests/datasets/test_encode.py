@@ -161,9 +161,15 @@ def test_pictures__that_cannot_be_encoded_are_named(tmp_path):
         feature_map.encode([np.zeros((9, 9, 3), np.uint8), np.zeros((9, 9, 3))])
     with pytest.raises(DataError, match=r"^input: holds no pictures"):
         feature_map.encode([])
-    facts = {**feature_map.meta["pictures"], "features_version": 0}
-    with pytest.raises(DataError, match="features are of version 0, and this program computes version 1"):
-        FeatureMap({**feature_map.meta, "pictures": facts}, feature_map.shared)
+
+
+def test_encode__says_that_the_reader_has_changed_since_the_training(tmp_path, caplog):
+    feature_map, _ = made({**PICTURES, "n_test": 1}, tmp_path)
+    picture = compose(0, 1, 0).rgb
+    feature_map.encode([picture])
+    assert not caplog.records
+    FeatureMap({**feature_map.meta, "reader": "another"}, feature_map.shared).encode([picture])
+    assert "the code of this reader has changed since the training" in caplog.text
 
 
 def test_python_oracle__new_input_is_the_name_of_a_split(tmp_path):

@@ -96,23 +96,11 @@ def test_new_maps__are_encoded_as_those_of_the_test_split_and_shown_as_joints(fo
         feature_map.encode([np.zeros((3, 5, 4))])
 
 
-def test_features__older_than_the_entry_that_says_so_are_known_by_their_version(folder, features):
-    _, _, sink, meta = features
-    assert meta["given_maps"]
-    old = {name: fact for name, fact in meta.items() if name != "given_maps"}
-    new = read_new([str(folder / "maps.npz")], old)
-    assert new.source == maps()["names"].tolist()
-    FeatureMap(old | {"dataset": "lsp", "structure": "tree"}, sink.whole[""]).encode(new.raw)
-    with pytest.raises(DataError, match="of version given 0, and this program computes version given 1; featurize and"):
-        FeatureMap(meta | {"dataset": "lsp", "structure": "tree", "maps_version": "given 0"}, sink.whole[""])
-
-
 def test_key__has_the_contents_of_the_file_of_maps_not_its_place(folder):
     reader = open_dataset("lsp", OPTIONS | {"root": str(folder), "maps": str(folder / "maps.npz")})
     assert reader.files()["maps"] == folder / "maps.npz"
     own = open_dataset("lsp", OPTIONS | {"root": str(folder)})
     assert "maps" not in own.files()
-    assert own.source() != reader.source()
     assert science(OPTIONS | {"maps": "somewhere"}) == science(OPTIONS)
 
 

@@ -12,6 +12,7 @@ from configs import composed
 
 from gapwise.pipeline.config.settings import Settings, read
 from gapwise.pipeline.data import refuse_others, source_of
+from gapwise.stages import datasets
 from gapwise.stages.datasets import DataError
 from gapwise.stages.problems.user_code import oracle_source
 
@@ -123,3 +124,26 @@ def test_key__covers_an_oracles_own_modules_and_the_files_it_declares(
         key()
     for name in [name for name in sys.modules if name.startswith("keyed_")]:
         del sys.modules[name]
+
+
+def test_key__covers_the_readers_code_and_what_it_imports_beside_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "datasets"
+    shutil.copytree(next(iter(datasets.__path__)), here)
+
+    def key() -> tuple[str, str]:
+        datasets.source_digest.cache_clear()
+        return keys(sequences(folder))
+
+    found = [key()]
+    monkeypatch.setattr(datasets, "__path__", [str(here)])
+    assert key() == found[0], "where the code lies does not matter"
+    for name in ("__init__.py", "hansards.py", "vision/pictures.py"):
+        (here / name).write_text((here / name).read_text() + "x = 1\n")
+        assert key() == found[0], f"it does not import {name}"
+    for name in ("sequences_csv.py", "text/vocabulary.py", "text/__init__.py"):
+        (here / name).write_text((here / name).read_text() + "x = 1\n")
+        found.append(key())
+    assert len({run for run, _ in found}) == len({features for _, features in found}) == 4
+    datasets.source_digest.cache_clear()

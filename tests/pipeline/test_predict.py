@@ -227,12 +227,12 @@ def test_npz__has_weights_vocabulary_and_facts(made):
 def test_oracle__serves_a_split_without_truth_and_says_that_its_code_changed(made, caplog):
     from python_task import Pairs
 
-    model = model_of(run_of(made, "oracle"))
+    model = model_of(run_of(made, "oracle"), trust=True)
     predicted = model.predict({"split": "fresh", "n": 5})
     asked = Pairs("fresh", n=5)
     assert [predicted.named(i) for i in range(5)] == [asked.decode(i, model.weights).tolist() for i in range(5)]
     assert not caplog.records
-    edited = Model(model.lambda_, model.weights, {}, {**model.meta, "source": "other"}, {}, {})
+    edited = Model(model.lambda_, model.weights, {}, {**model.meta, "source": "other"}, {}, {}, None)
     edited.predict("fresh")
     assert "its code has changed since the training" in caplog.text
     with pytest.raises(ValueError, match="has d = 10 for 'fresh', but the model has 7"):

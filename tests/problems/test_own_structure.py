@@ -164,7 +164,7 @@ place = here(Place(Path("runs").resolve(), [*words, "compute=serial"]))
 print(place.issue("solver.max_seconds=1e-6").err.splitlines()[-2])
 place.finish()
 print((place.run / "result.json").read_text().replace("\\n", ""))
-carry_out(["predict", str(place.run), '{"split": "new", "n": 4}'])
+carry_out(["predict", "--trust", str(place.run), '{"split": "new", "n": 4}'])
 """
 
 

@@ -42,6 +42,30 @@ class Wrong(python_task.Pairs):
         return self.all[np.argmax(np.where((self.all == self.truths[i]).all(axis=1), self._scores(i, theta), worth))]
 
 
+class Raising(python_task.Pairs):
+    """Pairs of which `method` raises an error from its call number `when` on."""
+
+    def __init__(self, split: str, method: str, when: int = 0) -> None:
+        super().__init__(split)
+        whole, self.calls = getattr(self, method), 0
+
+        def call(i: int, *arguments: Any) -> Any:
+            self.calls += 1
+            if self.calls > when:
+                raise KeyError("lost")
+            return whole(i, *arguments)
+
+        setattr(self, method, call)
+
+
+class NoLabels(python_task.Pairs):
+    """Pairs whose number of labels cannot be told."""
+
+    @property
+    def labels(self) -> int:  # type: ignore[override]
+        raise KeyError("lost")
+
+
 class Rows(python_task.Pairs):
     """Only labellings of one entry twice are labellings, but `features` takes any."""
 
@@ -61,7 +85,8 @@ class Rows(python_task.Pairs):
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python_task, "Wrong", Wrong, raising=False)
-    monkeypatch.setattr(python_task, "Rows", Rows, raising=False)
+    for kind in (Rows, Raising, NoLabels):
+        monkeypatch.setattr(python_task, kind.__name__, kind, raising=False)
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
@@ -121,6 +146,23 @@ def test_check__names_what_is_wrong(name: str, words: str, capsys: pytest.Captur
     assert re.search(WRONG[name, words], text), text
     assert code == 1
     assert f"{text.count(' wrong  ')} wrong; what follows from it was not tried" in text
+
+
+@pytest.mark.parametrize("when", [0, 4, 30, 100, 200, 1000])
+@pytest.mark.parametrize("method", ["truth", "coordinates", "features", "loss", "max_oracle", "decode", "least_loss"])
+def test_check__of_an_oracle_that_raises_names_class_method_block_and_line(method, when, capsys) -> None:
+    code, text = said(capsys, "python_task:Raising", f"method={method}", f"when={when}")
+    if code == 0:
+        assert when > 0, text
+    else:
+        found = rf"wrong  \w+: Raising\.{method}: \w+ block \d+: KeyError: 'lost' \(test_check\.py, line \d+\)"
+        assert re.search(found, text), text
+
+
+def test_check__of_an_oracle_whose_attribute_raises(capsys) -> None:
+    code, text = said(capsys, "python_task:NoLabels")
+    assert (code, text.count("\n")) == (2, 1), text
+    assert re.search(r"NoLabels\.labels: KeyError: 'lost' \(test_check\.py, line \d+\)", text)
 
 
 @pytest.mark.parametrize(

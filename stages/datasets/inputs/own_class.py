@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets import DataError, module_of
 from gapwise.stages.datasets.inputs import NewInput
-from gapwise.stages.problems.facts import Json, Options
+from gapwise.stages.problems.facts import Facts, Json, Options
 
 VALIDATION: dict[str, tuple[str, ...]] = {"split": ()}
 """Values of `dataset.validation` that these readers understand themselves."""
@@ -62,3 +64,23 @@ def one_input(inputs: Sequence[str], module: str) -> NewInput:
         return NewInput(json.loads(inputs[0]))
     except ValueError as error:
         raise DataError(f"input: {inputs[0]}: not valid JSON ({error})") from error
+
+
+def code_of(meta: Facts) -> str | None:
+    """The class or command of the user's own that the facts of features name, as their reader says with CODE; else None."""
+    found: Any = meta
+    for key in getattr(module_of(meta["dataset"]), "CODE", ()):
+        found = found[key]
+    return None if found is meta else str(found)
+
+
+def with_code(meta: Facts, name: str) -> Json:
+    """The same facts with another class or command of the user's own; DataError if they name none."""
+    keys = getattr(module_of(meta["dataset"]), "CODE", ())
+    if not keys:
+        raise DataError(f"oracle: {name} is not needed: {meta['dataset']} has no code of one's own")
+    made = inner = copy.deepcopy(dict(meta))
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = name
+    return made

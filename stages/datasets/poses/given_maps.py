@@ -32,14 +32,11 @@ from gapwise.stages.datasets.poses.skeleton import NODES, PARENT
 from gapwise.stages.problems.facts import Facts
 
 NEEDED = ("unary", "nodes", "names", "size")
-FIRST = "given 1"
-VERSION = FIRST
-"""Version of the features made from the maps; part of the key."""
 
 
 def given(meta: Facts) -> bool:
-    """Whether the maps of a feature store were given; stores older than the entry `given_maps` have the version `FIRST`."""
-    return bool(meta.get("given_maps", meta["maps_version"] == FIRST))
+    """Whether the maps of a feature store were given."""
+    return bool(meta["given_maps"])
 
 
 class GivenMaps:

@@ -30,9 +30,6 @@ import numpy as np
 from gapwise.stages.datasets.poses.skeleton import MIRRORED_JOINTS
 from gapwise.stages.problems.facts import Options
 
-VERSION = 2
-"""Of the maps; a change of them is a change of the key."""
-
 CELL = 4
 MOST = 32767
 """Cells of a grid that can be numbered."""

@@ -13,7 +13,7 @@ from gapwise.stages.datasets.vision.features import (
     Words,
 )
 from gapwise.stages.datasets.vision.masks import decoded
-from gapwise.stages.datasets.vision.pictures import FEATURES_VERSION, check_finite, described, groundwork
+from gapwise.stages.datasets.vision.pictures import check_finite, described, groundwork
 from gapwise.stages.datasets.vision.superpixels import tally
 from gapwise.stages.problems.facts import Facts
 
@@ -71,15 +71,5 @@ def unlabelled(regions: np.ndarray) -> dict[str, np.ndarray]:
 def picture_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:
     """The encoder of a feature store made by `featurize_pictures`."""
     facts = meta["pictures"]
-    check_version(facts["features_version"])
     words = Words(np.asarray(shared["colour_words"]), np.asarray(shared["sift_words"]))
     return PictureEncoder(words, int(facts["superpixels"]), bool(facts["pairwise"]), bool(facts.get("own", False)))
-
-
-def check_version(version: int) -> None:
-    """Raise DataError unless this program computes the features of that version."""
-    if version != FEATURES_VERSION:
-        raise DataError(
-            f"these features are of version {version}, and this program computes version {FEATURES_VERSION}; featurize "
-            "and solve again, or encode with the program that made them"
-        )

@@ -34,9 +34,6 @@ SHOWN = 6
 PICTURE_PACKAGES = ("cv2", "skimage", "sklearn", "PIL")
 """`NEEDS` of readers of pictures."""
 
-FEATURES_VERSION = 1
-"""Part of the features' key: raise it when the same options give different features."""
-
 
 class Picture(NamedTuple):
     """One picture and its mask."""
@@ -273,7 +270,6 @@ def featurize_pictures(
         "pictures": {
             "superpixels": options.superpixels,
             "pairwise": options.pairwise,
-            "features_version": FEATURES_VERSION,
             **({"own": True} if model.own else {}),
         },
         **model.facts(),

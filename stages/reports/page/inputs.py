@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
 
+from gapwise.stages.datasets import module_of
 from gapwise.stages.reports.page.stored import ReportedRun
 
 WORD = re.compile(r"(?:w|word|w0|w\[0\]|token|form)[=:](.*)", re.DOTALL)
@@ -19,8 +19,8 @@ def picture_shape(run: ReportedRun) -> tuple[int, int] | None:
     if not run.has_features:
         return None
     try:
-        reader = import_module(f"gapwise.stages.datasets.{run.features.meta['dataset']}")
-    except (ImportError, KeyError):
+        reader = module_of(str(run.features.meta["dataset"]))
+    except (ValueError, KeyError):
         return None
     shape: tuple[int, int] | None = getattr(reader, "PICTURE", None)
     return shape

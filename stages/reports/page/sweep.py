@@ -21,7 +21,7 @@ from gapwise.stages.reports.sweep_charts import coloured, work_chart
 from gapwise.stages.reports.sweep_figures import figure_file
 from gapwise.stages.reports.vega import Chart, Panel, axis, lambda_axis, records, tooltip
 from gapwise.stages.verdict import verdict_in
-from gapwise.storage.backend import Location, location
+from gapwise.storage.backend import Location, location, location_in
 from gapwise.storage.files import read_json
 from gapwise.storage.results import read_trace
 
@@ -39,8 +39,12 @@ def write_sweep_report(folder: Location, target: Location | None = None) -> Loca
     ------
     FileNotFoundError
         If there is no summary.json.
+    ValueError
+        If it names a run by a URL that is not of the same kind as the folder's.
     """
     summary = read_json(folder / "summary.json")
+    for run in filter(None, (row.get("run") for row in summary["jobs"])):
+        location_in(str(run), folder)
     rows = [row for row in summary["jobs"] if row["status"] in ("complete", "done") and row.get("breakpoints", 1)]
     parts = [("The runs", comparison(summary, folder))]
     for title, make in (("Losses", losses), ("Work", work)):

@@ -1,0 +1,269 @@
+"""Somebody else's model or run: no command and no function of the library runs what only its files name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numcodecs
+import numpy as np
+import pytest
+from in_process import Here
+from reseal import reseal
+
+import gapwise
+from gapwise.pipeline.cli import carry_out
+from gapwise.stages.models import model_of
+from gapwise.stages.problems.trust import UntrustedError, only
+from gapwise.storage.backend import UrlPath, location_in
+from gapwise.storage.files import DamagedError, read_json, write_json
+from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.integrity import checksums, sealed
+
+pytestmark = pytest.mark.slow
+
+WORDS = "P\tw=a\tw=b\nQ\tw=b\n\nQ\tw=c\n\nP\tw=a\nP\tw=c\nQ\tw=b\n\nQ\tw=b\nP\tw=d\n"
+SERVER = "gapwise.stages.problems.oracle_server:ServerOracle"
+HOSTILE: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "a program": lambda marker: {
+        "dataset": "oracle_server", "structure": "python_oracle", "oracle": SERVER, "source": "ours",
+        "arguments": {"command": f"touch {marker}", "files": []},
+    },
+    "a program behind another data set": lambda marker: {
+        "dataset": "python_oracle", "structure": "python_oracle", "oracle": SERVER, "source": "ours",
+        "arguments": {"command": f"touch {marker}"},
+    },
+    "a module as an oracle": lambda marker: {
+        "dataset": "python_oracle", "structure": "python_oracle", "oracle": "touching:X", "source": "", "arguments": {},
+    },
+    "a module as a structure": lambda marker: {
+        "dataset": "python_structure", "structure": "python_structure", "module": "touching:X", "source": "",
+        "arguments": {}, "numbers": {},
+    },
+    "a module behind our own structure": lambda marker: {
+        "dataset": "python_structure", "module": "touching:X", "source": "", "arguments": {},
+    },
+}  # fmt: skip
+"""What the facts of features say instead of the truth; each would make `marker`."""
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of ours, complete."""
+    folder = tmp_path_factory.mktemp("honest")
+    (folder / "train.txt").write_text(WORDS)
+    asked = ["dataset=sequences_csv", f"dataset.file={folder}/train.txt", f"dataset.test_file={folder}/train.txt"]
+    place = Here(folder / "runs", [*asked, "path.eps=0.2", "tracking=none", "compute=serial"])
+    place.finish()
+    return place.run
+
+
+@pytest.fixture
+def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that hostile code makes, and a module `touching` that makes it when it is imported."""
+    found = tmp_path / "marker"
+    (tmp_path / "touching.py").write_text(f"import pathlib\npathlib.Path({str(found)!r}).touch()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    sys.modules.pop("touching", None)
+    return found
+
+
+@pytest.fixture(params=HOSTILE)
+def hostile(request: pytest.FixtureRequest, honest: Path, tmp_path: Path, marker: Path) -> Path:
+    """The run with other facts of its features, every checksum made again."""
+    root = tmp_path / "runs"
+    shutil.copytree(honest.parent, root)
+    (meta,) = root.glob("features/*/meta.json")
+    write_json(meta, sealed({**read_json(meta), **HOSTILE[request.param](marker)}))
+    reseal(root)
+    return root / honest.name
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """The one line that a command ends with, exit code 1."""
+    assert carry_out([str(word) for word in words]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1), out + err
+    return err
+
+
+def test_commands__run_nothing_that_a_run_names(hostile, marker, tmp_path, capsys):
+    told = refused(capsys, "predict", hostile, "test", "-o", tmp_path / "out")
+    assert "is named by these files alone" in told
+    assert "--trust" in told
+    assert "touch" in told
+    exports = [["export", hostile, "--format", form, "-o", tmp_path / form] for form in ("gapwise", "npz", "mlflow")]
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    for words in (["ls", "--root", hostile.parent], ["show", hostile], ["diff", hostile, hostile], ["report", hostile],
+                  ["sync", hostile, "--uri", uri], *exports):  # fmt: skip
+        carry_out([str(word) for word in words])
+        assert not marker.exists(), words
+    assert gapwise.open_path(hostile).weights_at(1.0).size
+    model = gapwise.load_model(tmp_path / "gapwise")
+    with pytest.raises(UntrustedError, match="trust=True"):
+        model.predict("test")
+    assert not marker.exists()
+    assert "touching" not in sys.modules
+
+
+def test_export__says_what_the_model_will_run(hostile, marker, tmp_path, capsys):
+    assert carry_out(["export", str(hostile), "-o", str(tmp_path / "model")]) == 0
+    assert f"it predicts with {gapwise.load_model(tmp_path / 'model').code!r}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("how", ["--trust", "trust", "oracle"])
+def test_predict__runs_what_the_user_trusts_or_names(how, hostile, marker, tmp_path, capsys):
+    carry_out(["export", str(hostile), "-o", str(tmp_path / "model")])
+    if how == "--trust":
+        assert carry_out(["predict", str(tmp_path / "model"), "test", "--trust"]) == 1
+    else:
+        named = gapwise.load_model(tmp_path / "model").code
+        model = gapwise.load_model(tmp_path / "model", **({"trust": True} if how == "trust" else {"oracle": named}))
+        with pytest.raises((ValueError, UntrustedError)) as caught:  # it answers nothing
+            model.predict("test")
+        if "command" in model.meta["arguments"] and model.meta["dataset"] == "python_oracle" and how == "oracle":
+            assert isinstance(caught.value, UntrustedError), "a name for the class is none for the program"
+            return
+    assert marker.exists()
+
+
+def test_load_model__predicts_with_the_class_that_is_given(honest, tmp_path, marker):
+    from python_task import Pairs
+
+    facts = HOSTILE["a module as an oracle"](marker)
+    carry_out(["export", str(honest), "-o", str(tmp_path / "model")])
+    file = tmp_path / "model" / "model.json"
+    stored = read_json(file)
+    np.save(tmp_path / "model" / "weights.npy", np.arange(7.0))
+    files = {name: facts for name, facts in checksums(file.parent).items() if name != "model.json"}
+    features = {**stored["features"], **facts, "d": 7, "dataset": "python_oracle", "label_names": []}
+    write_json(file, sealed({**stored, "features": features, "files": files}))
+    found = gapwise.load_model(tmp_path / "model", oracle=Pairs).predict({"split": "fresh", "n": 3})
+    asked = Pairs("fresh", n=3)
+    assert [found.named(i) for i in range(3)] == [asked.decode(i, np.arange(7.0)).tolist() for i in range(3)]
+    with pytest.raises(ValueError, match="sequences_csv has no code of one's own"):
+        model_of(honest, oracle=Pairs)
+
+
+def test_sync__takes_no_server_and_no_environment_from_a_run(honest, tmp_path, monkeypatch, capsys):
+    shutil.copytree(honest, tmp_path / honest.name)
+    run = tmp_path / honest.name
+    for uri in ("http://127.0.0.1:1", "mysql+touching://h/d"):
+        write_json(run / "tracking.json", {"uri": uri})
+        carry_out(["sync", str(run)])
+        assert f"files name the MLflow store '{uri}'; if it is yours, give --uri" in capsys.readouterr().out
+    from gapwise.pipeline.cli.sync import shown_at
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
+    write_json(run / "tracking.json", {"uri": "http://127.0.0.1:1"})
+    assert shown_at(run) == "http://127.0.0.1:1"
+    (run / "tracking.json").unlink()
+    (config,) = run.glob("attempts/*/.hydra/config.yaml")
+    config.write_text("tracking: {uri: 'sqlite:///${oc.env:HOME}.db'}\n")
+    assert shown_at(run) is None
+
+
+def test_features__are_not_opened_at_a_url_that_a_run_names(honest, tmp_path, capsys):
+    shutil.copytree(honest, tmp_path / honest.name)
+    file = tmp_path / honest.name / "manifest.json"
+    manifest = read_json(file)
+    manifest["stages"]["featurize"]["path"] = "reference://::file:///stranger.json"
+    write_json(file, sealed(manifest))
+    told = refused(capsys, "export", file.parent, "-o", tmp_path / "model")
+    assert "names reference://::file:///stranger.json, which is not opened" in told
+    assert location_in("memory://a/features", UrlPath("memory://b/run")) == UrlPath("memory://a/features")
+    for words in ("memory://a::file://b", "http://a"):
+        with pytest.raises(ValueError, match="not opened"):
+            location_in(words, UrlPath("memory://b/run"))
+
+
+def test_open_path__reads_no_pickled_objects(tmp_path, marker, monkeypatch):
+    path = tmp_path / "run" / "path.zarr"
+    (path / "lambda").mkdir(parents=True)
+    (path / ".zgroup").write_text('{"zarr_format": 2}')
+    (path / ".zattrs").write_text(json.dumps({"format_version": FORMAT_VERSION}))
+    (path / "lambda" / ".zattrs").write_text('{"_ARRAY_DIMENSIONS": ["breakpoint"]}')
+    array = {"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|O", "order": "C", "fill_value": None}
+    array |= {"compressor": {"id": "pickle"}, "filters": [{"id": "vlen-utf8"}]}
+    (path / "lambda" / ".zarray").write_text(json.dumps(array))
+    (path / "lambda" / "0").write_bytes(b"cpathlib\nPath\n(S'%s'\ntR." % bytes(marker))
+    monkeypatch.setattr(numcodecs.pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)  # as older versions do
+    decoded = []
+    monkeypatch.setattr(numcodecs.Pickle, "decode", lambda self, buf, out=None: decoded.append(bytes(buf)))
+    with pytest.raises((ValueError, OSError)):
+        gapwise.open_path(tmp_path / "run")
+    from gapwise.storage.layout import read_group
+
+    with pytest.raises(DamagedError):
+        read_group(path)
+    assert decoded == []
+
+
+def test_only__holds_for_the_block_and_nested(marker):
+    from gapwise.stages.problems.user_code import user_module
+
+    with only(["touching:X"]):
+        with only(), pytest.raises(UntrustedError, match="import the module 'touching'"):
+            user_module("touching:X")
+        assert not marker.exists()
+        user_module("touching:X")
+    assert marker.exists()
+
+
+def test_outputs__replace_nothing_without_force_and_never_write_through_a_link(honest, tmp_path, capsys):
+    (tmp_path / "new.txt").write_text(WORDS)
+    (tmp_path / "target").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "not there")
+    predict = ["predict", honest, tmp_path / "new.txt", "-o"]
+    for name, what in (("link", "is a symbolic link"), ("nowhere", "is a symbolic link"), ("target", "exists")):
+        for command in (predict, ["export", honest, "-o"], ["export", honest, "--format", "npz", "-o"]):
+            told = refused(capsys, *command, tmp_path / name)
+            assert f"{tmp_path / name}: {what}; nothing is overwritten. Give another place, or --force" in told
+    assert "is neither a file nor a folder" in refused(capsys, *predict, "/dev/null", "--force")
+    for name in ("link", "nowhere"):
+        assert carry_out([str(word) for word in (*predict, tmp_path / name, "--force")]) == 0
+        assert not (tmp_path / name).is_symlink()
+    assert (tmp_path / "target").read_text() == "mine"
+    assert not (tmp_path / "not there").exists()
+    for form in ("gapwise", "npz", "mlflow"):
+        link, words = tmp_path / f"{form}-link", ["export", str(honest), "--format", form, "-o"]
+        link.symlink_to(tmp_path / "target")
+        assert carry_out([*words, str(link), "--force"]) == 0
+        assert (tmp_path / "target").read_text() == "mine"
+        capsys.readouterr()
+        assert "exists; nothing is overwritten" in refused(capsys, *words, link)
+        assert carry_out([*words, str(link), "--force"]) == 0
+
+
+def test_predict__compares_a_model_with_its_run_where_that_is_at_hand(honest, tmp_path, capsys, caplog):
+    root = tmp_path / "runs"
+    shutil.copytree(honest.parent, root)
+    model, run = tmp_path / "model", root / honest.name
+    assert carry_out(["export", str(run), "-o", str(model)]) == 0
+    (tmp_path / "new.txt").write_text(WORDS)
+    predict = ["predict", str(model), str(tmp_path / "new.txt"), "--root"]
+    assert carry_out([*predict, str(root)]) == 0
+    assert not caplog.records
+    stored = read_json(model / "model.json")
+    changes = {"lambda": 7.0, "certificate": {**stored["certificate"], "eps": 0.0}}
+    changes["features"] = {**stored["features"], "labels": 1}
+    for what, changed in changes.items():
+        write_json(model / "model.json", sealed({**stored, what: changed}))
+        capsys.readouterr()
+        assert f"its {what} is not what {run} gives" in refused(capsys, *predict, root)
+    weights = np.load(model / "weights.npy")
+    np.save(model / "weights.npy", 2.0 * weights)
+    files = {name: facts for name, facts in checksums(model).items() if name != "model.json"}
+    write_json(model / "model.json", sealed({**stored, "files": files}))
+    assert f"its weights is not what {run} gives" in refused(capsys, *predict, root)
+    with pytest.raises(DamagedError, match="its weights"):
+        gapwise.load_model(model, run=run)
+    assert carry_out([*predict, str(tmp_path / "elsewhere")]) == 0, "the run is not at hand"
+    write_json(model / "model.json", sealed({**stored, "files": files, "origin": {**stored["origin"], "digest": "0"}}))
+    assert carry_out([*predict, str(root)]) == 0
+    assert "has changed since, or is another one" in caplog.text
