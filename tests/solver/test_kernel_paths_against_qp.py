@@ -1,0 +1,40 @@
+"""Paths of kernels, which have no w to look at, against a dense QP over features with the same inner products."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from dense import optimum
+from walks import EPS, walked
+
+from gapwise.stages.problems import build
+from gapwise.stages.problems.kernel_rows import Kernel, evaluate
+from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.solver.options import Status
+
+KERNELS = {"rbf": {"kernel": "rbf", "gamma": 0.3}, "poly": {"kernel": "poly", "gamma": 0.7, "coef0": 1.0, "degree": 2}}
+
+
+@pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="compiling the solver for kernels takes a minute")
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_path__of_a_kernel_is_within_epsilon_of_a_dense_qp(kernel: str) -> None:
+    rng, classes, n = np.random.default_rng(7), 3, 7
+    labels = rng.integers(classes, size=n)
+    x = rng.normal(size=(n, 3)) + 0.8 * np.eye(classes)[labels]
+    arrays = {"x": x, "points": x, "labels": labels, "row": np.arange(n)}
+    problem = build("multiclass_kernel", arrays, {"classes": classes, **KERNELS[kernel]})
+    gram = np.array([[evaluate(Kernel.of(KERNELS[kernel]), a, b) for b in x] for a in x])
+    values, vectors = np.linalg.eigh(gram)
+    rows = vectors * np.sqrt(np.maximum(values, 0.0))  # rows @ rows.T is the Gram matrix
+    plain = build("multiclass", {"x": rows, "labels": labels}, {"classes": classes})
+    status, records, _, _ = walked(problem, rule="one_sided")
+    assert status is Status.CONVERGED
+    for record in records[:: max(1, len(records) // 4)]:
+        lam, theta, hinges = float(record.point.lam), np.empty(classes), []
+        for i, truth in enumerate(labels):
+            problem.scores(i, record.weights, theta)
+            hinges.append(np.max(theta - theta[truth] + (np.arange(classes) != truth)))
+        found = 0.5 * lam * norm2_of(problem, record.weights) + float(np.mean(hinges))
+        best = optimum(plain, lam)
+        assert best - 1e-7 <= found <= best + EPS + 1e-7, lam
