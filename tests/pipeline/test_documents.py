@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
+from gapwise.pipeline.config.settings import read
+from gapwise.pipeline.data import source_of
+from gapwise.pipeline.run import locations
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "stages/README.md", "storage/README.md", "pipeline/README.md")]
 PAGES += [ROOT / "tests" / folder / "README.md" for folder in ("benchmarks", "examples")]
@@ -60,6 +64,14 @@ def test_commands__compose(page: Path) -> None:
             words = [word.replace("…", "x") for word in shlex.split(command, comments=True)]
             overrides = [only_one(word) for word in words if "=" in word and word != "+experiment=x"]
             assert compose("config", overrides), command
+
+
+def test_readme__shows_the_name_that_its_run_has() -> None:
+    """The key covers the sources of the reader, so that an edit of these changes the name."""
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        settings = read(compose("config", ["+experiment=regpath_horseseg"]))
+    directory, _, _ = locations(settings, source_of(settings))
+    assert re.findall(r"^run: runs/(.*)$", text(ROOT / "README.md"), re.MULTILINE) == [directory.path.name]
 
 
 def only_one(override: str) -> str:
