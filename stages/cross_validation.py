@@ -37,13 +37,16 @@ class FinishedRun:
 def common_grid(paths: Sequence[SolvedPath]) -> np.ndarray:
     """Falling lambdas at which all `paths` have a model; of single lambdas and grids, those that all of them solved.
 
-    The grid reaches from the largest first breakpoint (above it every path only scales its model) to the least last one, or
-    to where the first of the paths ends. ValueError if there is no such lambda.
+    The grid encloses all breakpoints: it begins above the largest (from there up every path only scales its model) and ends
+    below the least, but not where a path has ended already. ValueError if there is no such lambda.
     """
     if all("cell_low" in path for path in paths):
         high = max(float(path["lambda"].max()) for path in paths)
-        low = max(min(float(path["lambda"].min()) for path in paths), *(float(path["cell_low"][-1]) for path in paths))
-        last, first = math.ceil(PER_DECADE * math.log10(low)), math.floor(PER_DECADE * math.log10(high))
+        low = min(float(path["lambda"].min()) for path in paths)
+        end = max(float(path["cell_low"][-1]) for path in paths)
+        first, last = math.ceil(PER_DECADE * math.log10(high)), math.floor(PER_DECADE * math.log10(low))
+        if end > 0.0:
+            last = max(last, math.ceil(PER_DECADE * math.log10(end)))
         lams = 10.0 ** (np.arange(first, last - 1, -1) / PER_DECADE)
     else:
         shared = set.intersection(*(set(path["lambda"].values.tolist()) for path in paths))

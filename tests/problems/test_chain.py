@@ -185,7 +185,7 @@ def test_metrics__chunks_are_counted_as_conlleval_does():
 
 
 def test_metrics__chunks_are_those_of_seqeval_on_all_sequences():
-    """Right sequences are counted without seqeval: random ones, some of them right, some empty of chunks."""
+    """Random sequences, some of them right, some without chunks."""
     names, rng = ["B-X", "B-Y", "I-X", "I-Y", "O"], np.random.default_rng(0)
     for wrong in (0.0, 0.1, 0.3, 1.0) * 25:
         ptr = np.concatenate([[0], np.cumsum(rng.integers(1, 7, 8))])

@@ -61,7 +61,7 @@ def test_common_grid__is_where_every_path_has_a_model(runs) -> None:
     lams = common_grid(paths)
     np.testing.assert_allclose(16 * np.log10(lams), np.round(16 * np.log10(lams)), atol=1e-9)
     np.testing.assert_allclose(np.diff(np.log10(lams)), -1 / 16)
-    assert lams[0] <= max(float(path["lambda"][0]) for path in paths) < lams[0] * 10 ** (1 / 16)
+    assert lams[1] < max(float(path["lambda"][0]) for path in paths) <= lams[0]
     for path in paths:
         assert path.weights_at(float(lams[-1])).shape == (12,)
     ends = [path.assign(cell_low=path["cell_low"] + 0 * path["cell_low"]) for path in paths]
@@ -70,6 +70,19 @@ def test_common_grid__is_where_every_path_has_a_model(runs) -> None:
     ends[1]["cell_low"].values[-1] = 2 * lams[0]
     with pytest.raises(ValueError, match="the paths have no lambda in common"):
         common_grid(ends)
+
+
+def test_common_grid__encloses_paths_of_one_breakpoint_each(runs) -> None:
+    """Such paths begin at lambdas that differ a little, between which no lambda of the grid need lie."""
+    folds, whole = runs
+    paths = [open_path(done.run).isel(breakpoint=[0]) for done in (*folds, whole)]
+    for k, path in enumerate(paths):
+        path["lambda"].values[0], path["cell_low"].values[0] = 0.11 + 0.001 * k, 0.0
+    lams = common_grid(paths)
+    assert lams[-1] < 0.11 <= 0.113 <= lams[0]
+    for path in paths:
+        for lam in lams:
+            assert path.weights_at(float(lam)).shape == (12,)
 
 
 def test_cross_validated__means_are_over_folds_and_the_estimate_is_of_the_whole(runs, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 
 import numpy as np
 
@@ -51,31 +50,28 @@ def confusion(
 def chunk_scores(names: list[str], ptr: np.ndarray, truth: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
     """Precision, recall and F1 of whole chunks as conlleval counts them (seqeval's default mode).
 
-    seqeval reads only the sequences with an error: a whole training split would take it seconds, more than solving a
-    lambda does. For the other sequences it is enough to count the chunks.
+    Counted with arrays: evaluating a path asks for these numbers at many lambdas, and reading a training split of 211,727
+    tokens label by label takes longer than solving a lambda.
     """
-    from seqeval.metrics.sequence_labeling import get_entities
-
-    right = np.add.reduceat(truth != predictions, ptr[:-1]) == 0
-    both = int(_begins(names, ptr, truth)[np.repeat(right, np.diff(ptr))].sum())
-    wrong = [(a, b) for (a, b), is_right in zip(pairwise(ptr.tolist()), right, strict=True) if not is_right]
-
-    def chunks(labels: np.ndarray) -> set[tuple[str, int, int]]:
-        return set(get_entities([[names[label] for label in labels[a:b]] for a, b in wrong]))
-
-    true, predicted = chunks(truth), chunks(predictions)
-    hit = both + len(true & predicted)
-    precision, recall = hit / max(both + len(predicted), 1), hit / max(both + len(true), 1)
-    f1 = 2.0 * precision * recall / (precision + recall) if hit else 0.0
+    true, predicted = _chunks(names, ptr, truth), _chunks(names, ptr, predictions)
+    hits = int(np.isin(true, predicted, assume_unique=True).sum())
+    precision, recall = hits / max(predicted.size, 1), hits / max(true.size, 1)
+    f1 = 2.0 * precision * recall / (precision + recall) if hits else 0.0
     return {"chunk_precision": precision, "chunk_recall": recall, "chunk_f1": f1}
 
 
-def _begins(names: list[str], ptr: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Whether a chunk begins at each token: at a B-, and at an I- after anything but a label of its type."""
+def _chunks(names: list[str], ptr: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """One number for each chunk, from its first token, its end and its type.
+
+    A chunk begins at a B-, at an I- after anything but a label of its type, and with its sequence.
+    """
     types = [name[2:] for name in names]  # empty for "O"
-    number = np.array([types.index(kind) for kind in types])[labels]
-    before = np.concatenate([number[:1], number[:-1]])
-    changed = number != before
-    changed[ptr[:-1]] = True
-    inside = np.array([name != "O" for name in names])[labels]
-    return inside & (changed | np.array([name[0] == "B" for name in names])[labels])
+    kind = np.array([types.index(name) for name in types])[labels]
+    begins = np.array([name[0] == "B" for name in names])[labels]
+    begins[1:] |= kind[1:] != kind[:-1]
+    begins[ptr[:-1]] = True
+    edges = np.append(np.flatnonzero(begins), labels.size)
+    first, end = edges[:-1], edges[1:]
+    chunk = np.array([name != "O" for name in names])[labels[first]]
+    first, end = first[chunk].astype(np.int64), end[chunk]
+    return (first * (labels.size + 1) + end) * len(names) + kind[first]
