@@ -29,7 +29,7 @@ from gapwise.pipeline.precompile import Precompile
 from gapwise.pipeline.preload import LoadAhead
 from gapwise.pipeline.progress import Progress
 from gapwise.pipeline.result import complete
-from gapwise.pipeline.rundir import LockedError, RunDir, locked, write_json
+from gapwise.pipeline.rundir import LockedError, RunDir, check_writable, locked, write_json
 from gapwise.pipeline.stage_graph import Stage, after, before, flow, stages
 from gapwise.pipeline.tracking.mlflow import open_tracker
 from gapwise.storage.backend import Location, location
@@ -71,6 +71,8 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
             raise FileNotFoundError(
                 f"{directory.path}: there is no such run yet; run.stage={asked.name} only shows what is there"
             )
+        if asked is None or asked.computes:
+            check_writable(directory.path.parent)
         check_scheduler(settings.compute)
         with (
             locked(directory.path / "lock", _wait if settings.run.managed else None),

@@ -6,10 +6,12 @@ All files written here are small JSON files, replaced atomically, so that a read
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
 import math
+import os
 import platform
 import shlex
 import socket
@@ -41,6 +43,19 @@ def write_json(path: Location, value: Mapping[str, object], seal: bool = False) 
     value = json.loads(json.dumps(_finite(value), allow_nan=False, default=str))
     text = json.dumps(sealed(value) if seal else value, indent=1, ensure_ascii=False)
     backend(path).write(path, (text + "\n").encode())
+
+
+def check_writable(root: Location) -> None:
+    """Make the folder of the runs if it is not there; OSError says what to do if nothing can be written to it."""
+    try:
+        make_directory(root)
+        if isinstance(root, Path) and not os.access(root, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, "it is mounted read-only, or you may not write to it", str(root))
+    except OSError as error:
+        raise OSError(
+            f"run.root: {root} cannot hold runs: {error.strerror or error}. Give a folder that can be written, as "
+            "run.root=FOLDER or in $GAPWISE_RUNS; a complete run can be read where it is"
+        ) from error
 
 
 def read_json(path: Location, seal: bool = False) -> Any:

@@ -104,6 +104,13 @@ def test_bad_data__is_one_line_that_names_the_file(tmp_path: Path) -> None:
     assert not [path for path in (tmp_path / "runs" / "features").iterdir() if path.is_dir()]
 
 
+def test_root__that_cannot_be_made_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
+    done = command(tmp_path, "run.root=/proc/runs")
+    assert done.returncode == 1
+    assert "run.root: /proc/runs cannot hold runs: No such file or directory. Give a folder that can" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_bug__is_a_traceback_on_screen_and_in_the_log(tmp_path: Path) -> None:
     done = command(tmp_path, fake="evaluate:bug")
     assert done.returncode == 1
