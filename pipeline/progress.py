@@ -52,6 +52,7 @@ class Progress:
         self._stage = ""
         self._start = time.monotonic()
         self._last = -every
+        self._said: set[str] = set()
         self._bar: rich.progress.Progress | None = None
         self._task: rich.progress.TaskID | None = None
         self._handlers: list[logging.Handler] = []
@@ -104,13 +105,18 @@ class Progress:
         log.debug("stage %s", name)
 
     def report(self, done: int, total: int, activity: str) -> None:
-        """Show that `done` of about `total` (0: unknown) steps of `activity` are done; cheap to call often."""
+        """Show that `done` of about `total` (0: unknown) steps of `activity` are done; cheap to call often.
+
+        Without a terminal, an activity without any count gets one line in all: a second would say nothing new.
+        """
         if self._bar is not None and self._task is not None:
             words = describe(done, total, activity)
             self._bar.update(self._task, completed=done, total=total or None, description=words)
         now = time.monotonic()
-        if now - self._last >= self._every:
+        if now - self._last >= self._every and activity not in self._said:
             self._last = now
+            if not (done or total or activity.startswith("λ")):
+                self._said.add(activity)
             line = f"{describe(done, total, activity)} · {clock(now - self._start)}"
             line = line if line.startswith("λ") else f"{self._stage} {line}"
             log.log(logging.DEBUG if self._bar is not None else logging.INFO, "%s", line)

@@ -27,6 +27,22 @@ def test_lines__come_at_most_every_so_often(tmp_path: Path) -> None:
     assert "INFO featurize 0/100 images" in (tmp_path / "log").read_text()
 
 
+def test_activity__without_counts_gets_one_line_in_all() -> None:
+    stream = io.StringIO()
+    with Progress(None, every=0.0, stream=stream) as progress:
+        for stage in ("solve", "verify"):
+            progress.stage(stage)
+            for done in (0, 0, 1):
+                progress.report(0, 0, "compiling")
+                progress.report(done, 2, "blocks")
+                progress.report(0, 0, "λ 1")
+    words = [line.partition(" · ")[0] for line in stream.getvalue().splitlines()]
+    assert words.count("solve compiling") == 1
+    assert "verify compiling" not in words
+    assert words.count("solve 0/2 blocks") == 2
+    assert words.count("λ 1") == 6
+
+
 def test_terminal__gets_a_bar_and_warnings_and_the_file_gets_lines(tmp_path: Path) -> None:
     stream = Terminal()
     with Progress(tmp_path / "log", every=3600, stream=stream) as progress:
