@@ -162,7 +162,7 @@ def test_sync__takes_no_server_and_no_environment_from_a_run(honest, tmp_path, m
     write_json(run / "tracking.json", {"uri": "http://127.0.0.1:1"})
     assert shown_at(run) == "http://127.0.0.1:1"
     (run / "tracking.json").unlink()
-    (config,) = run.glob("attempts/*/.hydra/config.yaml")
+    (config,) = run.glob("invocations/*/.hydra/config.yaml")
     config.write_text("tracking: {uri: 'sqlite:///${oc.env:HOME}.db'}\n")
     assert shown_at(run) is None
 
