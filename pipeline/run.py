@@ -71,9 +71,9 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
             raise FileNotFoundError(
                 f"{directory.path}: there is no such run yet; run.stage={asked.name} only shows what is there"
             )
+        check_scheduler(settings.compute)
         if asked is None or asked.computes:
             check_writable(directory.path.parent)
-        check_scheduler(settings.compute)
         with (
             locked(directory.path / "lock", _wait if settings.run.managed else None),
             Stop(with_parent=settings.run.managed) as stop,
