@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from gapwise.storage.backend import Location
 
 
-LOCAL = re.compile(r"(sqlite|file):///")
-"""URIs of MLflow's stores on this machine."""
+LOCAL = re.compile(r"(sqlite|file):///|(?!databricks)[^:]*$")
+"""URIs of MLflow's stores on this machine: databases, folders. Without a colon, `databricks` alone is a server."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +74,7 @@ def shown_at(path: Location) -> str | None:
     credentials there: ValueError unless the store is on this machine, or $MLFLOW_TRACKING_URI is the same.
     """
     named = _named_store(path)
-    if named is None or LOCAL.match(named) or "://" not in named or named == os.environ.get("MLFLOW_TRACKING_URI"):
+    if named is None or LOCAL.match(named) or named == os.environ.get("MLFLOW_TRACKING_URI"):
         return named
     raise ValueError(
         f"the run's files name the MLflow store {named!r}; if it is yours, give --uri {shlex.quote(named)}"

@@ -11,6 +11,16 @@ import pytest
 from gapwise.pipeline.progress import Progress, clock, describe, read_solver_line, solver_line, thousands
 
 
+COUNTERS = {
+    "lambda": 2.1e-3,
+    "breakpoint": 11,
+    "passes": 14.2,
+    "gap": 1.2e-3,
+    "tolerance": 0.09,
+    "oracle_calls": 48_123,
+}
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -63,51 +73,30 @@ def test_handlers__are_gone_afterwards(tmp_path: Path) -> None:
 
 
 def test_solver_line__is_the_one_of_the_design() -> None:
-    counters = {
-        "lambda": 2.1e-3,
-        "breakpoint": 11,
-        "passes": 14.2,
-        "gap": 1.2e-3,
-        "tolerance": 0.09,
-        "oracle_calls": 48_123,
-    }
-    assert solver_line(counters, 40) == "λ 12/40 2.1e-03 · pass 14 · gap 1.2e-03 (tol 9e-02) · 48k oracle calls"
-    assert "gap – (tol 9e-02)" in solver_line({**counters, "gap": float("inf")})
-    nothing = solver_line({**counters, "gap": float("nan"), "tolerance": float("nan")})
+    assert solver_line(COUNTERS, 40) == "λ 12/40 2.1e-03 · pass 14 · gap 1.2e-03 (tol 9e-02) · 48k oracle calls"
+    assert "gap – (tol 9e-02)" in solver_line({**COUNTERS, "gap": float("inf")})
+    nothing = solver_line({**COUNTERS, "gap": float("nan"), "tolerance": float("nan")})
     assert "gap – (tol –) ·" in nothing, "a method without a dual point"
     assert read_solver_line(nothing)["tolerance"] == "–"
 
 
 def test_solver_line__says_what_a_gap_is_that_is_not_exact() -> None:
-    counters = {
-        "lambda": 2.1e-3,
-        "breakpoint": 11,
-        "passes": 14.2,
-        "gap": 0.012,
-        "tolerance": 0.09,
-        "oracle_calls": 48_123,
+    said = {
+        kind: solver_line({**COUNTERS, "gap": 0.012, "certainty": kind})
+        for kind in ("exact", "upper-bounded", "estimate")
     }
-    said = {kind: solver_line({**counters, "certainty": kind}) for kind in ("exact", "upper-bounded", "estimate")}
     assert "· gap 1.2e-02 (tol 9e-02) ·" in said["exact"]
     assert "· gap ≤ 1.2e-02 (bound) (tol 9e-02) ·" in said["upper-bounded"]
     assert "· gap ≈ 1.2e-02 (estimate) (tol 9e-02) ·" in said["estimate"]
-    assert "gap – (tol 9e-02)" in solver_line({**counters, "gap": float("inf"), "certainty": "estimate"})
+    assert "gap – (tol 9e-02)" in solver_line({**COUNTERS, "gap": float("inf"), "certainty": "estimate"})
     for kind, line in said.items():
         numbers = read_solver_line(line)
         assert (numbers["gap"], numbers["certainty"], numbers["tolerance"]) == ("1.2e-02", kind, "9e-02")
 
 
 def test_solver_line__is_read_back_from_a_log() -> None:
-    counters = {
-        "lambda": 2.1e-3,
-        "breakpoint": 11,
-        "passes": 14.2,
-        "gap": 1.2e-3,
-        "tolerance": 0.09,
-        "oracle_calls": 48_123,
-    }
     for total in (0, 40):
-        assert read_solver_line(f"2026 INFO {solver_line(counters, total)} · 00:42") == {
+        assert read_solver_line(f"2026 INFO {solver_line(COUNTERS, total)} · 00:42") == {
             "number": 12, "total": total, "lambda": 2.1e-3, "passes": "14", "gap": "1.2e-03", "tolerance": "9e-02",
             "oracle_calls": "48k", "certainty": "exact",
         }  # fmt: skip

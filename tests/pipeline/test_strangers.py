@@ -152,7 +152,7 @@ def test_load_model__predicts_with_the_class_that_is_given(honest, tmp_path, mar
 def test_sync__takes_no_server_and_no_environment_from_a_run(honest, tmp_path, monkeypatch, capsys):
     shutil.copytree(honest, tmp_path / honest.name)
     run = tmp_path / honest.name
-    for uri in ("http://127.0.0.1:1", "mysql+touching://h/d"):
+    for uri in ("http://127.0.0.1:1", "mysql+touching://h/d", "databricks", "databricks:profile", "uc:http://h"):
         write_json(run / "tracking.json", {"uri": uri})
         carry_out(["sync", str(run)])
         assert f"files name the MLflow store '{uri}'; if it is yours, give --uri" in capsys.readouterr().out
