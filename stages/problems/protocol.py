@@ -235,6 +235,15 @@ def widest_block(local_ptr):
     return widest
 
 
+@inner(**PLAIN)
+def largest(counts):
+    """Largest of `counts` >= 0, in compiled code: `counts.max()` takes .4 s longer to compile."""
+    most = 0
+    for i in range(counts.size):
+        most = max(most, counts[i])
+    return most
+
+
 def frozen(array: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
     """A C-contiguous, read-only view or copy of `array`: the form in which problems hold arrays.
 

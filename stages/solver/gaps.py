@@ -11,7 +11,7 @@ from numba import njit
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_label_length, widest_block
+from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, max_label_length, widest_block
 from gapwise.stages.solver.block.views.distances import atoms_of, score_slots
 from gapwise.stages.solver.oracles import BASES, ORACLES, Vertices, bases, check_vertices, run_driver, vertices_at
 from gapwise.stages.solver.supports import Pool, empty_pool
@@ -119,7 +119,7 @@ def cached_driver(fingerprint: str) -> Callable[..., None]:
     def cached(P, pool, w, gap):
         fingerprint  # noqa: B018
         widest = widest_block(P.local_ptr)
-        theta_all, most = np.empty(widest), pool.counts.max()
+        theta_all, most = np.empty(widest), largest(pool.counts)
         slots_all, places_all, values_all = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         for i in range(gap.size):
             slots, values = slots_all[: pool.counts[i]], values_all[: pool.counts[i]]

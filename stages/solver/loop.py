@@ -14,7 +14,7 @@ from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
+from gapwise.stages.problems.protocol import JIT, PLAIN, largest, widest_block
 from gapwise.stages.solver.block.cached_step import cached_step
 from gapwise.stages.solver.block.draws import draw
 from gapwise.stages.solver.block.step import step
@@ -98,7 +98,7 @@ def cached_steps_driver(fingerprint: str) -> Callable[..., None]:
     def run_cached(P, S, flags, order):
         fingerprint  # noqa: B018
         widest = widest_block(P.local_ptr)
-        theta, delta, most = np.empty(widest), np.empty(widest), S.pool.counts.max()
+        theta, delta, most = np.empty(widest), np.empty(widest), largest(S.pool.counts)
         slots, rows, values = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         for k in range(order.size):
             fetch_ahead(P, S, order, k, True)

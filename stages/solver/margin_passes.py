@@ -9,7 +9,7 @@ from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import FAST, JIT, widest_block
+from gapwise.stages.problems.protocol import FAST, JIT, largest, widest_block
 from gapwise.stages.solver.block.choice import survey
 from gapwise.stages.solver.block.views.margins import margin, score_margins
 from gapwise.stages.solver.state import block_ell, fold
@@ -29,7 +29,7 @@ def margin_gaps_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def gaps(P, pool, margins, w, gap):
         fingerprint  # noqa: B018
-        delta, most = np.empty(widest_block(P.local_ptr)), pool.counts.max()
+        delta, most = np.empty(widest_block(P.local_ptr)), largest(pool.counts)
         slots, values = np.empty(most, np.int64), np.empty(most)
         for i in range(gap.size):
             count, size = pool.counts[i], P.local_ptr[i + 1] - P.local_ptr[i]

@@ -24,7 +24,7 @@ from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.moves import score_labels
-from gapwise.stages.problems.protocol import JIT, widest_block
+from gapwise.stages.problems.protocol import JIT, largest, widest_block
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.supports import find
@@ -166,7 +166,7 @@ def atom_scores_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def score(P, pool, truth, x, first, last, out):
         fingerprint  # noqa: B018
-        theta_all, most = np.empty(widest_block(P.local_ptr)), pool.counts.max()
+        theta_all, most = np.empty(widest_block(P.local_ptr)), largest(pool.counts)
         slots_all, values_all = np.empty(most, np.int64), np.empty(most)
         for i in range(first, last):
             slots, values = slots_all[: pool.counts[i]], values_all[: pool.counts[i]]

@@ -25,7 +25,7 @@ import numpy as np
 
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import score_labels
-from gapwise.stages.problems.protocol import JIT, PLAIN, U, widest_block
+from gapwise.stages.problems.protocol import JIT, PLAIN, U, largest, widest_block
 from gapwise.stages.problems.simd import WIDTH, add, broadcast, load, multiply, store
 from gapwise.stages.solver.block.answers import note_answer
 from gapwise.stages.solver.block.choice import Seen
@@ -212,11 +212,11 @@ class ByDistances(NamedTuple):
 @inner(**JIT)
 def by_distances(P, S, scratch, precision):
     """The view with new workspace, for blocks that get at most one atom more; `scratch` is `P.scratch()`."""
-    widest, most = widest_block(P.local_ptr), S.pool.counts.max() + 1
+    widest, most = widest_block(P.local_ptr), largest(S.pool.counts) + 1
     y = np.empty(S.pool.labels.shape[1], P.truth.dtype)
     theta, delta, slots, rows = np.empty(widest), np.empty(widest), np.empty(most, np.int64), np.empty(most, np.int64)
     values, alpha, before, within = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
-    spreads = np.zeros(S.distances.width.max())
+    spreads = np.zeros(largest(S.distances.width))
     numbers, counts = np.zeros(2), np.zeros(3, np.int64)
     return ByDistances(
         theta, delta, y, slots, values, rows, alpha, before, within, spreads, numbers, counts, precision, scratch
