@@ -219,7 +219,13 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Serve
     attrs, rebuilt = audit.attrs, audit.breakpoints()
     intervals = audit.verifier.intervals()
     sampled = audit.sampled(samples, seed) if intervals else []
-    compared, misserved = compare(audit, served, [s["lambda"] for s in sampled])
+    compared, misserved = compare(
+        served,
+        lambda lam: audit.verifier.shares(audit.arrays, attrs, lam),
+        audit.arrays,
+        audit.weights,
+        [s["lambda"] for s in sampled],
+    )
     audit.broken[:0] = misserved  # first, because they count even where the path claims nothing
     closed, relative = audit.verifier.closed(), bool(intervals and attrs["relative"])
     gaps = [share(b.gap, b.primal) if relative else b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]

@@ -11,12 +11,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from gapwise.stages.certify.audit import Audit
 
 Shares = Mapping[int, float]
 """The share of each breakpoint's weights in w(lambda); the rest is w = 0."""
@@ -35,20 +32,32 @@ class Served(NamedTuple):
     """weights(lambda): w(lambda), (d,)."""
 
 
-def compare(audit: Audit, served: Served, sampled: Sequence[float]) -> tuple[int, list[str]]:
-    """(number of lambdas at which models were compared, a line for each that is another one than expected)."""
-    arrays, attrs, expected = audit.arrays, audit.attrs, audit.verifier.shares
+def compare(
+    served: Served,
+    expected: Callable[[float], Shares | None],
+    arrays: Arrays,
+    weights: Callable[[int], np.ndarray],
+    sampled: Sequence[float],
+) -> tuple[int, list[str]]:
+    """(number of lambdas at which models were compared, a line for each that is another one than expected).
+
+    Parameters
+    ----------
+    expected : callable
+        expected(lambda): the shares that the certificates are about; None where the path has no model.
+    weights : callable
+        weights(b): the stored weights (d,) of breakpoint b.
+    sampled : sequence of float
+        Lambdas at which weights are compared as well, besides the first and the last solved one.
+    """
     solved = arrays["lambda"]
     by_weights = {*sampled, float(solved[0]), float(solved[-1])}
     lams = sorted({lam for lam in (*where(arrays), *by_weights) if 0.0 < lam < math.inf}, reverse=True)
     faults = []
-
-    @functools.lru_cache(maxsize=4)  # lambdas in order share breakpoints
-    def weights(b: int) -> np.ndarray:
-        return np.asarray(audit.weights(b))
-
+    stored = functools.lru_cache(maxsize=4)(weights)  # lambdas in order share breakpoints
+    d = stored(0).size
     for lam in lams:
-        wanted = known(expected(arrays, attrs, lam), solved.size)
+        wanted = known(expected(lam), solved.size)
         try:
             given = known(served.shares(lam), solved.size)
         except ValueError:
@@ -56,7 +65,7 @@ def compare(audit: Audit, served: Served, sampled: Sequence[float]) -> tuple[int
         if not same(wanted, given):
             faults.append(f"lambda {lam:.9g}: weights_at gives {in_words(given)}, expected {in_words(wanted)}")
         elif wanted is not None and lam in by_weights:
-            fault = difference(served.weights(lam), mixture(wanted, weights, audit.problem.d))
+            fault = difference(served.weights(lam), mixture(wanted, stored, d))
             faults += [f"lambda {lam:.9g}: weights_at, expected to give {in_words(wanted)}: {fault}"] if fault else []
     return len(lams), faults
 
