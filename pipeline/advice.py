@@ -22,7 +22,7 @@ def what_next(result: Facts, solve: Facts | None = None) -> str:
     """
     status, verdict = result["status"], verdict_of(result["verdict"])
     within = result.get("every_lambda_within")
-    if isinstance(within, int | float) and status in ENDED:
+    if isinstance(within, int | float) and status in ENDED - {Status.ROUNDING_LIMIT}:
         return f"path.eps={within / 2:.2g} or less goes on from here, in this directory"
     if status == Status.TIME_LIMIT:
         spent = (solve or {}).get("max_seconds")

@@ -28,11 +28,20 @@ from gapwise.storage.features import Features, features_of
 from gapwise.storage.files import read_json, tree_checksum
 from gapwise.storage.format import MEASURES, check_format
 from gapwise.storage.integrity import unsealed
+from gapwise.storage.layout import CELLS, open_group
 from gapwise.storage.mixture import model_at
 from gapwise.storage.models import is_model, read_model, write_model
+from gapwise.storage.results import read_path, weights_of
 
 BEST = "best"
 """The lambda that the run's evaluation chose."""
+CHECKED = (
+    "the weights are the mixture of solved weights that the certificate is about, computed by separate code and read again "
+    "after they were written; without data at hand, no gap was recomputed"
+)
+"""What `certificate` says was checked of a run's model."""
+NUMBERS = ("lambda", "lambda_low", "gap", "dual", "hinge", "norm2")
+"""Arrays of path.zarr that say, beside its cells, which weights a lambda has."""
 log = logging.getLogger("gapwise")
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "scikit-image", "opencv-python-headless")
 
@@ -48,7 +57,8 @@ class Model:
     certificate : dict
         ``gap`` at this lambda if it was solved itself, else None; ``eps``, which the gap of a certified lambda is at most
         (times the primal value if ``relative``); ``certainty``: exact, upper-bounded or estimate; ``verified``: whether
-        independent code has recomputed the certificates of the run; ``certified``: whether this lambda has one.
+        independent code has recomputed the certificates of the run; ``certified``: whether this lambda has one; ``checked``:
+        what was compared when the model was written (`CHECKED`), or nothing.
     meta : dict
         Facts of the features: ``dataset``, ``structure``, ``d``, names of labels.
     shared : dict
@@ -234,6 +244,8 @@ def model_of(
         If there is no run, no solved path, or its features are gone.
     ValueError
         If the path ends above `lam`, if what the run left has changed since, or another version of Gapwise wrote it.
+    CertificateError
+        If the weights are not those that the path certifies at `lam`.
     """
     place = location(run)
     if not (place / "manifest.json").is_file():
@@ -253,6 +265,7 @@ def model_of(
             raise ValueError(f"{place}: not evaluated yet, so it has no best lambda; give a number, or finish the run")
         lam = float(read_json(place / "metrics.json")["best_lambda"])
     found = model_at(place / "path.zarr", float(lam), as_solved=best)
+    check_weights(place / "path.zarr", float(lam), found.weights, as_solved=best)
     features = _features(place, stages)
     meta = {name: value for name, value in features.meta.items() if name not in ("files", "format_version")}
     file = place / "verify.json"
@@ -264,6 +277,7 @@ def model_of(
         "certainty": found.attrs["certainty"] if verdict is None else verdict.sense,
         "verified": verdict is not None,
         "certified": verdict is not None and verdict.at_lambda(float(lam), found.gap, found.allowed).certified,
+        "checked": CHECKED,
     }
     origin = {
         "run": manifest["name"],
@@ -276,6 +290,29 @@ def model_of(
     return _allowing(
         Model(float(lam), found.weights, certificate, meta, features.shared(), origin), trust=trust, oracle=oracle
     )
+
+
+def check_weights(path: Location, lam: float, weights: np.ndarray, *, as_solved: bool = False) -> None:
+    """Raise CertificateError unless `weights` are the mixture that verify takes the certificate at lambda to be about.
+
+    `as_solved`: at a breakpoint the weights stored there are meant, certified or not.
+    """
+    from gapwise.stages.certify.audit import (
+        CertificateError,
+        verifier,
+    )  # loads the compiler, which load_model needs not
+    from gapwise.stages.certify.served import difference, in_words, known, mixture
+
+    stored = set(open_group(path))
+    arrays, attrs = read_path(path, (*NUMBERS, *(spec.name for spec in CELLS if spec.name in stored)))
+    here = np.flatnonzero(arrays["lambda"] == lam)
+    shares = {int(here[0]): 1.0} if as_solved and here.size else verifier(attrs["rule"]).shares(arrays, attrs, lam)
+    expected = known(shares, arrays["lambda"].size)
+    fault = "they are given out all the same"
+    if expected is not None:
+        fault = difference(weights, mixture(expected, weights_of(path), weights.size))
+    if fault:
+        raise CertificateError(f"{path}: the weights at lambda {lam:.9g} should be {in_words(expected)}, but {fault}")
 
 
 def _digest(solved: Mapping[str, Any], files: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
+from gapwise.stages.certify.served import Served, compare
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
 from gapwise.stages.problems.facts import Facts, Json
@@ -26,6 +27,7 @@ from gapwise.stages.verdict import Findings, claims, ends_of, judge, not_the_pat
 from gapwise.storage.backend import Location
 from gapwise.storage.files import write_json
 from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, PATH
+from gapwise.storage.mixture import Mixture, mixed, read_mixture, weights_at
 from gapwise.storage.results import weights_of, without_weights
 
 __all__ = ["Asked", "CertificateError", "Source", "asked_for", "in_memory", "verified", "verify"]
@@ -47,6 +49,8 @@ class Source:
     attrs: Facts
     weights: Callable[[int], np.ndarray]
     """weights(b): the weights (d,) of breakpoint b; those of all together may not fit in memory."""
+    served: Callable[[], Served]
+    """What gives its models to whoever predicts or exports."""
     remedy: str = ""
     """What to do if it is wrong: a sentence, for messages."""
 
@@ -54,14 +58,23 @@ class Source:
 def stored(run_dir: Location) -> Source:
     """The path.zarr of a run; FileNotFoundError if there is none."""
     path = run_dir / "path.zarr"
-    return Source(str(run_dir), *without_weights(path), weights_of(path), REMEDY)
+
+    def served() -> Served:
+        return Served(read_mixture(path), weights_at(path))
+
+    return Source(str(run_dir), *without_weights(path), weights_of(path), served, REMEDY)
 
 
 def in_memory(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Source:
     """A path that no folder has: arrays and attributes as those of path.zarr."""
     weights = arrays["weights"]
     others = {name: array for name, array in arrays.items() if name != "weights"}
-    return Source("in memory", others, attrs, lambda b: weights[b])
+
+    def served() -> Served:
+        mixture = Mixture(others, attrs)
+        return Served(mixture, lambda lam: mixed(mixture(lam), lambda b: weights[b], *weights.shape))
+
+    return Source("in memory", others, attrs, lambda b: weights[b], served)
 
 
 @dataclass(frozen=True)
@@ -175,8 +188,9 @@ def verified(
     attrs, arrays = source.attrs, source.arrays
     sense = certainty_here(problem, attrs)
     try:
-        audit = Audit(problem, arrays, attrs, spread, report, source.weights)
-        findings, numbers = _recomputed(audit, sense, samples, seed)
+        asked_eps = math.inf if asked is None else asked.eps
+        audit = Audit(problem, arrays, attrs, spread, report, source.weights, asked_eps)
+        findings, numbers = _recomputed(audit, sense, samples, seed, source.served())
     except BaselessError as error:
         numbers = {"broken": error.broken}
         findings = Findings(
@@ -200,11 +214,19 @@ def verified(
     return result
 
 
-def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Findings, Json]:
+def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Served) -> tuple[Findings, Json]:
     """What the verdict rests on, and the numbers of verify.json; BaselessError where nothing can be recomputed."""
     attrs, rebuilt = audit.attrs, audit.breakpoints()
     intervals = audit.verifier.intervals()
     sampled = audit.sampled(samples, seed) if intervals else []
+    compared, misserved = compare(
+        served,
+        lambda lam: audit.verifier.shares(audit.arrays, attrs, lam),
+        audit.arrays,
+        audit.weights,
+        [s["lambda"] for s in sampled],
+    )
+    audit.broken[:0] = misserved  # first, because they count even where the path claims nothing
     closed, relative = audit.verifier.closed(), bool(intervals and attrs["relative"])
     gaps = [share(b.gap, b.primal) if relative else b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
     met = np.array([audit.verifier.claims(b) for b in range(len(rebuilt))], bool)
@@ -221,6 +243,7 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
         lam_high=high,
         rebuild_error=float(max(b.rebuild_error for b in rebuilt)),
         broken=audit.broken,
+        misserved=bool(misserved),
         proven=bounds.get("proven", math.nan),
         bound_slack_share=bounds.get("bound_slack_share", math.nan),
         accuracy=accuracy,
@@ -233,6 +256,7 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
         **bounds,
         **({} if accuracy is None else {"accuracy": accuracy}),
         "samples": sampled,
+        "models_compared": compared,
         "broken": audit.broken,
     }
 
@@ -282,7 +306,8 @@ def differences(problem: Problem, arrays: Mapping[str, np.ndarray], attrs: Facts
         if name not in attrs or attrs[name] != value
     ]
     faults += [f"{part}: nothing is stored that can be used" for part in unusable(arrays, attrs)]
-    if attrs.get("status") in ENDED and not float(attrs.get("eps", math.inf)) <= asked.eps:
+    # that rounding ended it above the eps asked for is for its verifier to check
+    if attrs.get("status") in ENDED - {Status.ROUNDING_LIMIT} and not float(attrs.get("eps", math.inf)) <= asked.eps:
         faults.append(f"attribute eps: {attrs.get('eps')!r} is stored, at most {asked.eps!r} was asked for")
     if attrs.get("status") != "TIME_LIMIT" and "lambda" in arrays:
         missing = [lam for lam in asked.lambdas if not np.any(arrays["lambda"] == lam)]

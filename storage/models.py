@@ -40,7 +40,7 @@ def is_model(folder: Location) -> bool:
 def write_model(
     folder: Location, facts: Mapping[str, object], weights: np.ndarray, shared: Mapping[str, np.ndarray]
 ) -> None:
-    """Write a model, in the place of another one if there is one.
+    """Write a model, in the place of another one if there is one, once its weights read again as they were given.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ def write_model(
     ------
     ValueError
         If something else lies at `folder`, or something besides a model in it; it stays as it is.
+    DamagedError
+        If the weights written are not those given; what lies at `folder` stays as it is.
     """
     refuse_others(folder)
     make_directory(folder.parent)
@@ -61,11 +63,18 @@ def write_model(
         np.save(made / WEIGHTS, np.ascontiguousarray(weights, np.float64), allow_pickle=False)
         for name, array in shared.items():
             np.save(made / SHARED / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+        check_written(np.load(made / WEIGHTS, allow_pickle=False), weights, folder)
         files = checksums(made)
         write_json(made / FILE, sealed({"kind": KIND, "format_version": FORMAT_VERSION, **facts, "files": files}))
         publish(folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def check_written(found: np.ndarray, weights: np.ndarray, target: Location) -> None:
+    """Raise DamagedError unless the weights read again, `found`, are those that were to be written for `target`."""
+    if not np.array_equal(found, np.asarray(weights, np.float64)):
+        raise DamagedError(f"{target}: the weights written are not those of the model; it was not replaced, try again")
 
 
 def refuse_others(folder: Location) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from gapwise.stages.models import Model
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, make_directory, publish
+from gapwise.storage.models import check_written
 
 ENDING = "npz"
 
@@ -25,6 +26,8 @@ def write(model: Model, target: Location, run: Location) -> None:
     try:
         with aside(target).open("wb") as file:
             np.savez_compressed(file, **arrays)
+        with aside(target).open("rb") as file, np.load(file) as written:
+            check_written(written["weights"], model.weights, target)
         publish(target)
     finally:
         aside(target).unlink(missing_ok=True)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from gapwise.stages.certify import two_sided
 
+RUNG = 10.0
+"""The next level lies at most by this factor below the eps that is reached."""
+
 ENDS = ("CONVERGED", "LAMBDA_NEGLIGIBLE", "ROUNDING_LIMIT")
 """How an axis may end: at `path.lambda_min`, where no smaller lambda matters, where rounding shows."""
 
@@ -15,15 +18,32 @@ ENDS = ("CONVERGED", "LAMBDA_NEGLIGIBLE", "ROUNDING_LIMIT")
 class Anytime(two_sided.TwoSided):
     """All cells of a path over the rebuilt breakpoints."""
 
+    @property
+    def eps(self) -> float:
+        """The eps reached."""
+        return float(self.attrs["eps"])
+
     def end(self) -> None:
         """The axis ends as the path says, even if a limit has stopped the solve."""
         ended, status = self.attrs.get("axis_end"), str(self.attrs["status"])
-        if ended not in ENDS or (status in ENDS and status != ended):
+        stopped = status == "ROUNDING_LIMIT" and (ended != status or self.eps > self.audit.asked_eps)
+        if ended not in ENDS or (status in ENDS and status != ended and not stopped):
             self.broken.append(
                 f"axis_end is stored as {ended!r}, with the status {status}: expected one of {', '.join(ENDS)}"
             )
             return
+        if stopped:
+            self.no_level_left()
         self.audit.end(str(ended))
+
+    def no_level_left(self) -> None:
+        """Rounding ends the path above the eps that was asked for: it shows at every solved lambda a level below."""
+        highest, floor = float(self.arrays["lambda"][0]), self.audit.rounding_floor(self.eps / RUNG)
+        if not highest <= floor:
+            self.broken.append(
+                f"lambda {highest:.9g}: the path says that rounding leaves no eps below {self.eps:.9g}, as is so from "
+                f"{floor:.9g} down"
+            )
 
 
 VERIFIER = Anytime

@@ -19,6 +19,7 @@ from gapwise.stages.certify.kernels import of_audit
 from gapwise.stages.certify.oracle import OracleError
 from gapwise.stages.certify.recompute import Rebuilt, Zero, rebuild, rebuild_zero
 from gapwise.stages.certify.rounding import SHARE, TOLERANCE, Slack, psi_norm2_rounding, slack_of
+from gapwise.stages.certify.served import Shares
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.marginals import has_marginals
@@ -87,6 +88,10 @@ class Verifier(Protocol):
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
         """The gap (or gap / primal) at lambda by an exact pass at w(lambda), less the dual value that certifies it."""
 
+    @staticmethod
+    def shares(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: float) -> Shares | None:
+        """The shares of breakpoints' weights in w(lambda), of a path with these arrays; None where it has no model."""
+
 
 def verifier(rule: str) -> type[Verifier]:
     """The verifier of a path rule; ValueError names the file that is missing."""
@@ -108,6 +113,8 @@ class Audit:
         Those of path.zarr, without the weights.
     weights : callable
         weights(b): the stored weights (d,) of breakpoint b.
+    asked_eps : float
+        The eps at which a path that may be stopped anywhere was to end.
 
     Raises
     ------
@@ -123,9 +130,10 @@ class Audit:
         spread: Spread,
         report: Report,
         weights: Callable[[int], np.ndarray],
+        asked_eps: float = math.inf,
     ) -> None:
         self.problem, self.arrays, self.attrs, self.weights = of_audit(problem), arrays, attrs, weights
-        self.spread, self.report = spread, report
+        self.spread, self.report, self.asked_eps = spread, report, asked_eps
         self.broken: list[str] = []
         self.rebuilt: list[Rebuilt] = []
         self.slacks: list[Slack] = []
@@ -325,10 +333,13 @@ class Audit:
                     f"worth {share:.3g} of eps, lambda {last / top:.3g} of the top, and the hinge fell by {fallen:.3g} eps"
                 )
         if status == "ROUNDING_LIMIT":
-            unit = eps * (self.zero.hinge if relative else 1.0)
-            floor = max(LEAST * self.zero.psi_norm2, ROUNDED * self.zero.psi_scale**2) / unit
+            floor = self.rounding_floor(eps * (self.zero.hinge if relative else 1.0))
             if not low <= floor:
                 self.broken.append(f"lambda {low:.9g}: the path says that rounding ends it, as is so below {floor:.9g}")
+
+    def rounding_floor(self, unit: float) -> float:
+        """The lambda below which rounding may show in a gap of `unit`."""
+        return max(LEAST * self.zero.psi_norm2, ROUNDED * self.zero.psi_scale**2) / unit
 
     def top(self) -> None:
         """The dual point of w = 0, on which all lambdas above the first breakpoint rest."""

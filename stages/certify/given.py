@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from gapwise.stages.certify.audit import Audit, VerifierCapabilities
+from gapwise.stages.certify.served import Shares
 from gapwise.stages.parallel import HERE, Spread
 
 
@@ -37,3 +40,9 @@ class Given:
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
         """Unknown."""
         return math.nan
+
+    @staticmethod
+    def shares(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: float) -> Shares | None:
+        """The weights of a lambda that was given."""
+        here = np.flatnonzero(arrays["lambda"] == lam)
+        return {int(here[0]): 1.0} if here.size else None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from gapwise.stages.certify.audit import Audit, Verifier, VerifierCapabilities, verifier
+from gapwise.stages.certify.served import Shares
 from gapwise.stages.parallel import HERE, Spread
 
 
@@ -31,6 +35,11 @@ class Heuristic:
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
         """The gap at lambda, by an exact pass."""
         return self.steps.gap_at(lam, spread)
+
+    @staticmethod
+    def shares(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: float) -> Shares | None:
+        """Those of the rule whose steps it takes."""
+        return verifier(str(attrs["descend"])).shares(arrays, attrs, lam)
 
 
 VERIFIER = Heuristic

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -47,11 +49,13 @@ class OneSided(Stepwise):
         hinge = self.audit.zero.hinge
         return min(max((hinge - r.hinge) / (higher * r.norm2), 0.0), 1.0) if r.norm2 > 0.0 else 1.0
 
-    def above(self) -> list[tuple[int, float, float, float, float]]:
+    @staticmethod
+    def above(
+        arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+    ) -> list[tuple[int, float, float, float, float]]:
         """w = 0 from lambda_top up, below it t w^1, t = clip((R_0 - R) / (lambda N), 0, 1), from stored numbers."""
-        A, attrs = self.audit.arrays, self.audit.attrs
-        after, top = float(np.nextafter(A["lambda"][0], math.inf)), float(attrs["lam_top"])
-        fall, norm2 = float(attrs["hinge_at_zero"]) - float(A["hinge"][0]), float(A["norm2"][0])
+        after, top = float(np.nextafter(arrays["lambda"][0], math.inf)), float(attrs["lam_top"])
+        fall, norm2 = float(attrs["hinge_at_zero"]) - float(arrays["hinge"][0]), float(arrays["norm2"][0])
         cells = [(-1, max(top, after), 1.0, 0.0, math.inf)]
         if top > after:
             cells.append((0, after, 0.0, 1.0, max(fall / norm2, 0.0) if norm2 > 0.0 else math.inf))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +23,12 @@ class Paper(Stepwise):
         """The gap of (s w, alpha), s = lambda_1 / lambda, is convex in s: g at s = 1, R_0 - ell at s = 0."""
         return max(r.gap, self.audit.zero.hinge - r.ell)
 
-    def above(self) -> list[tuple[int, float, float, float, float]]:
+    @staticmethod
+    def above(
+        arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+    ) -> list[tuple[int, float, float, float, float]]:
         """The first w, scaled by lambda_1 / lambda."""
-        first = float(self.audit.arrays["lambda"][0])
+        first = float(arrays["lambda"][0])
         return [(0, float(np.nextafter(first, math.inf)), 0.0, 1.0, first)]
 
     def scaled(self, r: Rebuilt, here: float, lam: float) -> float | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from gapwise.stages.certify.audit import Audit, VerifierCapabilities
 from gapwise.stages.certify.recompute import Rebuilt, clip, dual_at, dual_point, primal_at
 from gapwise.stages.certify.rounding import TOLERANCE
+from gapwise.stages.certify.served import Shares
 from gapwise.stages.parallel import HERE, Spread
 
 
@@ -37,15 +40,29 @@ class Stepwise(ABC):
     def dual_share(self, r: Rebuilt, b: int, lam: float) -> float:
         """The share of the dual point of breakpoint b that certifies lambda, at or below it."""
 
+    @staticmethod
     @abstractmethod
-    def above(self) -> list[tuple[int, float, float, float, float]]:
+    def above(
+        arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+    ) -> list[tuple[int, float, float, float, float]]:
         """Cells above the first breakpoint: (interval, low, t_0, t_1, scale), from the largest lambda down."""
+
+    @classmethod
+    def shares(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: float) -> Shares | None:
+        """Above the first breakpoint those of `above`; below it the weights of the breakpoint at or above lambda."""
+        lams = arrays["lambda"]
+        if lam > lams[0]:
+            interval, _, *t, scale = next(cell for cell in cls.above(arrays, attrs) if cell[1] <= lam)
+            return {interval - 1 + side: share * min(1.0, scale / lam) for side, share in enumerate(t)}
+        if not lam > 0.0 or lam < arrays["lambda_low"][-1]:
+            return None
+        return {int(np.flatnonzero(lams >= lam)[-1]): 1.0}
 
     def check_model(self) -> None:
         """The stored cells give each lambda the model that is certified: its breakpoint's w, or the first one's, scaled."""
         A, broken = self.audit.arrays, self.audit.broken
         edges = [*np.nextafter(A["lambda"][1:], math.inf).tolist(), float(A["lambda_low"][-1])]
-        expected = self.above() + [(b + 1, low, 1.0, 0.0, math.inf) for b, low in enumerate(edges)]
+        expected = self.above(A, self.audit.attrs) + [(b + 1, low, 1.0, 0.0, math.inf) for b, low in enumerate(edges)]
         columns = (A["cell_interval"], A["cell_low"], *A["cell_primal"].T, A["cell_scale"])
         stored = list(zip(*(column.tolist() for column in columns), strict=True))
         if len(stored) != len(expected):

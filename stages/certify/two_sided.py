@@ -7,6 +7,8 @@ taken as stored, because any shares >= 0 with a sum <= 1 give a valid bound.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from gapwise.stages.certify.kernels import completed, norm2, product
 from gapwise.stages.certify.oracle import OracleError, exact_pass
 from gapwise.stages.certify.recompute import Rebuilt, RebuiltDual, Zero, clip, dual_at, dual_point, primal_at
 from gapwise.stages.certify.rounding import TOLERANCE
+from gapwise.stages.certify.served import Shares
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
 
@@ -219,7 +222,9 @@ class TwoSided:
     # -- one lambda ---------------------------------------------------------------------------------------------------
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
         """The gap (or gap / primal) by an exact pass at w(lambda), less the dual value of the point that certifies it."""
-        P, c = self.problem, int(np.argmax(self.low <= lam))
+        P, c = self.problem, cell_at(self.arrays, lam)
+        if c is None:
+            return math.inf
         k = int(self.arrays["cell_interval"][c])
         t, tau = self.arrays["cell_primal"][c], self.arrays["cell_dual"][c].copy()
         w, psi, ell = np.zeros(P.d), np.zeros(P.d), 0.0
@@ -238,6 +243,24 @@ class TwoSided:
                 share *= min(1.0, own_ell * lam / c2) if c2 > 0.0 else 1.0
             w, psi, ell = w + t[side] * own_w, psi + share * own_psi, ell + share * own_ell
         return self._miss(primal_at(P, w, lam, spread, least=True), dual_at(P, ell, psi / lam, lam))
+
+    @staticmethod
+    def shares(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: float) -> Shares | None:
+        """The weights of a lambda that was solved to its tolerance; else the shares t of the cell that lambda is in."""
+        allowed = float(attrs["eps"]) * (arrays["dual"] if attrs["relative"] else np.ones(arrays["gap"].size))
+        solved = np.flatnonzero((arrays["lambda"] == lam) & (arrays["gap"] <= allowed))
+        if solved.size:
+            return {int(solved[0]): 1.0}
+        if (c := cell_at(arrays, lam)) is None:
+            return None
+        below, t = int(arrays["cell_interval"][c]), arrays["cell_primal"][c]
+        return {below - 1: float(t[0]), below: float(t[1])}
+
+
+def cell_at(arrays: Mapping[str, np.ndarray], lam: float) -> int | None:
+    """The cell that certifies lambda, the upper one of two that meet there; None if there is none."""
+    inside = np.flatnonzero((arrays["cell_low"] <= lam) & (lam <= arrays["cell_high"])) if lam > 0.0 else np.empty(0)
+    return int(inside[0]) if inside.size else None
 
 
 VERIFIER = TwoSided

@@ -134,6 +134,32 @@ def test_limit_of_time__is_gone_beyond_by_more(tmp_path: Path) -> None:
     assert assert_certified("multiclass", tmp_path) <= 0.05
 
 
+@pytest.mark.parametrize(("name", "lambda_min"), [("cone", 0.1), ("multiclass", 0.3)])
+def test_lambda_min_above_the_first_lambda__does_not_end_the_path_before_eps(
+    tmp_path: Path, name: str, lambda_min: float
+) -> None:
+    path = path_of(0.05, name, kappa=0.7, lambda_min=lambda_min)
+    assert solved(problem_of(name), tmp_path, options_of(), path) is Status.CONVERGED
+    assert read_path(tmp_path / "path.zarr")[0]["lambda"][-1] < lambda_min
+    assert assert_certified(name, tmp_path) <= 0.05
+
+
+def test_rounding__that_leaves_no_smaller_eps_is_no_eps_reached_and_is_verified(tmp_path: Path, monkeypatch) -> None:
+    """As if rounding were ten million times larger, so that it shows after a few lambdas."""
+    problem, path = problem_of("separable"), path_of(1e-4, "separable")
+    monkeypatch.setattr("gapwise.stages.solver.path.axis.FLOOR", 0.01)
+    monkeypatch.setattr("gapwise.stages.certify.audit.LEAST", 0.01)
+    assert solved(problem, tmp_path, options_of(), path) is Status.ROUNDING_LIMIT
+    attrs = read_path(tmp_path / "path.zarr", ())[1]
+    assert attrs["axis_end"] == "CONVERGED"
+    assert 1e-4 < attrs["eps"] < 0.1
+    asked = asked_for(path, "bcfw", seed=3, key="k", status="ROUNDING_LIMIT")
+    assert verify(problem, tmp_path, asked=asked, samples=2)["certified"]
+    monkeypatch.setattr("gapwise.stages.certify.audit.LEAST", 1e-9)
+    with pytest.raises(CertificateError, match=r"lambda .* says that rounding leaves no eps below 0\.0"):
+        verify(problem, tmp_path, asked=asked, samples=2)
+
+
 def put(name: str, row: int, change):
     def tamper(group: zarr.Group) -> None:
         values = group[name][...]

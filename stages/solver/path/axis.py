@@ -182,8 +182,12 @@ class Axis:
 
     def floor_at(self, eps: float) -> float:
         """Where the axis ends if the certificates do not reach lambda = 0."""
+        return max(self.path.lambda_min, self.rounding_at(eps))
+
+    def rounding_at(self, eps: float) -> float:
+        """The least lambda that rounding leaves meaningful to eps."""
         start = dataclasses.replace(self.zero, lam_top=self.top(eps))
-        return max(self.path.lambda_min, rounding_floor(dataclasses.replace(self.path, eps=eps), start, FLOOR))
+        return rounding_floor(dataclasses.replace(self.path, eps=eps), start, FLOOR)
 
     # -- members ------------------------------------------------------------------------------------------------------
     def add(self, solved: Solved, point: Certificate, reached: float) -> None:

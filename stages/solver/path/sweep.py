@@ -30,11 +30,14 @@ class Sweep:
         return self.axis.levels.present
 
     def following_lambda(self, here: float) -> float | None:
-        """The nearest lambda that is wanted, in the direction of the sweep if there is one; None where no level is left."""
+        """The nearest lambda that is wanted, in the direction of the sweep if there is one.
+
+        None where no level is left: rounding shows to the next one even at the largest solved lambda.
+        """
         while not (wanted := self.wanted()):
             self.axis.levels.done = self.level
             members = self.axis.members
-            if self.axis.floor_at(self.level) >= members[0 if len(members) == 1 else 1].point.lam:
+            if self.axis.rounding_at(self.level) >= members[0 if len(members) == 1 else 1].point.lam:
                 return None
         below, above = [lam for lam in wanted if lam <= here], [lam for lam in wanted if lam >= here]
         if not (below if self.falling else above):
