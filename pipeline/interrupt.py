@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -116,15 +117,20 @@ class Stop:
     def at_once(self) -> Iterator[None]:
         """While it lasts, a signal raises Interrupted in the main thread wherever that is.
 
-        For work that keeps nothing before its end: reading data in Python, compiling, checking.
+        For work that keeps nothing before its end: reading data in Python, checking. While numba compiles there, its state
+        would suffer; `Compiling` ends it before the next function.
         """
         self.check()
         self._at_once = True
         try:
             yield
+        except Exception as error:
+            if self._raised and not isinstance(error, Interrupted):  # taken for an error of the work
+                raise Interrupted(self.signal) from error
+            raise
         finally:
             self._at_once = False
-        if self._raised:  # and somebody took it for an error of the work
+        if self._raised:  # and swallowed
             raise Interrupted(self.signal)
 
     def request(self, number: int = signal.SIGINT.value) -> None:
@@ -146,11 +152,17 @@ class Stop:
             return
         self._first = now
         self.request(number)
-        self._raised = self._at_once
         how = "stopping" if self._at_once else "stopping at the next point that can be committed"
         say(f"\n{how} (Ctrl-C again: at once)\n")
-        if self._at_once:
+        if self._at_once and not compiles():
+            self._raised = True
             raise Interrupted(number)
+
+
+def compiles() -> bool:
+    """Whether this thread is inside numba's compiler."""
+    module = sys.modules.get("numba.core.compiler_lock")
+    return module is not None and bool(module.global_compiler_lock.is_locked())
 
 
 def say(text: str) -> None:
