@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,15 +28,21 @@ class Compiling:
     Compiling stops all else in the thread that needs the function, so nobody else reports meanwhile. Loading from numba's
     disk cache is not compiling. Only this process is watched.
 
+    Parameters
+    ----------
+    progress : Reporter
+    check : callable
+        Called before each function is compiled; may raise an error to stop.
+
     Attributes
     ----------
     seconds : float
         Seconds in which at least one thread compiled.
     """
 
-    def __init__(self, progress: Reporter) -> None:
+    def __init__(self, progress: Reporter, check: Callable[[], None] = lambda: None) -> None:
         self.seconds = 0.0
-        self._progress = progress
+        self._progress, self._check = progress, check
         self._depth = 0
         self._since = 0.0
         self._lock = threading.Lock()
@@ -50,6 +57,7 @@ class Compiling:
         class Listener(event.Listener):
             def on_start(self, event: object) -> None:
                 outer._count(1)
+                outer._check()  # where it raises an error, numba ends the event
 
             def on_end(self, event: object) -> None:
                 outer._count(-1)

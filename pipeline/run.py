@@ -23,7 +23,7 @@ from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.compute.ready import check_packages, check_scheduler
 from gapwise.pipeline.config.settings import Settings, read
 from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse, refuse_setup
-from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.pipeline.interrupt import Interrupted, Stop, number_of
 from gapwise.pipeline.job import Job
 from gapwise.pipeline.precompile import Precompile
 from gapwise.pipeline.preload import LoadAhead
@@ -76,7 +76,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
             check_writable(directory.path.parent)
         with (
             locked(directory.path / "lock", _wait if settings.run.managed else None),
-            Stop(with_parent=settings.run.managed) as stop,
+            Stop(ends_process=True, with_parent=settings.run.managed) as stop,
             Compute(settings.compute, stop) as pool,
         ):
             if asked is not None and not asked.computes:
@@ -97,8 +97,8 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
             return code
     except (LockedError, ValueError, OSError) as error:
         return refuse(error, FAILED)
-    except KeyboardInterrupt:  # while waiting for another process
-        return INTERRUPTED + 2
+    except KeyboardInterrupt as end:  # while waiting for another process, or the second one
+        return INTERRUPTED + number_of(end)
 
 
 def locations(settings: Settings, source: Mapping[str, object]) -> tuple[RunDir, Location, str]:
@@ -115,10 +115,9 @@ def _guarded(job: Job) -> int:
         outcome = _run_stages(job)
         _export(job.settings, job.dir, job.features_path)
     except (Interrupted, KeyboardInterrupt) as end:
-        signal = end.signal if isinstance(end, Interrupted) else 2
         log.warning("interrupted: what was committed is kept; the same command goes on from there")
         job.tracker.finish("KILLED")
-        return INTERRUPTED + signal
+        return INTERRUPTED + number_of(end)
     except Exception as error:
         log.debug("%s", traceback.format_exc())
         job.progress.close()
@@ -156,7 +155,7 @@ def _run_stages(job: Job) -> dict[str, object] | None:
     with contextlib.ExitStack() as stack:
         compiling = early = None
         if any(stage.in_flow and due(stage) for stage in wanted):
-            compiling = stack.enter_context(Compiling(job.progress))
+            compiling = stack.enter_context(Compiling(job.progress, job.stop.check))
             early = stack.enter_context(Precompile(settings, job.progress, job.stop))
         imports = stack.enter_context(LoadAhead())
         for position, stage in enumerate(wanted):
@@ -183,14 +182,17 @@ def _run_stage(stage: Stage, job: Job, early: Precompile | None = None) -> None:
     job.progress.stage(stage.name)
     if early is not None:
         early.wait_for(stage.name)
+    work = contextlib.nullcontext() if stage.commits else job.stop.at_once()
     if not stage.in_flow:
-        stage.run(job)
+        with work:
+            stage.run(job)
     else:
         known = stage.name in directory.manifest["stages"]
         (directory.path / "result.json").unlink(missing_ok=True)
         if known and not stage.every_invocation:
             directory.forget(stage.name)
-        facts = stage.run(job)
+        with work:
+            facts = stage.run(job)
         job.seconds[stage.name] = time.monotonic() - start
         if not (known and stage.every_invocation):
             directory.record(stage.name, **{"seconds": round(job.seconds[stage.name], 3), **facts})

@@ -29,6 +29,7 @@ VALIDATION = "validation"
 class _SplittingSink:
     """Passes blocks on to the store together with what their structure derives from them (a Gram matrix, ...).
 
+    Blocks of other splits than "train" are only decoded, so stand-ins may take the place of what solving reads.
     `derived` sees the block and the shared arrays put before it, and checks it; errors name split and block as the reader
     counts them. With a rule, the training blocks that it holds out go to the split "validation", as test blocks would.
     """
@@ -37,6 +38,7 @@ class _SplittingSink:
         self.writer, self.rule = writer, rule
         part = capabilities(name)
         self.derived, self.for_training = structure(name).derived, part.for_training or dict
+        self.stand_ins = part.stand_ins
         self.whole, self.rows = part.whole, part.rows
         self.waiting: dict[str, np.ndarray] = {}
         self.shared: dict[str, np.ndarray] = {}
@@ -47,8 +49,9 @@ class _SplittingSink:
         target = self.target(split, number)
         if target == "train":
             arrays = self.for_training(arrays)
+        made = self.derived if target == "train" or self.stand_ins is None else self.stand_ins
         try:
-            more = self.derived(**{**self.shared, **arrays})
+            more = made(**{**self.shared, **arrays})
         except ValueError as error:
             raise DataError(f"{split} block {number}: {error}") from error
         self.writer.append(target, **arrays, **more)
@@ -188,7 +191,10 @@ def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report
     total = len(arrays[f"{ragged[0]}_ptr"]) - 1 if ragged else 0
     for block in range(total):
         parts = {name: arrays[name][slice(*arrays[f"{name}_ptr"][block : block + 2])] for name in ragged}
-        writer.append(sink.target("train", block), **parts)
+        target = sink.target("train", block)
+        if target != "train" and sink.stand_ins is not None:
+            parts |= sink.stand_ins(**parts)
+        writer.append(target, **parts)
         report(block + 1, total, "dividing the features")
     sink.blocks["train"] = max(total, sink.blocks["train"])
     return {name: fact for name, fact in whole.meta.items() if name not in STORED}

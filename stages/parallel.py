@@ -1,7 +1,8 @@
 """How work on many blocks is spread: over threads of this process, and over processes that have the problem open.
 
-Compiled code notices no signal, so it is called for pieces of about `PIECE_SECONDS` each (`Pace`), with a look at whether to
-stop in between. A clock decides where pieces end, and nothing else depends on that.
+Compiled code notices no signal, so it is called for pieces (`Pace`), with a look at whether to stop in between. A piece ends
+after some *work*, which is counted in local coordinates: as much as takes about `PIECE_SECONDS` by the clock, and never more
+than `MOST_WORK`. Where pieces end changes no result.
 
 However it is spread, the result has one entry per block, in the order of the blocks. So no sum depends on how many
 workers there were, which of them died, or where a range was computed.
@@ -37,37 +38,67 @@ FEW, USUAL, MANY, LARGE = 64, 16, 256, 10_000
 PIECE_SECONDS = 0.1
 """About the longest time between two checks for a stop."""
 
+MOST_WORK, MOST_VISITS = 1 << 25, 1 << 16
+"""Most local coordinates of the blocks of a piece, unless it is one block, and most blocks. The clock may be mistaken about
+the next piece, for instance after many blocks that sat out."""
+
+PLAIN_WORK = 1 << 16
+"""Local coordinates of the first piece of work that calls no oracle, which takes some milliseconds of any structure's."""
+
+
+def work_before(problem: Problem, blocks: np.ndarray | None = None) -> np.ndarray:
+    """int64, (blocks + 1,): local coordinates of the blocks before each of `blocks` (int64; None: all, in order)."""
+    if blocks is None:
+        return problem.local_ptr
+    return np.concatenate([[0], np.cumsum(np.diff(problem.local_ptr)[blocks])])
+
+
+def even_work(problem: Problem, steps: int) -> np.ndarray:
+    """int64, (steps + 1,): the same before each of some steps on blocks that are drawn evenly later: the mean block's."""
+    return np.arange(steps + 1) * (int(problem.local_ptr[-1]) // problem.n + 1)
+
 
 class Pace:
-    """How many items make a piece of about `PIECE_SECONDS`; 1 until something is known."""
+    """How much work makes a piece of about `PIECE_SECONDS`.
 
-    def __init__(self) -> None:
-        self.size = 1
+    Parameters
+    ----------
+    size : int
+        Work of the first piece; by default one item, whatever its work.
+    """
+
+    def __init__(self, size: int = 1) -> None:
+        self.size = size
         self._began = 0.0
 
     def begin(self) -> int:
-        """Begin a piece; returns its most items."""
+        """Begin a piece; returns its most work."""
         self._began = time.perf_counter()
         return self.size
 
-    def end(self, done: int) -> None:
-        """Note the end of a piece in which `done` items were done."""
+    def end(self, done: int, full: bool) -> None:
+        """Note the end of a piece of work `done`, and whether it was `full`: with one item more it had been too much."""
         seconds = time.perf_counter() - self._began
         if seconds > PIECE_SECONDS:
             self.size = max(1, min(self.size, int(done * PIECE_SECONDS / seconds)))
-        elif seconds < 0.5 * PIECE_SECONDS and done >= self.size:
-            self.size *= 2
+        elif seconds < 0.5 * PIECE_SECONDS and full:
+            self.size = min(2 * max(self.size, done), MOST_WORK)
 
-    def run(self, fn: Callable[[int, int], R], start: int, stop: int, check: Callable[[], None]) -> list[R]:
-        """fn(a, b) of consecutive ranges that cover start..stop, with check() before each."""
+    def run(
+        self, fn: Callable[[int, int], R], start: int, stop: int, check: Callable[[], None], work: np.ndarray
+    ) -> list[R]:
+        """fn(a, b) of consecutive ranges that cover start..stop, with check() before each.
+
+        The work of items a..b is ``work[b] - work[a]`` (`work_before`).
+        """
         results: list[R] = []
-        mine = Pace()  # threads share self, but not the moment when they begin
-        mine.size = self.size
+        mine = Pace(self.size)  # threads share self, but not the moment when they begin
         while start < stop or not results:
             check()
-            end = min(start + mine.begin(), stop)
+            last = int(np.searchsorted(work, work[start] + mine.begin(), side="right")) - 1
+            end = min(max(last, start + 1), start + MOST_VISITS, stop)
             results.append(fn(start, end))
-            mine.end(end - start)
+            mine.end(int(work[end] - work[start]), end < stop)
             start = end
         self.size = mine.size
         return results
@@ -75,6 +106,15 @@ class Pace:
 
 def nothing() -> None:
     """The check of work that is never stopped."""
+
+
+OverBlocks = Callable[[Callable[[int, int], None], Problem], None]
+"""over_blocks(fn, problem): fn(start, stop) of consecutive ranges of all blocks, in order."""
+
+
+def in_one_piece(fn: Callable[[int, int], None], problem: Problem) -> None:
+    """The plainest `OverBlocks`."""
+    fn(0, problem.n)
 
 
 class Elsewhere(Protocol):
@@ -112,12 +152,17 @@ class Spread:
         Over other processes; if given, oracles are called there.
     check : callable
         Called between pieces of work in this process; raises an error to stop it.
+    pace : Pace
+        Of work that calls oracles.
+    plain_pace : Pace
+        Of work that does not.
     """
 
     map_ranges: MapRanges = serial
     elsewhere: Elsewhere | None = None
     check: Callable[[], None] = nothing
     pace: Pace = field(default_factory=Pace, compare=False)
+    plain_pace: Pace = field(default_factory=lambda: Pace(PLAIN_WORK), compare=False)
 
     def blocks(
         self, fn: BlockFunction[R], problem: Problem, w: np.ndarray, blocks: range | np.ndarray, split: str = "train"
@@ -132,15 +177,22 @@ class Spread:
         if self.elsewhere is not None:
             return self.elsewhere(fn, split, w, [blocks[start:stop] for start, stop in task_ranges(len(blocks))])
         w, every = frozen(w), np.array(blocks, np.int64)
+        work = work_before(problem, every)
 
         def part(start: int, stop: int) -> list[R]:
-            return self.pace.run(lambda a, b: fn(problem, w, every[a:b]), start, stop, self.check)
+            return self.pace.run(lambda a, b: fn(problem, w, every[a:b]), start, stop, self.check, work)
 
         return [result for results in self.map_ranges(part, block_ranges(len(every))) for result in results]
 
-    def over_threads(self, fn: Callable[[int, int], None], n: int) -> None:
-        """fn(start, stop) of ranges that cover 0..n, on threads of this process."""
-        self.map_ranges(lambda start, stop: self.pace.run(fn, start, stop, self.check), block_ranges(n))
+    def over_threads(self, fn: Callable[[int, int], None], work: np.ndarray) -> None:
+        """fn(start, stop) of ranges that cover all items, whose work is `work_before`, on threads of this process."""
+        self.map_ranges(
+            lambda start, stop: self.pace.run(fn, start, stop, self.check, work), block_ranges(work.size - 1)
+        )
+
+    def in_order(self, fn: Callable[[int, int], R], problem: Problem) -> list[R]:
+        """fn(start, stop) of consecutive ranges of all blocks, one after another, in this thread."""
+        return self.plain_pace.run(fn, 0, problem.n, self.check, work_before(problem))
 
     def points(self, fn: Callable[[int, Spread], object], count: int) -> None:
         """fn(k, spread for its blocks) for k < count: several k at a time on threads, or one k at a time elsewhere."""

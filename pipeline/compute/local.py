@@ -91,9 +91,12 @@ class Compute:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        ended = error is None and not (self._stop is not None and self._stop())
+        if not ended:
+            self._drop_processes()
         for pool in (self._threads, self._processes):
             if pool is not None:
-                pool.shutdown(wait=error is None, cancel_futures=True)
+                pool.shutdown(wait=ended, cancel_futures=True)  # after a stop, threads may be in compiled code
         self._threads = self._processes = None
         if self._cluster is not None:
             self._cluster.close()

@@ -53,6 +53,8 @@ class Stage:
         Modules that `run` imports and that take long; they are imported earlier, while another stage has a core to spare.
     spares_core : bool
         Whether it leaves a core, and the interpreter, to others: for most of its time it is in compiled code of one thread.
+    commits : bool
+        Whether it keeps what it has done before its end; a stop of any other stage ends it wherever it is.
     outputs : tuple of str
         Files and trees of the run directory that later stages and result.json are made from; the manifest keeps their
         checksums. ``tree:pattern,pattern`` are the children of a tree that match.
@@ -78,6 +80,7 @@ class Stage:
     every_invocation: bool = False
     modules: tuple[str, ...] = ()
     spares_core: bool = False
+    commits: bool = False
     outputs: tuple[str, ...] = ()
     check: Callable[[Settings], None] | None = None
     unfinished: Callable[[Facts, Settings], bool] | None = None

@@ -147,6 +147,7 @@ STAGE = Stage(
     run,
     needs=("init_path",),
     spares_core=True,
+    commits=True,
     outputs=("path.zarr", "trace.zarr"),
     unfinished=unfinished,
     discard=discard,

@@ -24,7 +24,7 @@ from gapwise.pipeline.sweep.shared_features import count_blocks, make_shared
 
 def sweep(cfg: DictConfig) -> int:
     """Run the sweep that `cfg` describes; returns the exit code: 0, 1 if any run failed, 2 for a bad configuration."""
-    with Stop() as stop:
+    with Stop(ends_process=True) as stop:
         try:
             whole = described(cfg, experiment_name() or "sweep", _given(), stop)
         except (ValueError, OSError) as error:
@@ -87,7 +87,7 @@ def _planned(options: SweepOptions, base: Settings, experiment: str, given: list
 
 def multirun(asked: Sequence[Asked]) -> int:
     """Run the jobs of a Hydra multirun; returns the exit code: 0, 1 if any failed, 2 if any was refused."""
-    with Stop() as stop:
+    with Stop(ends_process=True) as stop:
         jobs, workers, tracking = plan_multirun(asked, _source)
         try:
             for options in [job.settings.compute for job in jobs if job.settings is not None][:1]:
@@ -106,7 +106,7 @@ def multirun(asked: Sequence[Asked]) -> int:
 
 def cross_validation(cfg: DictConfig) -> int:
     """Run the folds that `cfg` asks for (`sweep.cv`); returns the exit code: 0, 1 if any run failed, 2 if `cfg` is bad."""
-    with Stop() as stop:
+    with Stop(ends_process=True) as stop:
         try:
             settings = checked(cfg, experiment_name())
             check_packages(settings.compute, settings.tracking)

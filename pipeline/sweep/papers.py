@@ -65,7 +65,7 @@ def papers(cfg: DictConfig) -> int:
     from gapwise.pipeline.sweep.run import interrupted
 
     given = list(HydraConfig.get().overrides.task)
-    with Stop() as stop:
+    with Stop(ends_process=True) as stop:
         try:
             options: PaperOptions = typed("papers", cfg.papers, PaperOptions())
             wanted = _wanted(options, list(cfg.sweep.get("only") or ()))

@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.certify.oracle import ROUNDING, OracleError
+from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.marginals import Scores
@@ -109,17 +110,18 @@ def _excess(P, i, mu, y, scratch):
 
 @driver
 def expectations_driver(fingerprint: str) -> Callable[..., None]:
-    """`expectations(P, sigma, c, values, few, mu, ell, wrong)`: mu (flat local) and ell (n,) of all blocks.
+    """`expectations(P, sigma, c, values, few, mu, ell, wrong, start, stop)`: mu (flat local) and ell (n,) of blocks start to
+    stop - 1.
 
     Blocks with values ** length <= few labellings are summed one by one. wrong_i <- the largest difference from the
     structure's marginals, or by how much these are outside, relative to the numbers involved.
     """
 
     @njit(cache=True, **JIT)
-    def expectations(P, sigma, c, values, few, mu, ell, wrong):
+    def expectations(P, sigma, c, values, few, mu, ell, wrong, start, stop):
         fingerprint  # noqa: B018
         scratch = P.scratch()
-        for i in range(ell.size):
+        for i in range(start, stop):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             y = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]].copy()
             theta = sigma[lo:hi]
@@ -158,7 +160,7 @@ def refuse_beyond(most: np.ndarray, ell: np.ndarray, inside: np.ndarray) -> None
         )
 
 
-def expectations(problem: Problem, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
+def expectations(problem: Problem, scores: Scores, spread: Spread = HERE) -> tuple[np.ndarray, np.ndarray]:
     """mu (flat local) and ell (n,) of the dual point; OracleError for the first block whose marginals are no means.
 
     It is the structure that is wrong then, as with a max-oracle whose answer is beaten.
@@ -166,8 +168,8 @@ def expectations(problem: Problem, scores: Scores) -> tuple[np.ndarray, np.ndarr
     P = problem
     mu, ell, wrong = np.empty(int(P.local_ptr[-1])), np.empty(P.n), np.empty(P.n)
     values = P.labels if P.unconstrained else 0
-    state = frozen(scores.theta), frozen(scores.loss_weight)
-    expectations_driver(P)(P, *state, values, FEW, mu, ell, wrong)
+    given = P, frozen(scores.theta), frozen(scores.loss_weight), values, FEW, mu, ell, wrong
+    spread.in_order(lambda start, stop: expectations_driver(P)(*given, start, stop), P)
     bad = ~(wrong <= TOLERANCE)
     if bad.any():
         i = int(np.argmax(bad))

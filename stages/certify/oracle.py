@@ -204,15 +204,16 @@ def bounded_driver(fingerprint: str) -> Callable[..., None]:
 
 @driver
 def stored_driver(fingerprint: str) -> Callable[..., None]:
-    """`stored(P, w, offset, label, label_offset, answer, most, rival, worth)`: compare answers with a dual point's labels.
+    """`stored(P, w, offset, label, label_offset, answer, most, rival, worth, start, stop)`: compare answers with a dual
+    point's labels, for blocks start to stop - 1.
 
     answer (flat like truth) and most (n,) are the oracle's at w.
     """
 
     @njit(cache=True, **JIT)
-    def stored(P, w, offset, label, label_offset, answer, most, rival, worth):
+    def stored(P, w, offset, label, label_offset, answer, most, rival, worth, start, stop):
         fingerprint  # noqa: B018
-        for i in range(most.size):
+        for i in range(start, stop):
             theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
             P.scores(i, w, theta)
             y = answer[P.label_ptr[i] : P.label_ptr[i + 1]]
@@ -265,15 +266,20 @@ def exact_pass(problem: Problem, w: np.ndarray, spread: Spread = HERE, *, decode
 
 
 def compare_stored(
-    problem: Problem, w: np.ndarray, answered: Answers, offset: np.ndarray, label: np.ndarray, label_offset: np.ndarray
+    problem: Problem,
+    w: np.ndarray,
+    answered: Answers,
+    offset: np.ndarray,
+    label: np.ndarray,
+    label_offset: np.ndarray,
+    spread: Spread = HERE,
 ) -> None:
     """OracleError if a labelling of the dual point (its supports as in path.zarr) is worth more than an answer at w (d,)."""
     supports = frozen(offset), frozen(label), frozen(label_offset)
     if certainty_of(problem) == ESTIMATE:
         return
-    stored_driver(problem)(
-        problem, frozen(w), *supports, answered.labels, answered.most, answered.rival, answered.worth
-    )
+    given = problem, frozen(w), *supports, answered.labels, answered.most, answered.rival, answered.worth
+    spread.in_order(lambda start, stop: stored_driver(problem)(*given, start, stop), problem)
     refuse_beaten(answered, certainty_of(problem))
 
 

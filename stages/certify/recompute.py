@@ -70,22 +70,24 @@ def chunk_length(d: int) -> int:
 
 
 @driver
-def rebuild_driver(fingerprint: str) -> Callable[..., tuple[float, float]]:
-    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, chunk) -> (largest |sum alpha - 1| or -alpha, scale)`.
+def rebuild_driver(fingerprint: str) -> Callable[..., None]:
+    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, found, chunk, start, stop)`: blocks start to
+    stop - 1; calls for consecutive ranges come in order and cover all blocks, `sums` (2, d) and `found` (2,) begin at 0.
 
-    ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,) come in zeroed, or with the mu (flat local) and ell of a dual
-    point without supports; an empty mu stands for zeros and takes no memory. Losses are recomputed.
-    scale is mean_i ||B_i (m_i(y_i) - mu_i)||. The sums of `chunk` blocks each are added up with compensation (Neumaier).
+    found <- (largest |sum alpha - 1| or -alpha, scale). ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,) come in
+    zeroed, or with the mu (flat local) and ell of a dual point without supports; an empty mu stands for zeros and takes no
+    memory. Losses are recomputed. scale is mean_i ||B_i (m_i(y_i) - mu_i)||. The sums of `chunk` blocks each are added up
+    with compensation (Neumaier).
     """
 
     @njit(cache=True, **JIT)
-    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, chunk):
+    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, found, chunk, start, stop):
         fingerprint  # noqa: B018
         n = ell.size
-        worst, scale = 0.0, 0.0
-        part, lost = np.zeros(psi.size), np.zeros(psi.size)
+        worst, scale = found[0], found[1]
+        part, lost = sums[0], sums[1]
         mean_all = np.empty(widest_block(P.local_ptr))
-        for i in range(n):
+        for i in range(start, stop):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
             mean = mean_all[: hi - lo]
@@ -112,22 +114,25 @@ def rebuild_driver(fingerprint: str) -> Callable[..., tuple[float, float]]:
                         lost[j] += (part[j] - total) + psi[j]
                     psi[j] = total
                 part[:] = 0.0
-        for j in range(psi.size):
-            psi[j] = (psi[j] + lost[j]) / n
-        return worst, scale / n
+        if stop == n:
+            for j in range(psi.size):
+                psi[j] = (psi[j] + lost[j]) / n
+            scale /= n
+        found[0], found[1] = worst, scale
 
     return rebuild
 
 
 @driver
 def inside_driver(fingerprint: str) -> Callable[..., None]:
-    """`inside(P, w, offset, alpha, label, label_offset, mu, out)`: out_i <- <theta_i, mu_i>; mu_i as in `rebuild_driver`."""
+    """`inside(P, w, offset, alpha, label, label_offset, mu, out, start, stop)`: out_i <- <theta_i, mu_i> of blocks start to
+    stop - 1; mu_i as in `rebuild_driver`."""
 
     @njit(cache=True, **JIT)
-    def inside(P, w, offset, alpha, label, label_offset, mu, out):
+    def inside(P, w, offset, alpha, label, label_offset, mu, out, start, stop):
         fingerprint  # noqa: B018
         mean_all = np.empty(widest_block(P.local_ptr))
-        for i in range(out.size):
+        for i in range(start, stop):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             theta, mean = np.empty(hi - lo), mean_all[: hi - lo]
             P.scores(i, w, theta)
@@ -155,9 +160,9 @@ def exact(
     """
     answered = exact_pass(problem, w, spread, decode=True)
     offset, _, label, label_offset = supports
-    compare_stored(problem, w, answered, offset, label, label_offset)
-    inside = np.empty(problem.n)
-    inside_driver(problem)(problem, frozen(w), *supports, point.mu, inside)
+    compare_stored(problem, w, answered, offset, label, label_offset, spread)
+    inside, given = np.empty(problem.n), (problem, frozen(w), *supports, point.mu)
+    spread.in_order(lambda start, stop: inside_driver(problem)(*given, inside, start, stop), problem)
     if offset[0] == offset[-1]:
         refuse_beyond(answered.most, point.ell, inside)
     return math.fsum((answered.most - point.ell - inside) / problem.n), math.fsum(answered.hinges) / problem.n, answered
@@ -204,17 +209,27 @@ def supports_of(arrays: Mapping[str, np.ndarray], b: int) -> tuple[np.ndarray, .
     return frozen(arrays["support_offset"][b]), *(frozen(arrays[name]) for name in names)
 
 
-def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> RebuiltDual:
+def summed(
+    problem: Problem, supports: tuple[np.ndarray, ...], mu: np.ndarray, ell: np.ndarray, spread: Spread
+) -> tuple[np.ndarray, float, float]:
+    """What `rebuild_driver` makes of a dual point: psi (d,), |sum alpha - 1| or -alpha at the worst, scale."""
+    P, psi, sums, found = problem, np.zeros(problem.d), np.zeros((2, problem.d)), np.zeros(2)
+    run, chunk = rebuild_driver(P), chunk_length(P.d)
+    spread.in_order(lambda start, stop: run(P, *supports, mu, ell, psi, sums, found, chunk, start, stop), P)
+    return psi, float(found[0]), float(found[1])
+
+
+def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int, spread: Spread = HERE) -> RebuiltDual:
     """Breakpoint b's v (d,), ell (n,) and, without supports, mu; OracleError if the structure's marginals are no means."""
     P = problem
-    mu, ell, psi = np.empty(0), np.zeros(P.n), np.zeros(P.d)
+    mu, ell = np.empty(0), np.zeros(P.n)
     scored = "dual_scores" in arrays
     if scored:  # there are no supports: `rebuild` adds nothing to mu and ell
-        mu, ell = expectations(P, Scores(arrays["dual_scores"][b], arrays["dual_loss_weight"][b]))
-    simplex, scale = rebuild_driver(P)(P, *supports_of(arrays, b), mu, ell, psi, chunk_length(P.d))
+        mu, ell = expectations(P, Scores(arrays["dual_scores"][b], arrays["dual_loss_weight"][b]), spread)
+    psi, simplex, scale = summed(P, supports_of(arrays, b), mu, ell, spread)
     psi = completed(P, psi)
     simplex = 0.0 if scored else simplex  # scores give weights >= 0 with sum 1, whatever they are
-    return RebuiltDual(psi / float(arrays["lambda"][b]), mu, ell, float(simplex), float(scale))
+    return RebuiltDual(psi / float(arrays["lambda"][b]), mu, ell, simplex, scale)
 
 
 def rebuild(
@@ -236,7 +251,7 @@ def rebuild(
         size2, primal = norm2(problem, w), primal_at(problem, w, lam, spread)
         hinge, most = primal - 0.5 * lam * size2, _largest_entry(stored)
         return Rebuilt(size2, math.nan, hinge, math.nan, 0.0, 0.0, primal, math.nan, most, 0.0)
-    lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b)
+    lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b, spread)
     w = completed(problem, stored) if own else clip(problem, point.v)
     gap, hinge, answered = exact(problem, w, point, supports_of(arrays, b), spread)
     mean_ell, size2 = math.fsum(point.ell) / problem.n, norm2(problem, w)
@@ -257,7 +272,6 @@ def _largest_entry(w: np.ndarray) -> float:
 def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     """The dual point of w = 0 from an exact pass."""
     P = problem
-    mu, ell, psi = np.empty(0), np.zeros(P.n), np.zeros(P.d)
     answered = exact_pass(P, np.zeros(P.d), spread, decode=True)
     if not answered.proven.all():
         i = int(np.argmin(answered.proven))
@@ -268,9 +282,9 @@ def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     hinge = math.fsum(answered.hinges) / P.n
     labels = answered.labels if hinge > 0.0 else P.truth  # if no labelling has a loss, the truth's is the largest
     vertices = frozen(np.arange(P.n + 1)), frozen(np.ones(P.n)), frozen(labels), P.label_ptr
-    _, scale = rebuild_driver(P)(P, *vertices, mu, ell, psi, chunk_length(P.d))
+    psi, _, scale = summed(P, vertices, np.empty(0), np.zeros(P.n), spread)
     psi = completed(P, psi)
-    return Zero(hinge, norm2(P, clip(P, psi)), psi, float(scale))
+    return Zero(hinge, norm2(P, clip(P, psi)), psi, scale)
 
 
 def warm_up(problem: Problem) -> None:

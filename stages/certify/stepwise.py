@@ -123,7 +123,7 @@ class Stepwise(ABC):
         lams = audit.arrays["lambda"][: audit.claimed]
         b = max(int(np.searchsorted(-lams, -lam, side="right")) - 1, 0)
         r, here = audit.rebuilt[b], float(lams[b])
-        v = dual_point(audit.problem, audit.arrays, b).v
+        v = dual_point(audit.problem, audit.arrays, b, spread).v
         w, tau = clip(audit.problem, v), 1.0
         if lam > here:  # above the first breakpoint
             scale = self.scaled(r, here, lam)

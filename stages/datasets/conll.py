@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.text import tagged
-from gapwise.stages.datasets.text.sequences import template_facts, text_encoder, write_specimen, write_splits
+from gapwise.stages.datasets.text.sequences import template_facts, text_encoder, trainable, write_specimen, write_splits
 from gapwise.stages.datasets.text.tables import Table, read_table
 from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.facts import Json, Options
@@ -52,7 +52,7 @@ class Conll:
         return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
-        train, test = read(self.train), read(self.test)
+        train, test = trainable(read(self.train)), read(self.test)
         rows = train.rows + test.rows
         columns = [[row[WORD].lower() for row in rows], [row[TAG] for row in rows]]
         attributes = expand(train, test, columns, TEMPLATES, min_count=self.min_count, one_pad=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.crfsuite import number_attributes
-from gapwise.stages.datasets.text.sequences import line_facts, template_facts, text_encoder, write_splits
+from gapwise.stages.datasets.text.sequences import line_facts, template_facts, text_encoder, trainable, write_splits
 from gapwise.stages.datasets.text.tables import Table, joined, read_lines, read_table
 from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.facts import Json, Options
@@ -53,7 +53,7 @@ class Sequences:
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         form: Json = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}
-        train = read_table(self.file, **form)
+        train = trainable(read_table(self.file, **form))
         others = {"test": read_table(self.test_file, **form)}
         if self.validation_file is not None:
             others["validation"] = read_table(self.validation_file, **form)

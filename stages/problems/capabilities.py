@@ -43,7 +43,8 @@ class Capabilities:
     for_training : function (block) -> block, optional
         If a training block differs from the same block in a test split: what to store of it.
     stand_ins : function (**block) -> arrays, optional
-        If `derived` takes long: arrays of the same names and sizes for blocks that are only decoded.
+        If `derived` takes long or much memory: arrays of the same names, as small as can be, for blocks that are only
+        decoded. The problem then has the property `decodes_only` (`Traits`).
     decoded : function (arrays, meta, w) -> (labels, label_ptr), optional
         If blocks can be decoded without their truth and without a compiler.
     """
@@ -90,6 +91,8 @@ class Traits:
         Whether the score has a part without weights (`stages.problems.weightless`).
     features_per_block : float
         Mean number of features that `scores` reads of a block (`stages.solver.margins`); 0 if that is not told.
+    decodes_only : bool
+        Whether its blocks lack what solving and verifying read (`Capabilities.stand_ins`).
     own_metric : bool
         Whether it has the method ``inner(a, b)``: numbers represent weights otherwise than one by one (`metric`).
     marginals : bool
@@ -102,6 +105,7 @@ class Traits:
 
     weightless: bool = False
     features_per_block: float = 0.0
+    decodes_only: bool = False
     own_metric: bool = False
     marginals: bool = False
     forbidden: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
@@ -136,6 +140,7 @@ def traits_of(problem: object) -> Traits:
     return Traits(
         weightless=bool(getattr(problem, "weightless", False)),
         features_per_block=float(getattr(problem, "features_per_block", 0.0)),
+        decodes_only=bool(getattr(problem, "decodes_only", False)),
         own_metric=hasattr(problem, "inner"),
         marginals=hasattr(problem, "marginals"),
         forbidden=getattr(problem, "forbidden", None),

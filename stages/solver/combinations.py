@@ -179,6 +179,12 @@ def check_path(options: MethodOptions, path: PathOptions) -> None:
 
 def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -> None:
     """Raise ValueError for combinations that cannot be solved or certified."""
+    from gapwise.stages.problems.capabilities import traits_of
+
+    if traits_of(problem).decodes_only:
+        raise ValueError(
+            "problem: its blocks are not for training (a test or validation split); they can only be decoded"
+        )
     _check(Choice(options, path, problem), structure_capabilities(problem))
     options.check_problem(problem)
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapwise.stages.parallel import Spread, nothing
+from gapwise.stages.parallel import Spread, nothing, work_before
 from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.counts import NEVER
@@ -43,7 +43,7 @@ from gapwise.stages.solver.planes import Planes, atom_scores_driver, find_atoms
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, Setup
 from gapwise.stages.solver.simplex_qp import maximise, restricted_gap
-from gapwise.stages.solver.state import chunk_length, derive_driver, truth_pool
+from gapwise.stages.solver.state import Sums, chunk_length, derive_driver, truth_pool
 from gapwise.stages.solver.steps import PAIRWISE, StepRule
 from gapwise.stages.solver.supports import blocks_of, drop_unused, keep_vertices, normalise, repack
 
@@ -258,7 +258,12 @@ class CuttingPlanes:
     def slope(self) -> np.ndarray:
         """float64, (d,): (1/n) sum_i B_i (m_i(y_i) - mu_i) of the weights in the pool; leaves other block states behind."""
         P, S, a = self.it.problem, self.it.state, np.zeros(self.it.problem.d)
-        derive_driver(P)(P, S.pool, 1.0 / P.n, S.mu, S.by_mu, S.ell, a, chunk_length(P.d))
+        state, sums, chunk = (S.mu, S.by_mu, S.ell), Sums.begin(a), chunk_length(P.d)
+
+        def part(start: int, stop: int) -> None:
+            derive_driver(P)(P, S.pool, 1.0 / P.n, *state, sums, chunk, start, stop)
+
+        self.it.ledger.over_blocks(part, P)
         return a
 
     def scores(self, x: np.ndarray) -> np.ndarray:
@@ -266,7 +271,7 @@ class CuttingPlanes:
         P, pool, ledger = self.it.problem, self.it.state.pool, self.it.ledger
         driver, out = atom_scores_driver(P), np.zeros(pool.alpha.size)
         spread: Spread = ledger.spread if ledger.may_stop else dataclasses.replace(ledger.spread, check=nothing)
-        spread.over_threads(lambda first, last: driver(P, pool, self.truth, x, first, last, out), P.n)
+        spread.over_threads(lambda first, last: driver(P, pool, self.truth, x, first, last, out), work_before(P))
         return out
 
     def solve_restricted(self) -> bool:

@@ -139,8 +139,8 @@ class Engine:
             answers = [observer(Event(Kind.BOUNDARY, self)) for observer in observers]
             status = next((answer for answer in answers if answer), None) or limit_of(self)
             self.stopped = status is not None
-            if sink is not None and not self.stopped:
-                solver.may_stop = sink.offer(self.pack, handed())
+            if not self.stopped:
+                solver.may_stop = sink is not None and sink.offer(self.pack, handed())
             return status
 
         def tell(event: Event) -> None:

@@ -11,7 +11,7 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, dot, widest_block
 from gapwise.stages.solver.box import clip_into
-from gapwise.stages.solver.state import fold
+from gapwise.stages.solver.state import fold_due
 
 STEPS, MARGINALS, HALVED = range(3)
 """Entries of the counters: visits of blocks, computations of marginals, halvings of a step size."""
@@ -81,25 +81,21 @@ def visits_driver(fingerprint: str) -> Callable[..., None]:
 
 @driver
 def derive_driver(fingerprint: str) -> Callable[..., None]:
-    """`derive(P, scale, sigma, weight, mu, ell, u, chunk)`: block states from the scores, and u += scale sum_i
-    B_i (m_i(y_i) - mu_i), blocks in order."""
+    """`derive(P, scale, sigma, weight, mu, ell, sums, chunk, start, stop)`: block states from the scores, and u += scale
+    sum_i B_i (m_i(y_i) - mu_i), of blocks start to stop - 1; `sums` and the order of calls as of `state.derive_driver`."""
 
     @njit(cache=True, **JIT)
-    def derive(P, scale, sigma, weight, mu, ell, u, chunk):
+    def derive(P, scale, sigma, weight, mu, ell, sums, chunk, start, stop):
         fingerprint  # noqa: B018
         scratch, delta_all = P.scratch(), np.empty(widest_block(P.local_ptr))
-        part, error = np.zeros(u.size), np.zeros(u.size)
-        for i in range(ell.size):
+        for i in range(start, stop):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             _, ell[i] = P.marginals(i, sigma[lo:hi], weight[i], mu[lo:hi], scratch)
             delta = delta_all[: hi - lo]
             for j in range(hi - lo):
                 delta[j] = -mu[lo + j]
             P.add(i, P.truth[P.label_ptr[i] : P.label_ptr[i + 1]], 1.0, delta)
-            P.push(i, scale, delta, part)
-            if (i + 1) % chunk == 0 or i + 1 == ell.size:
-                fold(part, u, error)
-        for j in range(u.size):
-            u[j] += error[j]
+            P.push(i, scale, delta, sums.part)
+            fold_due(sums, i + 1, chunk, ell.size)
 
     return derive

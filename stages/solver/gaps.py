@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, max_label_length, widest_block
@@ -70,7 +70,7 @@ def exact_gaps(
         piece = Vertices(*(column[of] for column in answers))
         run_driver(problem, w, mu, ell, atoms, ORACLES | BASES, every[of], base[of], piece)
 
-    spread.over_threads(part, n)
+    spread.over_threads(part, work_before(problem))
     check_vertices(answers, every, certainty_of(problem))
     return _gaps(answers, base, certainty_of(problem))
 
@@ -113,15 +113,16 @@ def _gaps(answers: Vertices, base: np.ndarray, certainty: str) -> ExactGaps:
 
 @driver
 def cached_driver(fingerprint: str) -> Callable[..., None]:
-    """`cached(P, pool, w, gap)`: lower bounds on the gaps at w (d,) from cached labellings; no oracle call."""
+    """`cached(P, pool, w, gap, start, stop)`: lower bounds on the gaps of blocks start to stop - 1 at w (d,) from cached
+    labellings; no oracle call."""
 
     @njit(cache=True, **JIT)
-    def cached(P, pool, w, gap):
+    def cached(P, pool, w, gap, start, stop):
         fingerprint  # noqa: B018
         widest = widest_block(P.local_ptr)
         theta_all, most = np.empty(widest), largest(pool.counts)
         slots_all, places_all, values_all = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
-        for i in range(gap.size):
+        for i in range(start, stop):
             slots, values = slots_all[: pool.counts[i]], values_all[: pool.counts[i]]
             atoms_of(pool, i, slots, places_all)
             score_slots(P, pool, i, w, slots, theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]], values)

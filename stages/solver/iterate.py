@@ -33,7 +33,7 @@ from gapwise.stages.solver.running import State
 from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
 from gapwise.stages.solver.schedule import Arrays
 from gapwise.stages.solver.setup import MARGINS, Setup
-from gapwise.stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
+from gapwise.stages.solver.state import check_state, derive, fill_from_pool, new_state, restored_state, truth_pool
 from gapwise.stages.solver.supports import Pool, Supports, drop_unused, grown, keep_vertices, normalise, pack, repack
 from gapwise.stages.solver.warm_start import truth_driver
 
@@ -168,15 +168,17 @@ class Iterate:
 
     def derive(self) -> None:
         """mu, ell, u and w from the pool."""
-        margins, counts = self.margins_of_all, self.counts
-        by_margins = None if margins is None else margins.derive
+        margins, counts = self.margins_of_all(), self.counts
+        fill = fill_from_pool if margins is None else margins.derive
         share = self.centre * (counts.kappa / (counts.lam + counts.kappa)) if counts.kappa > 0.0 else None
-        derive(self.problem, self.state, self.scale, share, by_margins)
+        derive(self.problem, self.state, self.scale, share, fill, self.ledger.over_blocks)
 
-    @property
     def margins_of_all(self) -> Margins | None:
-        """The margin vectors if there is room for those of all atoms, otherwise None."""
-        return self.margins if self.margins is not None and self.margins.holds(self.state.pool) else None
+        """The margin vectors, with room made for those of all atoms; None if there cannot be so many."""
+        if self.margins is None or not self.margins.holds(self.state.pool):
+            return None
+        self.margins.make_room(self.state.pool)
+        return self.margins
 
     def rebuild_tree(self) -> None:
         """Rebuild the sampling tree from the current gaps."""
@@ -185,8 +187,9 @@ class Iterate:
 
     def cached_gaps(self, w: np.ndarray) -> np.ndarray:
         """float64, (n,): block gaps at w (d,) over cached labellings, lower bounds on the exact ones."""
-        P, gap, margins = self.problem, np.empty(self.problem.n), self.margins_of_all
-        (cached_driver(P) if margins is None else margins.gaps)(P, self.state.pool, w, gap)
+        P, gap, margins = self.problem, np.empty(self.problem.n), self.margins_of_all()
+        run = cached_driver(P) if margins is None else margins.gaps
+        self.ledger.over_blocks(lambda start, stop: run(P, self.state.pool, w, gap, start, stop), P)
         return gap
 
     def cached_gap(self, w: np.ndarray) -> float:
@@ -223,7 +226,8 @@ class Iterate:
         if warm_start == "keep_primal":  # the same w; block gaps follow exactly (O16 section 4)
             check_falling(lam, counts.lam)
             self.make_room(P.n)
-            truth_driver(P)(P, self.state, lam / counts.lam, self.setup.capacity)
+            arguments = P, self.state, lam / counts.lam, self.setup.capacity
+            self.ledger.over_blocks(lambda start, stop: truth_driver(P)(*arguments, start, stop), P)
         elif warm_start == "keep_dual":  # the same alpha; gaps from cached labellings, without an oracle call
             counts.lam = lam
             self.derive()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.parallel import HERE, PLAIN_WORK, Pace, Spread, work_before
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import TRACE, Counts
@@ -18,6 +18,7 @@ from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import MethodOptions, Status
 
 if TYPE_CHECKING:
+    from gapwise.stages.problems.protocol import Problem
     from gapwise.stages.solver.packed import Attrs, Json
 
 Row = tuple[float, ...]
@@ -39,10 +40,13 @@ class Ledger:
     """Where the oracles of exact passes are called; does not change the result."""
     untouched: bool = False
     """True while an exact pass runs. It changes no state until it succeeds, so the last rebase point can be committed."""
-    may_stop: bool = False
-    """Whether `spread.check` may end the work between two rebase points, because the last one is kept elsewhere."""
+    may_stop: bool = True
+    """Whether `spread.check` may end the work between two rebase points, because the last one is kept elsewhere, or
+    because nothing has been done yet."""
     revisits: bool = False
     """Whether the path goes up and down, so that what served a lambda once may serve it again."""
+    pace: Pace = field(default_factory=lambda: Pace(PLAIN_WORK))
+    """Of passes over all blocks that call no oracle."""
     started: float = 0.0
     """`time.perf_counter` when the present part of the solve began."""
 
@@ -84,6 +88,10 @@ class Ledger:
         """Raise the error of `spread.check` if a stop is requested and the last boundary is kept."""
         if self.may_stop:
             self.spread.check()
+
+    def over_blocks(self, fn: Callable[[int, int], None], problem: Problem) -> None:
+        """fn(start, stop) of consecutive ranges of all blocks, in order, with `check_stop` in between: an `OverBlocks`."""
+        self.pace.run(fn, 0, problem.n, self.check_stop, work_before(problem))
 
     @contextmanager
     def asking(self) -> Iterator[None]:

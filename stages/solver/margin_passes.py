@@ -12,7 +12,7 @@ from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import FAST, JIT, largest, widest_block
 from gapwise.stages.solver.block.choice import survey
 from gapwise.stages.solver.block.views.margins import margin, score_margins
-from gapwise.stages.solver.state import block_ell, fold
+from gapwise.stages.solver.state import block_ell, fold_due
 
 
 @inner(**FAST)
@@ -24,14 +24,14 @@ def add_scaled(c, a, u):
 
 @driver
 def margin_gaps_driver(fingerprint: str) -> Callable[..., None]:
-    """`gaps(P, pool, margins, w, gap)`, as `gaps.cached_driver`; every atom without a row needs a free one."""
+    """`gaps(P, pool, margins, w, gap, start, stop)`, as `gaps.cached_driver`; every atom without a row needs a free one."""
 
     @njit(cache=True, **JIT)
-    def gaps(P, pool, margins, w, gap):
+    def gaps(P, pool, margins, w, gap, start, stop):
         fingerprint  # noqa: B018
         delta, most = np.empty(widest_block(P.local_ptr)), largest(pool.counts)
         slots, values = np.empty(most, np.int64), np.empty(most)
-        for i in range(gap.size):
+        for i in range(start, stop):
             count, size = pool.counts[i], P.local_ptr[i + 1] - P.local_ptr[i]
             score_margins(P, pool, margins, i, w, delta[:size], slots[:count], values[:count])
             seen = survey(pool, slots, values, count)
@@ -42,24 +42,21 @@ def margin_gaps_driver(fingerprint: str) -> Callable[..., None]:
 
 @driver
 def margin_derive_driver(fingerprint: str) -> Callable[..., None]:
-    """`derive(P, S, margins, scale, chunk)`, as `state.derive_driver`; every atom without a row needs a free one."""
+    """`derive(P, S, margins, scale, sums, chunk, start, stop)`, as `state.derive_driver`; every atom without a row needs
+    a free one."""
 
     @njit(cache=True, **JIT)
-    def derive(P, S, margins, scale, chunk):
+    def derive(P, S, margins, scale, sums, chunk, start, stop):
         fingerprint  # noqa: B018
         delta = np.empty(widest_block(P.local_ptr))
-        part, error = np.zeros(S.u.size), np.zeros(S.u.size)
-        for i in range(S.ell.size):
+        for i in range(start, stop):
             block_ell(S.pool, S.ell, i)
             s = S.pool.head[i]
             while s >= 0:
                 if S.pool.alpha[s] > 0.0:
                     row = margin(P, S.pool, margins, i, s, delta[: P.local_ptr[i + 1] - P.local_ptr[i]])
-                    add_scaled(scale * S.pool.alpha[s], margins.psi[row], part)
+                    add_scaled(scale * S.pool.alpha[s], margins.psi[row], sums.part)
                 s = S.pool.next[s]
-            if (i + 1) % chunk == 0 or i + 1 == S.ell.size:
-                fold(part, S.u, error)
-        for j in range(S.u.size):
-            S.u[j] += error[j]
+            fold_due(sums, i + 1, chunk, S.ell.size)
 
     return derive

@@ -28,6 +28,7 @@ from gapwise.stages.solver.codes import MARGINS_FULL
 from gapwise.stages.solver.loop import margin_steps_driver
 from gapwise.stages.solver.margin_passes import margin_derive_driver, margin_gaps_driver
 from gapwise.stages.solver.running import Flags, State
+from gapwise.stages.solver.state import Sums
 from gapwise.stages.solver.supports import Pool, blocks_of
 
 LARGER = 16
@@ -131,12 +132,10 @@ class Margins:
                 self.make_room(S.pool)
         return made, why
 
-    def gaps(self, P: Problem, pool: Pool, w: np.ndarray, gap: np.ndarray) -> None:
-        """Block gaps over cached labellings, as `gaps.cached_driver`."""
-        self.make_room(pool)
-        margin_gaps_driver(P)(P, pool, self.rows, w, gap)
+    def gaps(self, P: Problem, pool: Pool, w: np.ndarray, gap: np.ndarray, start: int, stop: int) -> None:
+        """Block gaps over cached labellings, as `gaps.cached_driver`; after `make_room`."""
+        margin_gaps_driver(P)(P, pool, self.rows, w, gap, start, stop)
 
-    def derive(self, P: Problem, S: State, scale: float, chunk: int) -> None:
-        """Block states and u from the pool, as `state.derive_driver`."""
-        self.make_room(S.pool)
-        margin_derive_driver(P)(P, S, self.rows, scale, chunk)
+    def derive(self, P: Problem, S: State, scale: float, sums: Sums, chunk: int, start: int, stop: int) -> None:
+        """Block states and u from the pool, as `state.derive_driver`; after `make_room`."""
+        margin_derive_driver(P)(P, S, self.rows, scale, sums, chunk, start, stop)

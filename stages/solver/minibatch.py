@@ -37,7 +37,7 @@ from gapwise.stages.solver.block.draws import REDRAWS, draw
 from gapwise.stages.solver.block.step import look, move
 from gapwise.stages.solver.block.views.features import by_features
 from gapwise.stages.solver.codes import AVERAGED, BATCH_FULL, CACHED_STEPS, DONE, STEPS, SUM_REACHED
-from gapwise.stages.solver.loop import reason_to_return
+from gapwise.stages.solver.loop import reason_to_return, work_of
 from gapwise.stages.solver.sampling import MAX_GAP, tree_set
 
 
@@ -87,14 +87,17 @@ def step_towards(P, S, V, flags, i, seen, target, h):
 
 @driver
 def collect_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
-    """`collect(P, S, flags, rng, order, steps, block) -> (draws made, why it returned)`: phase 1; fills `block`."""
+    """`collect(P, S, flags, rng, order, steps, block) -> (draws made, why it returned)`: phase 1; fills `block`, whose
+    entries that are no blocks yet are -1."""
 
     @njit(cache=True, **JIT)
     def collect(P, S, flags, rng, order, steps, block):
         fingerprint  # noqa: B018
-        V, aside = by_features(P, S, flags, ()), 0
+        V, aside, work = by_features(P, S, flags, ()), 0, 0
+        while aside < block.size and block[aside] >= 0:
+            aside += 1
         for k in range(steps):
-            why = reason_to_return(S, flags)
+            why = reason_to_return(S, flags, work)
             if why != DONE:
                 return k, why
             i = draw(S, flags, rng, order, k)
@@ -104,6 +107,7 @@ def collect_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
                 return k, SUM_REACHED
             if among(block[:aside], i):
                 return k, BATCH_FULL
+            work += work_of(P, i)
             if step_from_cache(P, S, V, flags, i):
                 continue
             block[aside] = i

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
@@ -193,7 +193,7 @@ def bases(
     def part(start: int, stop: int) -> None:
         run_driver(problem, w, mu, ell, pool, BASES, every[start:stop], base[start:stop], answers)
 
-    spread.over_threads(part, every.size)
+    spread.over_threads(part, work_before(problem, blocks))
     return base
 
 

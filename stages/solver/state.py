@@ -12,10 +12,12 @@ sum over one chunk, whatever n is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from gapwise.stages.parallel import OverBlocks, in_one_piece
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
@@ -46,6 +48,32 @@ def fold(part, u, error):
         error[j] += (before - (total - change)) + (x - change)
         u[j] = total
         part[j] = 0.0
+
+
+class Sums(NamedTuple):
+    """A sum over all blocks, in order, that pieces of a pass add up."""
+
+    u: np.ndarray
+    """(d,): what is added to"""
+    part: np.ndarray
+    """(d,): sum of the present chunk"""
+    error: np.ndarray
+    """(d,): rounding errors of the additions to u, which the last piece adds to it"""
+
+    @classmethod
+    def begin(cls, u: np.ndarray) -> Sums:
+        """Nothing added yet."""
+        return cls(u, np.zeros(u.size), np.zeros(u.size))
+
+
+@inner(**PLAIN)
+def fold_due(sums, done, chunk, n):
+    """Fold the chunk into u where `done` of n blocks end one; after the last block, add up the errors, too."""
+    if done % chunk == 0 or done == n:
+        fold(sums.part, sums.u, sums.error)
+    if done == n:
+        for j in range(sums.u.size):
+            sums.u[j] += sums.error[j]
 
 
 @inner(**PLAIN)
@@ -82,24 +110,21 @@ def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
 
 @driver
 def derive_driver(fingerprint: str) -> Callable[..., None]:
-    """`derive(P, pool, scale, mu, by_mu, ell, u, chunk)`: block states and u from the pool alone, blocks and atoms in order.
+    """`derive(P, pool, scale, mu, by_mu, ell, sums, chunk, start, stop)`: block states and u from the pool alone, of blocks
+    start to stop - 1. Calls for consecutive ranges come in order and cover all blocks.
 
-    u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller first sets u to zero (or the proximal centre's share). With an
-    empty mu no mu_i is stored.
+    u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller first sets u to zero (or the proximal centre's share), and
+    begins `sums`. With an empty mu no mu_i is stored.
     """
 
     @njit(cache=True, **JIT)
-    def derive(P, pool, scale, mu, by_mu, ell, u, chunk):
+    def derive(P, pool, scale, mu, by_mu, ell, sums, chunk, start, stop):
         fingerprint  # noqa: B018
         widest = widest_block(P.local_ptr)
         delta_all = np.empty(widest)
-        part, error = np.zeros(u.size), np.zeros(u.size)
-        for i in range(ell.size):
-            derive_block(P, pool, scale, mu, by_mu, ell, part, i, delta_all)
-            if (i + 1) % chunk == 0 or i + 1 == ell.size:
-                fold(part, u, error)
-        for j in range(u.size):
-            u[j] += error[j]
+        for i in range(start, stop):
+            derive_block(P, pool, scale, mu, by_mu, ell, sums.part, i, delta_all)
+            fold_due(sums, i + 1, chunk, ell.size)
 
     return derive
 
@@ -169,12 +194,23 @@ def pool_of(problem: Problem, supports: Supports) -> Pool:
     return unpack(supports, max_label_length(problem), 2 * supports.alpha.size + 4 * problem.n + 64)
 
 
-Fill = Callable[[Problem, State, float, int], None]
-"""`fill(problem, state, scale, chunk)`: block states and u, as `derive_driver` computes them."""
+Fill = Callable[[Problem, State, float, Sums, int, int, int], None]
+"""`fill(problem, state, scale, sums, chunk, start, stop)`: block states and u, as `derive_driver` computes them."""
+
+
+def fill_from_pool(problem: Problem, state: State, scale: float, sums: Sums, chunk: int, start: int, stop: int) -> None:
+    """The plainest `Fill`."""
+    S = state
+    derive_driver(problem)(problem, S.pool, scale, S.mu, S.by_mu, S.ell, sums, chunk, start, stop)
 
 
 def derive(
-    problem: Problem, state: State, scale: float, centre_share: np.ndarray | None = None, fill: Fill | None = None
+    problem: Problem,
+    state: State,
+    scale: float,
+    centre_share: np.ndarray | None = None,
+    fill: Fill = fill_from_pool,
+    over_blocks: OverBlocks = in_one_piece,
 ) -> None:
     """Fill mu (where it is stored), ell, u, w and the current mean loss from the pool.
 
@@ -184,15 +220,14 @@ def derive(
         1 / ((lambda + kappa) n).
     centre_share : (d,) array, optional
         kappa y / (lambda + kappa) of a proximal subproblem (`methods.accelerated`).
-    fill : callable, optional
-        Used in place of `derive_driver`.
+    fill : callable
+        Computes a piece.
+    over_blocks : callable
+        Makes the pass, in pieces (`Ledger.over_blocks`).
     """
     state.u[:] = 0.0 if centre_share is None else centre_share
-    chunk = chunk_length(problem.d)
-    if fill is not None:
-        fill(problem, state, scale, chunk)
-    else:
-        derive_driver(problem)(problem, state.pool, scale, state.mu, state.by_mu, state.ell, state.u, chunk)
+    sums, chunk = Sums.begin(state.u), chunk_length(problem.d)
+    over_blocks(lambda start, stop: fill(problem, state, scale, sums, chunk, start, stop), problem)
     if problem.lower.size:
         clip(state.u, problem.lower, problem.upper, state.w)
     state.z_ell[1] = np.sum(state.ell) / problem.n

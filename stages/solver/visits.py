@@ -8,10 +8,18 @@ from typing import Unpack
 
 import numpy as np
 
-from gapwise.stages.parallel import Pace
+from gapwise.stages.parallel import MOST_VISITS, Pace, work_before
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.block.draws import drawn_ahead
-from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_ALWAYS, ORACLE_CALLS, POOL_FULL
+from gapwise.stages.solver.codes import (
+    CACHE_ONLY,
+    CALLS_REACHED,
+    DONE,
+    ORACLE_ALWAYS,
+    ORACLE_CALLS,
+    POOL_FULL,
+    WORK_REACHED,
+)
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.loop import cached_steps_driver, steps_driver
@@ -43,11 +51,14 @@ class Visits:
     loop: Loop = steps_driver
     """loop(problem): the compiled steps, called as `loop.steps_driver` says."""
     pace: Pace = field(default_factory=Pace)
-    """Chunk size between stop checks, for steps."""
+    """Work between stop checks, of steps."""
     call_pace: Pace = field(default_factory=Pace)
-    """The same for steps that call the oracle."""
+    """Oracle calls between stop checks, of steps."""
     cached_pace: Pace = field(default_factory=Pace)
-    """The same for cached passes."""
+    """Work between stop checks, of cached passes."""
+
+    def __post_init__(self) -> None:
+        self.least_work = max(1, int(np.diff(self.it.problem.local_ptr).min(initial=1 << 62)))
 
     def flags(self, **other: Unpack[FlagChoices]) -> Flags:
         """The iterate's choices as compiled loops read them; `other` replaces some."""
@@ -66,14 +77,16 @@ class Visits:
         while True:
             it.ledger.check_stop()
             called = int(counters[ORACLE_CALLS])
-            piece, last_call = min(steps, self.pace.begin()), min(flags.stop_calls, called + self.call_pace.begin())
-            made, why = driver(it.problem, it.state, flags._replace(stop_calls=last_call), it.rng, order[:piece], piece)
-            self.pace.end(made)
-            self.call_pace.end(int(counters[ORACLE_CALLS]) - called)
+            last_call, work = min(flags.stop_calls, called + self.call_pace.begin()), self.pace.begin()
+            part = flags._replace(stop_calls=last_call, stop_work=work)
+            piece = min(steps, MOST_VISITS, 1 + work // self.least_work)
+            made, why = driver(it.problem, it.state, part, it.rng, order[:piece], piece)
+            self.pace.end(work, why == WORK_REACHED or made == piece < steps)
+            self.call_pace.end(int(counters[ORACLE_CALLS]) - called, why == CALLS_REACHED)
             steps, order = steps - made, order[made:]
             if why == POOL_FULL:
                 it.make_room(1)
-            elif why == CALLS_REACHED and counters[ORACLE_CALLS] < flags.stop_calls:
+            elif why == WORK_REACHED or (why == CALLS_REACHED and counters[ORACLE_CALLS] < flags.stop_calls):
                 continue
             elif why != DONE or steps == 0:
                 return int(why)
@@ -100,7 +113,7 @@ class Visits:
         def part(start: int, stop: int) -> None:
             driver(it.problem, it.state, flags, order[start:stop])
 
-        self.cached_pace.run(part, 0, order.size, it.ledger.check_stop)
+        self.cached_pace.run(part, 0, order.size, it.ledger.check_stop, work_before(it.problem, order))
 
     def bcfw_pass(self, rounds: int, most: int) -> None:
         """A step of every block with the oracle, so that w moves; then labellings unused for `most` passes are dropped."""

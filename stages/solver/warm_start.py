@@ -14,18 +14,19 @@ from gapwise.stages.solver.supports import find, insert
 
 @driver
 def truth_driver(fingerprint: str) -> Callable[..., None]:
-    """`towards_truth(P, S, rho, capacity)`: turn the dual point of lambda into that of rho lambda with the same w.
+    """`towards_truth(P, S, rho, capacity, start, stop)`: turn blocks start to stop - 1 of the dual point of lambda into
+    those of rho lambda with the same w.
 
     alpha_i(y) <- rho alpha_i(y), the rest on y_i; block gaps are updated exactly, without an oracle call, from the values
     of the atoms. mu, ell and u are recomputed at the next rebase. Needs one free slot per block.
     """
 
     @njit(cache=True, **JIT)
-    def towards_truth(P, S, rho, capacity):
+    def towards_truth(P, S, rho, capacity, start, stop):
         fingerprint  # noqa: B018
         n = S.ell.size
         theta_all = np.empty(widest_block(P.local_ptr))
-        for i in range(n):
+        for i in range(start, stop):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             theta = theta_all[: hi - lo]
             P.scores(i, S.w, theta)

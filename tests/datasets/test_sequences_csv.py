@@ -7,6 +7,8 @@ import pytest
 from memory_sink import problems
 
 from gapwise.stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.problems import pair_products
 
 COLUMNS = "a x P\nb x Q\n\na y P\n"
 TEMPLATE = "# words\nU00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[-2,0]\n\nB\n"
@@ -113,3 +115,30 @@ def test_sequences__options_that_cannot_be_used_are_named(tmp_path):
         open_dataset("sequences_csv", {**options, "test_file": tmp_path / "none"})
     with pytest.raises(OptionError, match=r"dataset\.unseen_labels"):
         open_dataset("sequences_csv", {**options, "unseen_labels": "ignore"})
+
+
+def test_long_sequences__are_refused_with_file_and_line_for_training_alone(monkeypatch, tmp_path):
+    """Also in a split that is only decoded, which stores no Gram matrix."""
+    monkeypatch.setattr(pair_products, "MOST", 3)
+    long = "a x P\n\n" + "b x Q\n" * 4
+    options = write(tmp_path, train=long) | {"name": "sequences_csv"}
+    given = {"key": "k", "map_blocks": map, "report": lambda done, total, task: None}
+    expected = r"train\.txt: line 3: here begins a sequence of 4 tokens, .*: an empty line"
+    with pytest.raises(DataError, match=expected):
+        featurize(options, tmp_path / "store", **given)
+    featurize(write(tmp_path, test=long) | {"name": "sequences_csv"}, tmp_path / "store", **given)
+    assert open_problem(tmp_path / "store", "test").gram.size == 0
+    assert open_problem(tmp_path / "store", "train").gram.size == 2**2 + 1
+
+
+@pytest.mark.parametrize("first", ["whole", "divided"])
+def test_validation__blocks_store_no_gram_matrix(tmp_path, first):
+    """Whether they are made or taken from features without a validation split."""
+    options = write(tmp_path, train="a x P\nb x Q\n\n" * 6) | {"name": "sequences_csv", "validation": None}
+    given = {"key": "k", "map_blocks": map, "report": lambda done, total, task: None}
+    if first == "whole":
+        featurize(options, tmp_path / "whole", **given)
+    options["validation"] = {"share": 0.5, "seed": 0}
+    featurize(options, tmp_path / "store", whole=tmp_path / "whole", **given)
+    assert open_problem(tmp_path / "store", "validation").gram.size == 0
+    assert open_problem(tmp_path / "store", "train").gram.size == 3 * 2**2

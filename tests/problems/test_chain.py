@@ -10,11 +10,15 @@ from numba import njit
 from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 from tiny import TINY, all_labels, chain
 
+from gapwise.stages.predict import predict
 from gapwise.stages.problems import build
-from gapwise.stages.problems.chain import derived, metrics
+from gapwise.stages.problems.chain import derived, features, metrics, stand_ins
 from gapwise.stages.problems.chain.features import with_biases
 from gapwise.stages.problems.chain.metrics import chunk_scores, decode_names, encode_names
 from gapwise.stages.problems.protocol import JIT
+from gapwise.stages.solver.combinations import check_choices
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import PathOptions
 
 
 @njit(**JIT)
@@ -196,3 +200,47 @@ def test_metrics__chunks_are_those_of_seqeval_on_all_sequences():
         np.testing.assert_allclose(
             list(chunk_scores(names, ptr, truth, predicted).values()), expected, rtol=0, atol=1e-12
         )
+
+
+def test_derived__a_long_block_has_the_gram_matrix_of_a_short_one(monkeypatch):
+    """Few of its rows are laid out at a time; in binary attributes and small integers no rounding hides a difference."""
+    rng = np.random.default_rng(2)
+    counts = rng.integers(0, 5, size=70)
+    block = {"ids": rng.integers(0, 40, size=counts.sum()), "counts": counts}
+    valued = block | {"values": rng.integers(-3, 4, size=counts.sum()).astype(np.float32)}
+    short = [derived(**each)["gram"] for each in (block, valued)]
+    monkeypatch.setattr(features, "DENSE", 0)
+    monkeypatch.setattr(features, "TILE", 16)
+    for each, gram in zip((block, valued), short, strict=True):
+        np.testing.assert_array_equal(derived(**each)["gram"], gram)
+
+
+def test_derived__refuses_what_is_too_large_before_it_takes_memory():
+    tokens = 200_000
+    with pytest.raises(
+        ValueError, match=r"^200,000 tokens, .* 149 GiB in training; expected at most 16,384 .* split it"
+    ):
+        derived(ids=np.zeros(tokens, np.int32), counts=np.ones(tokens, np.int32))
+    with pytest.raises(ValueError, match=r"^chain: block 1 has 200,000 tokens"):
+        long = {"labels": np.zeros(tokens + 1, np.uint8), "labels_ptr": np.array([0, 1, tokens + 1])}
+        once = {"ids": np.zeros(tokens + 1, np.int32), "counts": np.ones(tokens + 1, np.int32)}
+        build("chain", {**long, **once}, {"classes": 2, "attributes": 4})
+
+
+def test_build__blocks_that_are_only_decoded_need_no_gram_matrix():
+    """As long as they may be. Solving would read one."""
+    tokens = 200_000
+    flat = {"labels": np.zeros(tokens, np.uint8), "labels_ptr": np.array([0, tokens])}
+    block = {"ids": np.zeros(tokens, np.int32), "counts": np.ones(tokens, np.int32)}
+    none = stand_ins(**block)
+    assert none["gram"].size == 0
+    bare = {**flat, **block, **none, "gram_ptr": np.zeros(2, np.int64)}
+    problem = build("chain", bare, {"classes": 2, "attributes": 4})
+    w = np.zeros(problem.d)
+    w[1] = 1.0
+    labels, losses = predict(problem, w)
+    assert labels.all()
+    assert losses.tolist() == [1.0]
+    with pytest.raises(ValueError, match="they can only be decoded"):
+        check_choices(problem, method_options(), PathOptions())
+    check_choices(build("chain", arrays(), {"classes": 2, "attributes": 4}), method_options(), PathOptions())

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from equality import assert_same_path
+from parts_of import visits_of
+from single import solver_of
 from solved import SINGLE, options_of, path_of, solved
 from tiny import multiclass
 
 from gapwise.stages import parallel
-from gapwise.stages.parallel import Pace, Spread
+from gapwise.stages.certify.recompute import rebuild_zero
+from gapwise.stages.parallel import MOST_VISITS, MOST_WORK, Pace, Spread
+from gapwise.stages.solver import loop
+from gapwise.stages.solver.engine import Engine, Task
+from gapwise.stages.solver.exact import exact_pass
+from gapwise.stages.solver.margins import Margins
 from gapwise.stages.solver.options import Status
 from gapwise.storage import sink
 from gapwise.storage.commits import CommitStore
@@ -48,13 +55,13 @@ def test_stop__between_rebase_points_costs_no_bit(tmp_path: Path, monkeypatch, c
     options = options_of(**choices)
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)  # every step is a piece
-    generations = set()
+    generations = []
     for left in (7, 40, 90, 150, 60):
         try:
             solved(problem, tmp_path / "parts", options, path, spread=Spread(check=StopAtCheck(left)))
         except Stopped:
-            generations.add(CommitStore(tmp_path / "parts" / "state", {"key": "k"}).load() is not None)
-    assert generations == {True}
+            generations.append(CommitStore(tmp_path / "parts" / "state", {"key": "k"}).load() is not None)
+    assert all(generations[1:])  # the first stop may come before there is a state to keep
     solved(problem, tmp_path / "parts", options, path)
     assert_same_path(tmp_path / "parts", tmp_path / "whole")
 
@@ -82,6 +89,10 @@ def test_stop__does_not_reach_steps_whose_rebase_point_is_not_kept(tmp_path: Pat
     assert len(asked) == 4
 
 
+LONG, SHORT = 25_005_000, 870
+"""Local coordinates of a token with 5,000 labels, and of a word of OCR."""
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.005, 0.2])
 def test_pace__makes_pieces_that_take_about_as_long_as_they_should(monkeypatch, seconds: float) -> None:
     now = [0.0]
@@ -92,19 +103,123 @@ def test_pace__makes_pieces_that_take_about_as_long_as_they_should(monkeypatch, 
         now[0] += seconds * (stop - start)
         sizes.append(stop - start)
 
-    pace.run(work, 0, 3000, lambda: None)
+    pace.run(work, 0, 3000, lambda: None, SHORT * np.arange(3001))
     assert sum(sizes) == 3000
     assert max(sizes) * seconds <= max(0.1, seconds) + 1e-9
     assert len(sizes) < {0.0: 14, 0.005: 400, 0.2: 3001}[seconds]
 
 
+def sizes_of_pieces(widths: np.ndarray) -> list[int]:
+    """Blocks of every piece of a pass over blocks of these local sizes that a clock never ends."""
+    work = np.concatenate([[0], np.cumsum(widths)])
+    return Pace().run(lambda a, b: b - a, 0, widths.size, lambda: None, work)
+
+
+def test_pieces__hold_as_much_work_as_the_sizes_of_the_problem_allow(monkeypatch) -> None:
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    assert set(sizes_of_pieces(np.full(50, LONG))) == {1}
+    most = MOST_WORK // SHORT
+    sizes = sizes_of_pieces(np.full(5 * most, SHORT))
+    assert max(sizes) == most
+    assert len(sizes) < 30
+    assert max(sizes_of_pieces(np.ones(4 * MOST_VISITS, np.int64))) == MOST_VISITS
+    mixed = sizes_of_pieces(np.concatenate([np.full(5 * most, SHORT), np.full(9, LONG), np.full(50, SHORT)]))
+    assert mixed[-9:] == [1] * 8 + [51]  # although 190,000 blocks before them took no time
+
+
+def test_steps__return_when_the_work_of_a_piece_is_done(monkeypatch) -> None:
+    """Also where blocks are drawn: a gap sampler may draw the same large block again and again."""
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    problem, made = multiclass(n=9), []
+    solver = solver_of(problem, sampler="gap", rebase_steps=400)
+    solver.rebase()
+    visits, run = visits_of(solver), loop.steps_driver(problem)
+
+    def noted(*arguments):
+        result = run(*arguments)
+        made.append((result[0], arguments[2].stop_work))
+        return result
+
+    monkeypatch.setattr(type(visits), "stepper", property(lambda self: noted))
+    visits.call_pace.size = MOST_WORK
+    monkeypatch.setattr(parallel, "MOST_WORK", 50)
+    visits.run(visits.flags(), np.empty(0, np.int64), 70)
+    width = int(problem.local_ptr[1])
+    assert sum(steps for steps, _ in made) == 70
+    assert {steps for steps, work in made[6:-1]} == {-(-50 // width)}
+    assert all((steps - 1) * width < work for steps, work in made)
+
+
+@pytest.mark.parametrize("way", ["by features", "by margins"])
+def test_passes__in_pieces_have_the_bits_of_one_piece(monkeypatch, way: str) -> None:
+    """Rebase points, gaps over the cache, and the move of keep_primal; `chunk_length` is 64, so pieces end within chunks."""
+    problem = multiclass(n=150)
+    found = []
+    for size in (1, 7, 1 << 40):
+        solver = solver_of(problem, sampler="permutation", cache="gap", step="pairwise")
+        it = solver.iterate
+        solver.rebase()
+        exact_pass(it)
+        visits_of(solver).visit(rounds=2)
+        it.margins = Margins.at_rebase(it.margins, problem, it.state.pool, way == "by margins")
+        pieces = []
+        width = int(problem.local_ptr[1])
+        work = parallel.work_before(problem)
+
+        def over(fn, P, size=size, pieces=pieces, work=work, width=width):
+            edges = [*range(0, P.n, size), P.n]
+            for a, b in pairwise(edges):
+                pieces.append(int(work[b] - work[a]) // width)
+                fn(a, b)
+
+        monkeypatch.setattr(it.ledger, "over_blocks", over, raising=False)
+        it.derive()
+        gaps, u = it.cached_gaps(it.state.w), it.state.u.copy()
+        it.move_to(0.5 * it.counts.lam, "keep_primal")
+        assert max(pieces) == min(size, problem.n)
+        found.append((u, it.state.ell.copy(), gaps, it.state.gap.copy(), it.state.pool.alpha.copy()))
+    for one, other, whole in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, whole)
+        np.testing.assert_array_equal(other, whole)
+        assert np.any(whole)
+
+
+def test_verify__in_pieces_has_the_bits_of_one_piece(monkeypatch) -> None:
+    problem = multiclass(n=130)
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    whole, pieces = rebuild_zero(problem), []
+
+    def in_order(self, fn, P):
+        pieces.append(7)
+        return [fn(a, min(a + 7, P.n)) for a in range(0, P.n, 7)]
+
+    monkeypatch.setattr(Spread, "in_order", in_order)
+    zero = rebuild_zero(problem)
+    assert pieces
+    assert (zero.hinge, zero.psi_norm2, zero.psi_scale) == (whole.hinge, whole.psi_norm2, whole.psi_scale)
+    np.testing.assert_array_equal(zero.psi, whole.psi)
+
+
+def test_stop__ends_the_first_rebase_of_a_solve(monkeypatch) -> None:
+    """Before the first state there is nothing to keep, so nothing is waited for."""
+    monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)
+    calls = StopAtCheck(3)
+    engine = Engine.begin(Task(multiclass(n=150), options_of(), path_of(**SINGLE)))
+    engine.solver.ledger.spread = Spread(check=calls)
+    engine.solver.ledger.pace.size = 1
+    with pytest.raises(Stopped):
+        engine.solver.rebase()
+
+
 def test_spread__checks_between_pieces_and_keeps_the_order(monkeypatch) -> None:
     monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)
     checks = []
-    spread = Spread(check=lambda: checks.append(1))
-    parts = spread.blocks(lambda problem, w, blocks: blocks, SimpleNamespace(d=1), np.zeros(1), range(50))
+    spread, problem = Spread(check=lambda: checks.append(1)), multiclass(n=50)
+    w = np.zeros(problem.d)
+    parts = spread.blocks(lambda problem, w, blocks: blocks, problem, w, range(50))
     assert np.concatenate(parts).tolist() == list(range(50))
     assert len(checks) == 50
     seen = np.zeros(50, int)
-    spread.over_threads(lambda a, b: seen.__setitem__(slice(a, b), seen[a:b] + 1), 50)
+    spread.over_threads(lambda a, b: seen.__setitem__(slice(a, b), seen[a:b] + 1), parallel.work_before(problem))
     assert seen.tolist() == [1] * 50
+    assert np.concatenate(spread.in_order(lambda a, b: np.arange(a, b), problem)).tolist() == list(range(50))

@@ -33,7 +33,7 @@ class NotCompiling:
 
     seconds = 0.0
 
-    def __init__(self, progress: Any) -> None: ...
+    def __init__(self, progress: Any, check: Any) -> None: ...
 
     def __enter__(self) -> NotCompiling:
         return self

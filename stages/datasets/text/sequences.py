@@ -65,6 +65,18 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
     }
 
 
+def trainable(table: Table) -> Table:
+    """The table; DataError, with file and line, if one of its sequences is too long to train on."""
+    from gapwise.stages.problems.chain.features import SPLIT
+    from gapwise.stages.problems.pair_products import too_large
+
+    lengths = np.diff(table.start)
+    longest = int(np.argmax(lengths))
+    if (why := too_large(int(lengths[longest]), "tokens")) is not None:
+        raise DataError(f"{table.where(int(table.start[longest]))}: here begins a sequence of {why}; {SPLIT}")
+    return table
+
+
 PIECE = 10_000
 """Sequences whose rows are in memory at a time."""
 

@@ -51,7 +51,12 @@ class Chain(NamedTuple):
     gram_ptr: np.ndarray
     """int64, (n + 1,)"""
     gram: np.ndarray
-    """float32, flat (T, T) per block: inner products of tokens"""
+    """float32, flat (T, T) per block: inner products of tokens; (0,) if the blocks are only to be decoded"""
+
+    @property
+    def decodes_only(self) -> bool:
+        """Whether there are no Gram matrices, which all but decoding needs."""
+        return self.gram.size < self.n
 
     @property
     def unconstrained(self) -> bool:
@@ -163,16 +168,16 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
     arrays
         ``labels`` (tokens,) with ``labels_ptr`` (n + 1,): label ids, one block after the other. ``counts`` (tokens,)
         and ``ids`` (sum of counts,): attributes of each token, biases included. Optional: ``values``, shaped like ids,
-        if not all are 1; ``gram`` with ``gram_ptr``, otherwise computed here; ``decode_only`` (any array) allows
-        labels >= K.
+        if not all are 1; ``gram`` with ``gram_ptr``, empty if the blocks are only to be decoded, otherwise computed here;
+        ``decode_only`` (any array) allows labels >= K.
     meta
         ``classes`` (K) and ``attributes`` (p, including the three biases); optional ``lower`` and ``upper`` (d,).
 
     Raises
     ------
     ValueError
-        If a block is empty, has a label outside 0..K-1, an attribute outside 0..p-1, or a value that is not finite (the
-        message names the first such block), or if the lengths of arrays do not agree.
+        If a block is empty or too large for a Gram matrix, has a label outside 0..K-1, an attribute outside 0..p-1, or a
+        value that is not finite (the message names the first such block), or if the lengths of arrays do not agree.
     """
     K, p = int(meta["classes"]), int(meta["attributes"])
     labels, ptr = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"], dtype=np.int64)
@@ -199,7 +204,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
         gram, gram_ptr = np.asarray(arrays["gram"]), np.asarray(arrays["gram_ptr"])
     else:
         gram, gram_ptr = _all_grams(ids, counts, values, ptr, row_ptr)
-    if not np.array_equal(np.diff(gram_ptr), lengths**2):
+    if not np.array_equal(np.diff(gram_ptr), lengths**2) and np.any(gram_ptr):
         raise ValueError("chain: gram must hold T * T entries per block; featurize again")
     return Chain(
         n=lengths.size,
@@ -228,9 +233,12 @@ def _refuse(fault: str, bad: np.ndarray, ptr: np.ndarray) -> None:
 
 def _all_grams(ids, counts, values, ptr, row_ptr) -> tuple[np.ndarray, np.ndarray]:
     grams = []
-    for a, b in pairwise(ptr):
+    for i, (a, b) in enumerate(pairwise(ptr)):
         block = {"ids": ids[row_ptr[a] : row_ptr[b]], "counts": counts[a:b]}
         if values.size:
             block["values"] = values[row_ptr[a] : row_ptr[b]]
-        grams.append(derived(**block)["gram"])
+        try:
+            grams.append(derived(**block)["gram"])
+        except ValueError as error:
+            raise ValueError(f"chain: block {i} has {error}") from error
     return np.concatenate(grams), np.concatenate([[0], np.cumsum([gram.size for gram in grams])])

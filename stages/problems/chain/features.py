@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from gapwise.stages.problems.pair_products import too_large
+
 BIASES = ("bias", "bias:first", "bias:last")
 """The last three attributes of every chain problem."""
+
+SPLIT = "split it: an empty line, or the end of a list, after each sentence"
+"""What to do about a sequence that is too long."""
+
+DENSE, TILE = 1 << 24, 256
+"""Most entries of the matrix tokens x attributes of a block that is laid out; tokens of a larger one at a time."""
 
 
 def with_biases(
@@ -44,18 +52,35 @@ def with_biases(
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     """``gram`` (T * T,) float32 of one block's ``ids``, ``counts`` and optional ``values``; exact for binary
-    attributes."""
+    attributes. ValueError, before it takes memory, for a block that is too large to train on."""
     ids, counts = block["ids"], block["counts"]
+    if (why := too_large(counts.size, "tokens")) is not None:
+        raise ValueError(f"{why}; {SPLIT}")
     values = block.get("values", ids[:0])
     known, column = np.unique(ids, return_inverse=True)
-    cell = np.repeat(np.arange(counts.size), counts) * known.size + column.reshape(-1)
+    token = np.repeat(np.arange(counts.size), counts)
     weights = np.asarray(values, dtype=np.float64) if values.size else None
+    if counts.size * known.size > DENSE:
+        return {"gram": _gram_of_sparse(token, column.reshape(-1), weights, counts.size)}
+    cell = token * known.size + column.reshape(-1)
     rows = np.bincount(cell, weights=weights, minlength=counts.size * known.size)
     rows = rows.reshape(counts.size, -1).astype(np.float64)
     # not rows @ rows.T: BLAS would wake its threads for each of thousands of small products
     return {"gram": np.einsum("ta,sa->ts", rows, rows).astype(np.float32).reshape(-1)}
 
 
+def _gram_of_sparse(token: np.ndarray, column: np.ndarray, weights: np.ndarray | None, tokens: int) -> np.ndarray:
+    """The same of entries (token, column), summed in float64, with few rows laid out at a time."""
+    from scipy import sparse
+
+    entries = np.ones(token.size) if weights is None else weights
+    rows = sparse.csr_matrix((entries, (token, column)))
+    gram = np.empty((tokens, tokens), np.float32)
+    for first in range(0, tokens, TILE):
+        gram[first : first + TILE] = (rows[first : first + TILE] @ rows.T).toarray()
+    return gram.reshape(-1)
+
+
 def stand_ins(**block: np.ndarray) -> dict[str, np.ndarray]:
-    """Zeros in the place of `derived`: decoding does not read Gram matrices."""
-    return {"gram": np.zeros(block["counts"].size ** 2, np.float32)}
+    """Nothing in the place of `derived`: decoding does not read Gram matrices."""
+    return {"gram": np.empty(0, np.float32)}

@@ -23,6 +23,7 @@ import numpy as np
 
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.pair_products import too_large
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.segmentation.images import (
     NEGATIVE,
@@ -222,8 +223,11 @@ def scale_of(arrays: Mapping[str, np.ndarray]) -> float:
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     """``gram`` (S * S,) float32: X X' of one image, scaled, summed in float64. Checks the block's features first.
 
-    A block of uint8 ``unary`` must include the shared ``unary_scale``.
+    A block of uint8 ``unary`` must include the shared ``unary_scale``. ValueError, before it takes memory, for an image
+    that is too large to train on.
     """
+    if (why := too_large(len(block["unary"]), "superpixels")) is not None:
+        raise ValueError(f"{why}; divide the image, or use larger superpixels")
     check_features(block["unary"], block["pairwise"], "segmentation")
     x = scale_of(block) * np.asarray(block["unary"], np.float64)
     return {"gram": (x @ x.T).astype(np.float32).reshape(-1)}

@@ -14,7 +14,7 @@ import numpy as np
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.batch_step import batch_step
 from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
+from gapwise.stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS, WORK_REACHED
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.iterate import Iterate
@@ -133,14 +133,18 @@ class Bcfw:
         it, P = self.it, self.it.problem
         most = min(self.options.batch_size, P.n)
         while steps > 0:
-            it.ledger.check_stop()
             calls_left = int(flags.stop_calls - it.state.counters[ORACLE_CALLS])
             if calls_left <= 0:
                 return CALLS_REACHED
             it.make_room(most + 1)
-            block = np.full(min(most, calls_left), -1)
-            made, why = collect_driver(P)(P, it.state, flags, it.rng, order, steps, block)
-            steps, order, block = steps - made, order[made:], block[block >= 0]
+            block, why, pace = np.full(min(most, calls_left), -1), WORK_REACHED, self.visits.pace
+            while why == WORK_REACHED:
+                it.ledger.check_stop()
+                piece = flags._replace(stop_work=pace.begin())
+                made, why = collect_driver(P)(P, it.state, piece, it.rng, order, steps, block)
+                pace.end(piece.stop_work, why == WORK_REACHED)
+                steps, order = steps - made, order[made:]
+            block = block[block >= 0]
             if block.size:
                 vertices = vertices_at(P, it.state.w, block, it.ledger.spread)
                 answers_driver(P)(P, it.state, flags, Answers(block, vertices.loss, vertices.vertex))

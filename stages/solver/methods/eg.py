@@ -35,7 +35,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from gapwise.stages.parallel import Pace
+from gapwise.stages.parallel import Pace, work_before
 from gapwise.stages.problems.marginals import Scores, check_scores
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
@@ -51,7 +51,7 @@ from gapwise.stages.solver.oracles import load_exact
 from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
-from gapwise.stages.solver.state import chunk_length
+from gapwise.stages.solver.state import Sums, chunk_length
 from gapwise.stages.solver.supports import Pool
 
 
@@ -144,8 +144,12 @@ class MarginalIterate:
         """mu, ell, u and w from the scores."""
         P = self.problem
         self.u[:] = 0.0
-        state = self.sigma, self.weight, self.mu, self.ell, self.u
-        derive_driver(P)(P, self.scale, *state, chunk_length(P.d))
+        state, sums, chunk = (self.sigma, self.weight, self.mu, self.ell), Sums.begin(self.u), chunk_length(P.d)
+
+        def part(start: int, stop: int) -> None:
+            derive_driver(P)(P, self.scale, *state, sums, chunk, start, stop)
+
+        self.ledger.over_blocks(part, P)
         if P.lower.size:
             clip(self.u, P.lower, P.upper, self.w)
 
@@ -243,7 +247,7 @@ class ExponentiatedGradient:
     options: Options
     counts: PassCounts = field(default_factory=PassCounts)
     pace: Pace = field(default_factory=Pace)
-    """Chunk size between stop checks, for visits of blocks."""
+    """Work between stop checks, of visits of blocks."""
 
     def advance(self, goal: Goal) -> Ended | None:
         """An exact pass if one is due, which may end the solve, otherwise a pass over the blocks."""
@@ -269,7 +273,7 @@ class ExponentiatedGradient:
             state = it.sigma, it.weight, it.eta, it.mu, it.ell, it.u, it.w, it.counters
             run(P, order[start:stop], it.scale, growth, *state)
 
-        self.pace.run(part, 0, P.n, it.ledger.check_stop)
+        self.pace.run(part, 0, P.n, it.ledger.check_stop, work_before(P, order))
 
     def exact_pass(self) -> Certificate:
         """One max-oracle call per block at w: the certificate."""

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapwise.stages.parallel import Pace
+from gapwise.stages.parallel import Pace, work_before
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import ORACLE_ALWAYS
 from gapwise.stages.solver.distances import no_distances, with_room
@@ -90,7 +90,7 @@ class Fasole:
     it: Iterate
     options: Options
     visit_pace: Pace = field(default_factory=Pace)
-    """Chunk size between stop checks, for visits."""
+    """Work between stop checks, of visits."""
 
     def __post_init__(self) -> None:
         self.visits = Visits(self.it, no_steps)
@@ -146,7 +146,7 @@ class Fasole:
         def part(start: int, stop: int) -> None:
             run(it.problem, it.state, flags, precision, order[start:stop])
 
-        self.visit_pace.run(part, 0, order.size, it.ledger.check_stop)
+        self.visit_pace.run(part, 0, order.size, it.ledger.check_stop, work_before(it.problem, order))
 
     def start(self) -> None:
         """Restart the outer iterations."""

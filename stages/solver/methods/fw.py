@@ -17,9 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from gapwise.stages.solver.batch_step import LINE_SEARCH, batch_driver, batch_step
+from gapwise.stages.solver.batch_step import LINE_SEARCH, batch_step, warm_up
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import STEPS
@@ -90,12 +88,9 @@ class FrankWolfe:
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls; changes no result."""
-        P, S = self.it.problem, self.it.state
-        load_exact(P)
-        vertex, zeros = np.zeros((P.n, S.pool.labels.shape[1]), P.truth.dtype), np.zeros(P.n)
-        scale, workspace = self.it.scale, np.zeros(P.d)
-        batch_driver(P)(P, S, scale, vertex, zeros, zeros, workspace, NEVER, LINE_SEARCH)  # slope 0: no step
-        drop_unused(S.pool, 0)
+        load_exact(self.it.problem)
+        warm_up(self.it)
+        drop_unused(self.it.state.pool, 0)
 
 
 def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapwise.stages.parallel import Pace
+from gapwise.stages.parallel import Pace, work_before
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Mean
 from gapwise.stages.solver.block.views.distances import FIRST_ORDER
@@ -25,7 +25,6 @@ from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS, ORACLE_CALLS
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
-from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import distance_steps_driver, steps_driver
 from gapwise.stages.solver.objective import Certificate
@@ -109,7 +108,7 @@ class Multiplane:
     iterations: list[tuple[float, ...]] = field(default_factory=list)
     """Rows as `ITERATION`."""
     plane_pace: Pace = field(default_factory=Pace)
-    """Chunk size between stop checks, for visits in approximate passes."""
+    """Work between stop checks, of visits in approximate passes."""
     orders: dict[int, np.ndarray] = field(default_factory=dict)
     """The permutations of the next passes, by their numbers."""
 
@@ -238,7 +237,7 @@ class Multiplane:
             scored = int(driver(it.problem, state, flags, FIRST_ORDER, order[start:stop]))
             return 0 if asks else scored
 
-        return sum(pace.run(part, 0, order.size, it.ledger.check_stop))
+        return sum(pace.run(part, 0, order.size, it.ledger.check_stop, work_before(it.problem, order)))
 
     def permutation(self) -> np.ndarray:
         """int64, (n,): the blocks in a new seeded order."""
@@ -273,7 +272,7 @@ class Multiplane:
         working_set_sizes(S.pool)
         with_room(no_distances(1), np.ones(1, np.int64), SPARE)
         distance_steps_driver(P)(P, S, self.visits.flags(), FIRST_ORDER, np.empty(0, np.int64))
-        cached_driver(P)(P, S.pool, S.w, np.empty(P.n))
+        self.it.cached_gaps(S.w)
 
     # -- committed state ----------------------------------------------------------------------------------------------
     def arrays(self) -> dict[str, np.ndarray]:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapwise.stages.parallel import Pace
+from gapwise.stages.parallel import Pace, even_work
 from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
@@ -205,7 +205,7 @@ class Subgradient:
     options: Options
     counts: BallCounts = field(default_factory=BallCounts)
     pace: Pace = field(default_factory=Pace)
-    """Chunk size between stop checks, for steps."""
+    """Work between stop checks, of steps."""
 
     def advance(self, goal: Goal) -> Ended | None:
         """Steps, or the exact pass that is due after them."""
@@ -240,7 +240,7 @@ class Subgradient:
         def part(start: int, stop: int) -> None:
             run(it.problem, it.running, ledger.counts.lam, self.radius, it.rng, stop - start)
 
-        self.pace.run(part, 0, steps, ledger.check_stop)
+        self.pace.run(part, 0, steps, ledger.check_stop, even_work(it.problem, steps))
         ledger.counts.exact_due = here + steps >= end
 
     def hinge_of(self, w: np.ndarray) -> float:

@@ -22,26 +22,24 @@ log = logging.getLogger("gapwise.init_path")
 
 @driver
 def start_driver(fingerprint: str):
-    """`mean_psi(P, labels, psi) -> mean_i ||psi_i||`: psi += (1/n) sum_i psi_i, psi_i = B_i (m_i(y_i) - m_i(labels_i));
-    labels (n, longest)."""
+    """`add_psi(P, labels, psi, total, start, stop)`: psi += (1/n) sum_i psi_i, psi_i = B_i (m_i(y_i) - m_i(labels_i)), and
+    total[0] += sum_i ||psi_i||, over blocks start to stop - 1; labels (n, longest)."""
 
     @njit(cache=True, **JIT)
-    def mean_psi(P, labels, psi):
+    def add_psi(P, labels, psi, total, start, stop):
         fingerprint  # noqa: B018
         n = P.label_ptr.size - 1
-        total = 0.0
         delta_all = np.empty(widest_block(P.local_ptr))
-        for i in range(n):
+        for i in range(start, stop):
             delta = delta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
             delta[:] = 0.0
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
             P.add(i, P.truth[first:last], 1.0, delta)
             P.add(i, labels[i, : last - first], -1.0, delta)
-            total += np.sqrt(max(P.norm2(i, delta), 0.0))
+            total[0] += np.sqrt(max(P.norm2(i, delta), 0.0))
             P.push(i, 1.0 / n, delta, psi)
-        return total / n
 
-    return mean_psi
+    return add_psi
 
 
 @driver
@@ -131,8 +129,9 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
             "learned"
         )
         return problem.truth, answers.loss, np.zeros(problem.d), 0.0
-    psi = np.zeros(problem.d)
-    scale = float(start_driver(problem)(problem, answers.vertex, psi))
+    psi, total, add = np.zeros(problem.d), np.zeros(1), start_driver(problem)
+    spread.in_order(lambda start, stop: add(problem, answers.vertex, psi, total, start, stop), problem)
+    scale = float(total[0] / problem.n)
     if problem.lower.size:
         psi = np.clip(psi, problem.lower, problem.upper)
     mask = np.arange(answers.vertex.shape[1]) < np.diff(problem.label_ptr)[:, None]

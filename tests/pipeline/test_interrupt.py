@@ -1,0 +1,117 @@
+"""Signals: what ends where, and a second one ends the process whatever holds the main thread."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from numba.core.compiler_lock import global_compiler_lock
+from waiting import PATIENCE
+
+from gapwise.pipeline import interrupt
+from gapwise.pipeline.interrupt import Again, Interrupted, Stop, number_of
+
+HELD = """
+import hashlib, multiprocessing, sys, time
+from gapwise.pipeline.interrupt import Stop
+
+if __name__ == "__main__":
+    child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
+    child.start()
+    with Stop(ends_process=True):
+        print(child.pid, flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)  # many minutes in compiled code, as a long visit of a block
+"""
+
+
+def test_stop__is_a_flag_where_work_is_committed() -> None:
+    with Stop() as stop:
+        assert not stop()
+        signal.raise_signal(signal.SIGTERM)
+        assert stop()
+        assert stop.signal == signal.SIGTERM
+
+
+def test_at_once__a_signal_ends_the_work_where_it_is() -> None:
+    went_on = False
+    with Stop() as stop, pytest.raises(Interrupted, match="SIGTERM"), stop.at_once():
+        went_on = bool(signal.raise_signal(signal.SIGTERM)) or True
+    assert not went_on
+
+
+def swallowed() -> None:
+    """Work that takes a stop for an error that does not matter."""
+    with contextlib.suppress(Exception):
+        signal.raise_signal(signal.SIGINT)
+
+
+def mistaken() -> None:
+    """Work that fails because of the stop."""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except Interrupted as error:
+        raise RuntimeError("no compiled object yet") from error
+
+
+def failed() -> None:
+    """Work that fails."""
+    raise RuntimeError("its own")
+
+
+@pytest.mark.parametrize(("work", "error"), [(swallowed, Interrupted), (mistaken, Interrupted), (failed, RuntimeError)])
+def test_at_once__a_stop_is_no_error_of_the_work(work, error) -> None:
+    with Stop() as stop, pytest.raises(error), stop.at_once():
+        work()
+
+
+def test_at_once__does_not_raise_inside_the_compiler() -> None:
+    """Which would go on with what is half made."""
+    with Stop() as stop, stop.at_once():
+        with global_compiler_lock:
+            signal.raise_signal(signal.SIGTERM)
+        assert stop()
+
+
+def test_signals__that_come_together_are_one_request(monkeypatch) -> None:
+    """GNU timeout sends one to the command and one to its process group."""
+    with Stop() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        assert stop()
+        monkeypatch.setattr(interrupt, "TOGETHER", -1.0)
+        with pytest.raises(Again) as second:
+            signal.raise_signal(signal.SIGINT)
+    assert number_of(second.value) == stop.signal == signal.SIGINT
+    assert number_of(Interrupted(signal.SIGTERM)) == signal.SIGTERM
+
+
+def test_stop__leaves_handlers_and_wakeup_descriptor_as_they_were() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with Stop(ends_process=True):
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_second_signal__ends_a_process_whose_main_thread_is_in_compiled_code(tmp_path: Path, second) -> None:
+    script = tmp_path / "held.py"
+    script.write_text(HELD)
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as held:
+        assert held.stdout is not None
+        child = psutil.Process(int(held.stdout.readline()))
+        for number in (signal.SIGTERM, signal.SIGTERM):
+            os.kill(held.pid, number)
+        time.sleep(interrupt.TOGETHER + 2 * interrupt.GRACE)
+        assert held.poll() is None, "two at the same time are one"
+        os.kill(held.pid, second)
+        assert held.wait(PATIENCE) == 128 + second
+        assert not psutil.wait_procs([child], PATIENCE)[1]
