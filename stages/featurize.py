@@ -41,6 +41,7 @@ class _SplittingSink:
         self.waiting: dict[str, np.ndarray] = {}
         self.shared: dict[str, np.ndarray] = {}
         self.blocks: Counter[str] = Counter()
+        self.labels: Counter[int] = Counter()
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
         number = self.blocks[split]
@@ -53,6 +54,8 @@ class _SplittingSink:
             raise DataError(f"{split} block {number}: {error}") from error
         self.writer.append(target, **arrays, **more)
         self.blocks[split] += 1
+        if target == "train" and "labels" in arrays:
+            self.labels.update(np.asarray(arrays["labels"]).ravel().tolist())
 
     def target(self, split: str, number: int) -> str:
         """The split that block `number` of the reader's `split` goes to."""
@@ -96,10 +99,13 @@ class _SplittingSink:
     def finish(self, facts: Json) -> Json:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
 
-        DataError if a split would be empty, or if there are fewer blocks than folds.
+        Where the loss depends on how often each label occurs in training, the fact ``label_counts`` says it; blocks that are
+        held out are not counted. DataError if a split would be empty, or if there are fewer blocks than folds.
         """
         if self.rule is None:
             return facts
+        if "label_counts" in facts:
+            facts = {**facts, "label_counts": [self.labels[k] for k in range(len(facts["label_counts"]))]}
         blocks = self.blocks["train"]
         held_out = self.rule.among(blocks)
         if not blocks:  # all were `put`, none under a name that the structure's `whole` has

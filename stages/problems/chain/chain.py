@@ -8,7 +8,12 @@ of a block also "first", and the last one also "last" (`with_biases`). Hence, wi
 
 and d = p K + K^2. Local coordinates of a block of T tokens are its T K label indicators and K^2 transition counts,
 theta being (T, K) node scores and the (K, K) transition scores. With G the T x T Gram matrix of the tokens
-(`derived`), ||B_i delta||^2 = sum_k delta_k' G delta_k + ||delta_transitions||^2. Loss: wrong labels / T.
+(`derived`), ||B_i delta||^2 = sum_k delta_k' G delta_k + ||delta_transitions||^2.
+
+Loss: the costs of all tokens / `unit` of the block (`chain.losses`). Constraints (`forbidden`) only change which labelling
+`max_oracle`, `decode` and `marginals` return: they work on a copy of theta in which what may not occur scores `BLOCKED`.
+
+An example of weight s has s B_i for B_i and s L_i for L_i, hence s times its hinge.
 """
 
 from __future__ import annotations
@@ -20,12 +25,28 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.chain.features import derived
+from gapwise.stages.problems.chain.forbidden import blocked_scores, breaks, refuse_lengths
 from gapwise.stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
+from gapwise.stages.problems.chain.losses import augmented, costs_of, mean_costs, sum_of_costs, units_of, weights_of
 from gapwise.stages.problems.chain.marginals import forward_backward
 from gapwise.stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
 from gapwise.stages.problems.facts import Facts
+from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
-from gapwise.stages.problems.protocol import frozen
+from gapwise.stages.problems.protocol import PLAIN, frozen
+
+
+@inner(**PLAIN)
+def multiply_all(x, c):
+    """x *= c."""
+    for j in range(x.size):
+        x[j] *= c
+
+
+@inner(**PLAIN)
+def weight_of(weight, i):
+    """The weight of example i; 1 where no weights are kept."""
+    return weight[i] if weight.size else 1.0
 
 
 class Chain(NamedTuple):
@@ -52,28 +73,50 @@ class Chain(NamedTuple):
     """int64, (n + 1,)"""
     gram: np.ndarray
     """float32, flat (T, T) per block: inner products of tokens"""
+    unit: np.ndarray
+    """float64, (n,): the costs of a block's tokens are divided by it; T if the loss is the share of wrong labels"""
+    weight: np.ndarray
+    """float64, (n,): weights of the examples, or (0,) where all are 1"""
+    cost: np.ndarray
+    """float64, (K + 1, K): cost of label b where a is true, the last row for a >= K; or (0, 0) where every error costs 1"""
+    blocked: np.ndarray
+    """float64, (K + 2, K), 0 or BLOCKED: label b after a, first (row K), last (row K + 1); or (0, 0) where all may occur"""
 
     @property
     def unconstrained(self) -> bool:
-        """Every sequence of labels is allowed."""
-        return True
+        """Whether every sequence of labels is allowed."""
+        return self.blocked.size == 0
 
     def scores(self, i, w, theta):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         chain_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, theta)
+        if self.weight.size:
+            multiply_all(theta, self.weight[i])
 
     def max_oracle(self, i, theta, y, scratch):
-        first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        return viterbi(theta, T, self.labels, 1.0 / T, self.truth, first, y, scratch[0]) / T
+        K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.unit[i]
+        scored, bonus = theta, 1.0 / unit
+        if self.cost.size or self.blocked.size:  # apart, for these copy theta
+            scored, bonus = scratch[1], 0.0 if self.cost.size else bonus
+            augmented(theta, T, K, 1.0 / unit, self.cost, self.truth, first, self.blocked, scored)
+        wrong = viterbi(scored, T, K, bonus, self.truth, first, y, scratch[0])
+        return (sum_of_costs(self.cost, y, self.truth, first, T, K) if self.cost.size else wrong) / unit
 
     def decode(self, i, theta, y, scratch):
-        first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        viterbi(theta, T, self.labels, 0.0, self.truth, first, y, scratch[0])
+        K, first, T, scored = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], theta
+        if self.blocked.size:
+            scored = scratch[1]
+            augmented(theta, T, K, 0.0, self.cost, self.truth, first, self.blocked, scored)
+        viterbi(scored, T, K, 0.0, self.truth, first, y, scratch[0])
 
     def marginals(self, i, theta, c, mu, scratch):
-        first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        log_sum, wrong = forward_backward(theta, T, self.labels, c / T, self.truth, first, mu, scratch[0])
-        return log_sum, wrong / T
+        K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.unit[i]
+        scored, bonus = theta, c / unit
+        if self.cost.size or self.blocked.size:
+            scored, bonus = scratch[1], 0.0 if self.cost.size else bonus
+            augmented(theta, T, K, c / unit, self.cost, self.truth, first, self.blocked, scored)
+        log_sum, wrong = forward_backward(scored, T, K, bonus, self.truth, first, mu, scratch[0])
+        return log_sum, (mean_costs(self.cost, mu, self.truth, first, T, K) if self.cost.size else wrong) / unit
 
     def value(self, i, theta, y):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
@@ -95,36 +138,42 @@ class Chain(NamedTuple):
 
     def norm2(self, i, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
-        return gram_norm2(delta, T, self.labels, self.gram, self.gram_ptr[i])
+        return gram_norm2(delta, T, self.labels, self.gram, self.gram_ptr[i]) * weight_of(self.weight, i) ** 2
 
     def push(self, i, c, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        c *= weight_of(self.weight, i)
         push_rows(self.ids, self.values, self.row_ptr, first, T, K, c, delta, w, self.d - K * K)
 
     def pair_norm2(self, i, y, z, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
-        return pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], delta)
+        norm2 = pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], delta)
+        return norm2 * weight_of(self.weight, i) ** 2
 
     def pair_norms(self, i, k, labels, slots, row_of, squared, first, width, delta):
         K, T, whole = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.values.size == 0
-        start = self.gram_ptr[i]
-        pair_gram_norms(labels, slots, k, row_of, T, K, self.gram, start, whole, squared, first, width, delta)
+        start, square = self.gram_ptr[i], weight_of(self.weight, i) ** 2
+        pair_gram_norms(labels, slots, k, row_of, T, K, self.gram, start, whole, square, squared, first, width, delta)
 
     def pair_push(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        c *= weight_of(self.weight, i)
         push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
 
     def pair_move(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        c *= weight_of(self.weight, i)
         push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
 
     def pair_follow(self, i, c, y, z, w, theta, delta):
-        T = self.label_ptr[i + 1] - self.label_ptr[i]
+        T, c = self.label_ptr[i + 1] - self.label_ptr[i], c * weight_of(self.weight, i) ** 2
         follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], c, theta, delta)
 
     def score_labels(self, i, w, labels, slots, theta, scores):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         few_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, labels, slots, theta, scores)
+        if self.weight.size:
+            multiply_all(scores, self.weight[i])
 
     def touch(self, i, stage):
         if stage == 0:
@@ -143,16 +192,26 @@ class Chain(NamedTuple):
 
     def loss(self, i, y):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        if self.cost.size:
+            return sum_of_costs(self.cost, y, self.truth, first, T, self.labels) / self.unit[i]
         wrong = 0
         for t in range(T):
             wrong += y[t] != self.truth[first + t]
-        return wrong / T
+        return wrong / self.unit[i]
 
     def least_loss(self, i):
-        return 1.0 / (self.label_ptr[i + 1] - self.label_ptr[i])
+        """The least cost of one wrong label; constraints may forbid to change one alone, so it is a lower bound."""
+        truth = self.truth[self.label_ptr[i] : self.label_ptr[i + 1]]
+        costs = [np.min(np.delete(self.cost[k], k)) for k in np.unique(truth)] if self.cost.size else [1.0]
+        return np.min(costs) / self.unit[i]
+
+    def forbidden(self, block, label, label_offset):
+        """Which stored rows break the constraints."""
+        return breaks(self.blocked, label, label_offset)
 
     def scratch(self):
-        return (np.empty(2 * self.longest * self.labels),)
+        K, copies = self.labels, self.cost.size or self.blocked.size
+        return np.empty(2 * self.longest * K), np.empty((self.longest + K) * K if copies else 0)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
@@ -164,15 +223,18 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
         ``labels`` (tokens,) with ``labels_ptr`` (n + 1,): label ids, one block after the other. ``counts`` (tokens,)
         and ``ids`` (sum of counts,): attributes of each token, biases included. Optional: ``values``, shaped like ids,
         if not all are 1; ``gram`` with ``gram_ptr``, otherwise computed here; ``decode_only`` (any array) allows
-        labels >= K.
+        labels >= K. Also optional: what `chain.losses` reads, ``cost`` and ``block_weight`` (n,), and ``forbidden``
+        (K + 2, K), not 0 where label b may not follow a, be the first (row K) or the last one (row K + 1).
     meta
-        ``classes`` (K) and ``attributes`` (p, including the three biases); optional ``lower`` and ``upper`` (d,).
+        ``classes`` (K) and ``attributes`` (p, including the three biases); optional ``lower`` and ``upper`` (d,), and
+        ``loss``, ``balanced``, ``label_counts`` and ``n_train`` of `chain.losses`.
 
     Raises
     ------
     ValueError
         If a block is empty, has a label outside 0..K-1, an attribute outside 0..p-1, or a value that is not finite (the
-        message names the first such block), or if the lengths of arrays do not agree.
+        message names the first such block), if the lengths of arrays do not agree, if the loss is none, or if the
+        constraints leave a block without a labelling.
     """
     K, p = int(meta["classes"]), int(meta["attributes"])
     labels, ptr = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"], dtype=np.int64)
@@ -201,6 +263,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
         gram, gram_ptr = _all_grams(ids, counts, values, ptr, row_ptr)
     if not np.array_equal(np.diff(gram_ptr), lengths**2):
         raise ValueError("chain: gram must hold T * T entries per block; featurize again")
+    blocked = blocked_scores(arrays, K)
+    refuse_lengths(blocked, lengths)
+    weight = weights_of(arrays, lengths.size)
     return Chain(
         n=lengths.size,
         d=p * K + K * K,
@@ -216,6 +281,10 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
         values=frozen(values, np.float32),
         gram_ptr=frozen(gram_ptr, np.int64),
         gram=frozen(gram, np.float32),
+        unit=frozen(units_of(lengths, meta, weight)),
+        weight=frozen(weight),
+        cost=frozen(costs_of(arrays, meta, K)),
+        blocked=frozen(blocked),
     )
 
 
