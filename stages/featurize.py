@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -52,10 +52,14 @@ class _SplittingSink:
             more = self.derived(**{**self.shared, **arrays})
         except ValueError as error:
             raise DataError(f"{split} block {number}: {error}") from error
-        self.writer.append(target, **arrays, **more)
+        self.write(target, {**arrays, **more})
         self.blocks[split] += 1
-        if target == "train" and "labels" in arrays:
-            self.labels.update(np.asarray(arrays["labels"]).ravel().tolist())
+
+    def write(self, target: str, block: Mapping[str, np.ndarray]) -> None:
+        """Write a block into the split `target`, and count its labels if it is for training."""
+        self.writer.append(target, **block)
+        if target == "train" and "labels" in block:
+            self.labels.update(np.asarray(block["labels"]).ravel().tolist())
 
     def target(self, split: str, number: int) -> str:
         """The split that block `number` of the reader's `split` goes to."""
@@ -194,7 +198,7 @@ def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report
     total = len(arrays[f"{ragged[0]}_ptr"]) - 1 if ragged else 0
     for block in range(total):
         parts = {name: arrays[name][slice(*arrays[f"{name}_ptr"][block : block + 2])] for name in ragged}
-        writer.append(sink.target("train", block), **parts)
+        sink.write(sink.target("train", block), parts)
         report(block + 1, total, "dividing the features")
     sink.blocks["train"] = max(total, sink.blocks["train"])
     return {name: fact for name, fact in whole.meta.items() if name not in STORED}

@@ -76,7 +76,7 @@ def test_weights__of_examples_do_what_repeating_them_does() -> None:
     plain = instance("chain_costs")
     weight = np.array([0.5, 2.0, 1.0, 0.5])
     repeated = np.repeat(np.arange(4), (2 * weight).astype(int))
-    alone = plain._replace(weight=np.empty(0), unit=plain.unit * weight)
+    alone = plain._replace(scale=np.stack([plain.scale[::2] * weight, np.ones(4)], axis=1).reshape(-1))
     rng = np.random.default_rng(1)
     for _ in range(5):
         w = rng.normal(size=plain.d)
@@ -99,8 +99,8 @@ def hinge(problem: Problem, i: int, w: np.ndarray) -> float:
 def test_tiny__instances_have_what_they_are_for() -> None:
     costs, constrained = instance("chain_costs"), instance("chain_constrained")
     assert costs.unconstrained
-    assert costs.cost.shape == (4, 3)
-    assert costs.weight.mean() == 1.0
+    assert costs.tables[1:3].tolist() == [1.9, 0.57]
+    assert costs.scale[1::2].mean() == 1.0
     assert not constrained.unconstrained
     for i, (a, b) in enumerate(pairwise(constrained.label_ptr)):
         assert 1 < len(all_labels(constrained, i)) < 3 ** (b - a)

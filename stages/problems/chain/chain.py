@@ -27,7 +27,15 @@ import numpy as np
 from gapwise.stages.problems.chain.features import derived
 from gapwise.stages.problems.chain.forbidden import blocked_scores, breaks, refuse_lengths
 from gapwise.stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
-from gapwise.stages.problems.chain.losses import augmented, costs_of, mean_costs, sum_of_costs, units_of, weights_of
+from gapwise.stages.problems.chain.losses import (
+    augmented,
+    costs_of,
+    mean_costs,
+    sum_of_costs,
+    tables_of,
+    units_of,
+    weights_of,
+)
 from gapwise.stages.problems.chain.marginals import forward_backward
 from gapwise.stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
 from gapwise.stages.problems.facts import Facts
@@ -41,12 +49,6 @@ def multiply_all(x, c):
     """x *= c."""
     for j in range(x.size):
         x[j] *= c
-
-
-@inner(**PLAIN)
-def weight_of(weight, i):
-    """The weight of example i; 1 where no weights are kept."""
-    return weight[i] if weight.size else 1.0
 
 
 class Chain(NamedTuple):
@@ -73,50 +75,54 @@ class Chain(NamedTuple):
     """int64, (n + 1,)"""
     gram: np.ndarray
     """float32, flat (T, T) per block: inner products of tokens"""
-    unit: np.ndarray
-    """float64, (n,): the costs of a block's tokens are divided by it; T if the loss is the share of wrong labels"""
-    weight: np.ndarray
-    """float64, (n,): weights of the examples, or (0,) where all are 1"""
-    cost: np.ndarray
-    """float64, (K + 1, K): cost of label b where a is true, the last row for a >= K; or (0, 0) where every error costs 1"""
-    blocked: np.ndarray
-    """float64, (K + 2, K), 0 or BLOCKED: label b after a, first (row K), last (row K + 1); or (0, 0) where all may occur"""
+    scale: np.ndarray
+    """float64, (2 n,): of each block its unit, by which costs are divided, and its weight. Two arrays would be passed more
+    slowly, as would more than one of tables"""
+    tables: np.ndarray
+    """float64, flat (2 K + 3, K), or (0,) where every error costs 1 and every sequence may occur: costs (K + 1, K) of label
+    b where a is true, the last row for a >= K; then 0 or BLOCKED (K + 2, K) for b after a, first (row K), last (row K + 1)"""
+
+    @property
+    def blocked(self) -> np.ndarray:
+        """(K + 2, K): BLOCKED at what may not occur, else 0."""
+        rows = self.tables.reshape(-1, self.labels)[self.labels + 1 :]
+        return rows if rows.size else np.zeros((self.labels + 2, self.labels))
 
     @property
     def unconstrained(self) -> bool:
         """Whether every sequence of labels is allowed."""
-        return self.blocked.size == 0
+        return not self.blocked.any()
 
     def scores(self, i, w, theta):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         chain_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, theta)
-        if self.weight.size:
-            multiply_all(theta, self.weight[i])
+        if self.scale[2 * i + 1] != 1.0:
+            multiply_all(theta, self.scale[2 * i + 1])
 
     def max_oracle(self, i, theta, y, scratch):
-        K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.unit[i]
+        K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.scale[2 * i]
         scored, bonus = theta, 1.0 / unit
-        if self.cost.size or self.blocked.size:  # apart, for these copy theta
-            scored, bonus = scratch[1], 0.0 if self.cost.size else bonus
-            augmented(theta, T, K, 1.0 / unit, self.cost, self.truth, first, self.blocked, scored)
+        if self.tables.size:  # apart, for these copy theta
+            scored, bonus = scratch[1], 0.0
+            augmented(theta, T, K, 1.0 / unit, self.tables, self.truth, first, scored)
         wrong = viterbi(scored, T, K, bonus, self.truth, first, y, scratch[0])
-        return (sum_of_costs(self.cost, y, self.truth, first, T, K) if self.cost.size else wrong) / unit
+        return (sum_of_costs(self.tables, y, self.truth, first, T, K) if self.tables.size else wrong) / unit
 
     def decode(self, i, theta, y, scratch):
         K, first, T, scored = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], theta
-        if self.blocked.size:
+        if self.tables.size:
             scored = scratch[1]
-            augmented(theta, T, K, 0.0, self.cost, self.truth, first, self.blocked, scored)
+            augmented(theta, T, K, 0.0, self.tables, self.truth, first, scored)
         viterbi(scored, T, K, 0.0, self.truth, first, y, scratch[0])
 
     def marginals(self, i, theta, c, mu, scratch):
-        K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.unit[i]
+        K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.scale[2 * i]
         scored, bonus = theta, c / unit
-        if self.cost.size or self.blocked.size:
-            scored, bonus = scratch[1], 0.0 if self.cost.size else bonus
-            augmented(theta, T, K, c / unit, self.cost, self.truth, first, self.blocked, scored)
+        if self.tables.size:
+            scored, bonus = scratch[1], 0.0
+            augmented(theta, T, K, c / unit, self.tables, self.truth, first, scored)
         log_sum, wrong = forward_backward(scored, T, K, bonus, self.truth, first, mu, scratch[0])
-        return log_sum, (mean_costs(self.cost, mu, self.truth, first, T, K) if self.cost.size else wrong) / unit
+        return log_sum, (mean_costs(self.tables, mu, self.truth, first, T, K) if self.tables.size else wrong) / unit
 
     def value(self, i, theta, y):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
@@ -138,42 +144,42 @@ class Chain(NamedTuple):
 
     def norm2(self, i, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
-        return gram_norm2(delta, T, self.labels, self.gram, self.gram_ptr[i]) * weight_of(self.weight, i) ** 2
+        return gram_norm2(delta, T, self.labels, self.gram, self.gram_ptr[i]) * self.scale[2 * i + 1] ** 2
 
     def push(self, i, c, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        c *= weight_of(self.weight, i)
+        c *= self.scale[2 * i + 1]
         push_rows(self.ids, self.values, self.row_ptr, first, T, K, c, delta, w, self.d - K * K)
 
     def pair_norm2(self, i, y, z, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
         norm2 = pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], delta)
-        return norm2 * weight_of(self.weight, i) ** 2
+        return norm2 * self.scale[2 * i + 1] ** 2
 
     def pair_norms(self, i, k, labels, slots, row_of, squared, first, width, delta):
         K, T, whole = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.values.size == 0
-        start, square = self.gram_ptr[i], weight_of(self.weight, i) ** 2
+        start, square = self.gram_ptr[i], self.scale[2 * i + 1] ** 2
         pair_gram_norms(labels, slots, k, row_of, T, K, self.gram, start, whole, square, squared, first, width, delta)
 
     def pair_push(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        c *= weight_of(self.weight, i)
+        c *= self.scale[2 * i + 1]
         push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
 
     def pair_move(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        c *= weight_of(self.weight, i)
+        c *= self.scale[2 * i + 1]
         push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
 
     def pair_follow(self, i, c, y, z, w, theta, delta):
-        T, c = self.label_ptr[i + 1] - self.label_ptr[i], c * weight_of(self.weight, i) ** 2
+        T, c = self.label_ptr[i + 1] - self.label_ptr[i], c * self.scale[2 * i + 1] ** 2
         follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], c, theta, delta)
 
     def score_labels(self, i, w, labels, slots, theta, scores):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         few_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, labels, slots, theta, scores)
-        if self.weight.size:
-            multiply_all(scores, self.weight[i])
+        if self.scale[2 * i + 1] != 1.0:
+            multiply_all(scores, self.scale[2 * i + 1])
 
     def touch(self, i, stage):
         if stage == 0:
@@ -192,26 +198,27 @@ class Chain(NamedTuple):
 
     def loss(self, i, y):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        if self.cost.size:
-            return sum_of_costs(self.cost, y, self.truth, first, T, self.labels) / self.unit[i]
+        if self.tables.size:
+            return sum_of_costs(self.tables, y, self.truth, first, T, self.labels) / self.scale[2 * i]
         wrong = 0
         for t in range(T):
             wrong += y[t] != self.truth[first + t]
-        return wrong / self.unit[i]
+        return wrong / self.scale[2 * i]
 
     def least_loss(self, i):
         """The least cost of one wrong label; constraints may forbid to change one alone, so it is a lower bound."""
-        truth = self.truth[self.label_ptr[i] : self.label_ptr[i + 1]]
-        costs = [np.min(np.delete(self.cost[k], k)) for k in np.unique(truth)] if self.cost.size else [1.0]
-        return np.min(costs) / self.unit[i]
+        truth, costs = np.unique(self.truth[self.label_ptr[i] : self.label_ptr[i + 1]]), [1.0]
+        if self.tables.size:
+            costs = [np.min(np.delete(self.tables[k * self.labels : (k + 1) * self.labels], k)) for k in truth.tolist()]
+        return np.min(costs) / self.scale[2 * i]
 
     def forbidden(self, block, label, label_offset):
         """Which stored rows break the constraints."""
         return breaks(self.blocked, label, label_offset)
 
     def scratch(self):
-        K, copies = self.labels, self.cost.size or self.blocked.size
-        return np.empty(2 * self.longest * K), np.empty((self.longest + K) * K if copies else 0)
+        K, copied = self.labels, self.longest + self.labels if self.tables.size else 0
+        return np.empty(2 * self.longest * K), np.empty(copied * K)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
@@ -263,9 +270,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
         gram, gram_ptr = _all_grams(ids, counts, values, ptr, row_ptr)
     if not np.array_equal(np.diff(gram_ptr), lengths**2):
         raise ValueError("chain: gram must hold T * T entries per block; featurize again")
-    blocked = blocked_scores(arrays, K)
+    weight, blocked = weights_of(arrays, lengths.size), blocked_scores(arrays, K)
     refuse_lengths(blocked, lengths)
-    weight = weights_of(arrays, lengths.size)
     return Chain(
         n=lengths.size,
         d=p * K + K * K,
@@ -281,10 +287,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
         values=frozen(values, np.float32),
         gram_ptr=frozen(gram_ptr, np.int64),
         gram=frozen(gram, np.float32),
-        unit=frozen(units_of(lengths, meta, weight)),
-        weight=frozen(weight),
-        cost=frozen(costs_of(arrays, meta, K)),
-        blocked=frozen(blocked),
+        scale=frozen(np.stack([units_of(lengths, meta) / weight, weight], axis=1).reshape(-1)),
+        tables=frozen(tables_of(costs_of(arrays, meta, K), blocked)),
     )
 
 

@@ -56,7 +56,7 @@ def broken(table: np.ndarray, labels: np.ndarray, ptr: np.ndarray) -> np.ndarray
 
 def breaks(blocked: np.ndarray, label: np.ndarray, label_offset: np.ndarray) -> np.ndarray:
     """Whether each of some labellings, the flat labels label_offset[a]:label_offset[a + 1], breaks the constraints."""
-    if not blocked.size or label_offset.size < 2:
+    if label_offset.size < 2:
         return np.zeros(label_offset.size - 1, bool)
     wrong: np.ndarray = np.logical_or.reduceat(broken(blocked, label, label_offset) >= 0, label_offset[:-1])
     return wrong
