@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class _SplittingSink:
         self.waiting: dict[str, np.ndarray] = {}
         self.shared: dict[str, np.ndarray] = {}
         self.blocks: Counter[str] = Counter()
+        self.labels: Counter[int] = Counter()
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
         number = self.blocks[split]
@@ -54,8 +55,14 @@ class _SplittingSink:
             more = made(**{**self.shared, **arrays})
         except ValueError as error:
             raise DataError(f"{split} block {number}: {error}") from error
-        self.writer.append(target, **arrays, **more)
+        self.write(target, {**arrays, **more})
         self.blocks[split] += 1
+
+    def write(self, target: str, block: Mapping[str, np.ndarray]) -> None:
+        """Write a block into the split `target`, and count its labels if it is for training."""
+        self.writer.append(target, **block)
+        if target == "train" and "labels" in block:
+            self.labels.update(np.asarray(block["labels"]).ravel().tolist())
 
     def target(self, split: str, number: int) -> str:
         """The split that block `number` of the reader's `split` goes to."""
@@ -99,10 +106,13 @@ class _SplittingSink:
     def finish(self, facts: Json) -> Json:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
 
-        DataError if a split would be empty, or if there are fewer blocks than folds.
+        Where the loss depends on how often each label occurs in training, the fact ``label_counts`` says it; blocks that are
+        held out are not counted. DataError if a split would be empty, or if there are fewer blocks than folds.
         """
         if self.rule is None:
             return facts
+        if "label_counts" in facts:
+            facts = {**facts, "label_counts": [self.labels[k] for k in range(len(facts["label_counts"]))]}
         blocks = self.blocks["train"]
         held_out = self.rule.among(blocks)
         if not blocks:  # all were `put`, none under a name that the structure's `whole` has
@@ -194,7 +204,7 @@ def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report
         target = sink.target("train", block)
         if target != "train" and sink.stand_ins is not None:
             parts |= sink.stand_ins(**parts)
-        writer.append(target, **parts)
+        sink.write(target, parts)
         report(block + 1, total, "dividing the features")
     sink.blocks["train"] = max(total, sink.blocks["train"])
     return {name: fact for name, fact in whole.meta.items() if name not in STORED}

@@ -7,13 +7,15 @@ from itertools import pairwise
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import Lambdas, Seed
-from gapwise.pipeline.estimators.data import Data, Samples, same_length
+from gapwise.pipeline.estimators.data import Data, Samples, same_length, weighted
 from gapwise.pipeline.estimators.solving import Solved
+from gapwise.pipeline.estimators.token_losses import Constraints, LabelWeights, token_losses
 from gapwise.pipeline.estimators.tokens import (
     Tokens,
     has_columns,
@@ -29,13 +31,14 @@ from gapwise.stages.datasets.text.vocabulary import Rows, number_rows, put_vocab
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain.metrics import encode_names
 from gapwise.stages.problems.facts import Json
+from gapwise.stages.problems.loss_names import PER_TOKEN
 from gapwise.stages.solver.options import PathOptions
 from gapwise.storage.backend import Location
 
 
 class ChainSVM(GapwiseEstimator):
     """Structured SVM on sequences (the structure `chain`): features of single tokens, a weight for each pair of
-    neighbouring labels, biases for all, first and last tokens; Viterbi decoding. Loss: share of wrong labels.
+    neighbouring labels, biases for all, first and last tokens; Viterbi decoding.
 
     Parameters
     ----------
@@ -43,6 +46,18 @@ class ChainSVM(GapwiseEstimator):
         Those of every estimator: see `GapwiseEstimator`.
     min_count : int
         Attributes that occur less often in the training data are left out. Not for arrays.
+    loss : str
+        "per_token": wrong labels / mean number of tokens of the training sequences, so that an error costs the same in all
+        sequences; "per_sequence": wrong labels / tokens of their sequence.
+    label_weights : "balanced" or dict, optional
+        Factors of the cost of a wrong label by the true one; those that a dict does not name have 1. "balanced": inverse to
+        how often the label occurs in training, with mean 1 over its tokens.
+    costs : array-like, shape (K, K), optional
+        Cost of predicting column k where row c is true, labels in sorted order; >= 0, with a zero diagonal. None: 1.
+    constraints : "bio", "iobes" or pairs, optional
+        Which labels may follow one another, begin and end a sequence, in training and in predictions: those of the scheme,
+        or all but pairs of a label and the one that may not come right after it, with None before the first and after the
+        last token.
 
     Attributes
     ----------
@@ -74,6 +89,10 @@ class ChainSVM(GapwiseEstimator):
         eps: float | None = None,
         validation: float | None = 0.2,
         min_count: int = 1,
+        loss: str = PER_TOKEN,
+        label_weights: LabelWeights = None,
+        costs: npt.ArrayLike | None = None,
+        constraints: Constraints = None,
         solver: str = "auto",
         max_passes: float | None = None,
         max_seconds: float | None = None,
@@ -87,8 +106,19 @@ class ChainSVM(GapwiseEstimator):
             max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
         )  # fmt: skip
         self.min_count = min_count
+        self.loss = loss
+        self.label_weights = label_weights
+        self.costs = costs
+        self.constraints = constraints
 
-    def fit(self, X: Samples, y: Samples, *, run_dir: str | Location | None = None) -> Self:
+    def fit(
+        self,
+        X: Samples,
+        y: Samples,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+        run_dir: str | Location | None = None,
+    ) -> Self:
         """Solve and verify.
 
         Parameters
@@ -98,6 +128,10 @@ class ChainSVM(GapwiseEstimator):
             matrix (tokens, p).
         y : list of lists
             A label for each token: strings or integers. A string counts as the list of its letters.
+        sample_weight : array-like, shape (n,), optional
+            Weights >= 0 of the sequences, relative to their mean: the objective is (lam / 2) ||w||^2 plus the weighted mean
+            of the hinges. With the same lam, a weight of 2 does what giving a sequence twice does; n is the number
+            of sequences whose weight is not 0.
         run_dir : path or URL, optional
             Where the state is committed: the same call goes on after a kill, to the same bits.
 
@@ -106,9 +140,19 @@ class ChainSVM(GapwiseEstimator):
         ValueError
             If data or a parameter cannot be used; names the sequence and the token.
         """
-        return self._fit(self._checked(X, y), run_dir)
+        return self._fit(weighted(self._checked(X, y), sample_weight), run_dir)
 
     def _checked(self, X: Samples, y: Samples) -> Data:
+        data = self._paired(X, y)
+        names = _sorted({label for labels in data.y for label in labels})
+        self._losses = token_losses(names, self.loss, self.label_weights, self.costs, self.constraints)
+        number = {label: k for k, label in enumerate(names)}
+        flat = np.array([number[label] for labels in data.y for label in labels])
+        self._losses.refuse_truths(flat, np.cumsum([0, *map(len, data.y)]))
+        return data
+
+    def _paired(self, X: Samples, y: Samples) -> Data:
+        """Sequences and their labels, as many as there are tokens."""
         same_length(X, y, "sequences")
         sequences = sequences_of(X)
         lengths, outputs = lengths_of(sequences), []
@@ -136,14 +180,25 @@ class ChainSVM(GapwiseEstimator):
             names = list(ids)
             self.vocabulary_ = {names[k]: number for number, k in enumerate(order.tolist())}
             self.n_features_in_ = len(self.vocabulary_)
+        lengths = np.array([len(labels) for labels in train.y])
+        number = {label: k for k, label in enumerate(self.classes_)}
+        each = np.ones(lengths.size) if train.weight is None else train.weight / train.weight.mean()
+        counts = np.bincount([number[label] for label in flat], weights=np.repeat(each, lengths))
+        self._facts = self._losses.facts(counts, lengths.size)
+        self._tables = self._losses.arrays(np.flatnonzero([name in number for name in self._losses.names]))
+        for name, table in self._tables.items():
+            sink.put("", name, table)
         self._write(sink, "train", train.y, rows)
         if held is not None:
             self._write(sink, "test", held.y, self._rows(held.x))
             sink.put("test", "decode_only", np.ones(1, np.uint8))
+        for split, data in (("train", train), ("test", held)):
+            if data is not None and data.weight is not None:
+                sink.put(split, "block_weight", data.weight / data.weight.mean())
         return self._meta()
 
     def _meta(self) -> Json:
-        return {"classes": len(self.classes_), "attributes": self.n_features_in_ + 3}
+        return {"classes": len(self.classes_), "attributes": self.n_features_in_ + 3, **self._facts}
 
     def _rows(self, X: Sequence[Tokens]) -> Rows:
         """Rows of new sequences: attributes that did not occur in training are left out."""
@@ -166,7 +221,7 @@ class ChainSVM(GapwiseEstimator):
         if self.vocabulary_ is None:
             return None
         names = [str(label) for label in self.classes_]
-        sink = Blocks(self._structure, {"label_names": encode_names(names)})
+        sink = Blocks(self._structure, {"label_names": encode_names(names), **self._tables})
         put_vocabulary(sink, list(self.vocabulary_))
         facts = {"dataset": "sequences_csv", "structure": "chain", "label_names": names, "test_only_labels": []}
         return {**facts, **self._meta(), "text": {"templates": None, "valued": True}}, sink.whole[""]
@@ -189,7 +244,7 @@ class ChainSVM(GapwiseEstimator):
         full = [sequences[i] for i in np.flatnonzero(lengths)]
         if not full:
             return [[] for _ in sequences]
-        sink = Blocks(self._structure, decoding=True)
+        sink = Blocks(self._structure, self._tables, decoding=True)
         start = np.cumsum([0, *lengths.tolist()])
         self._write(sink, "new", [[self.classes_[0]] * k for k in lengths[lengths > 0]], self._rows(full))
         labels = self._decoded(build(self._structure, sink.arrays("new"), self._meta()), lam)
@@ -197,7 +252,7 @@ class ChainSVM(GapwiseEstimator):
 
     def score(self, X: Samples, y: Samples) -> float:
         """Share of tokens whose label is right; a label that did not occur in training counts as an error."""
-        data = self._checked(X, y)
+        data = self._paired(X, y)
         pairs = zip(self.predict(X), data.y, strict=True)
         right = [a == b for predicted, true in pairs for a, b in zip(predicted, true, strict=True)]
         return float(np.mean(right))

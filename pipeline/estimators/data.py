@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from gapwise.stages.datasets.arrays.rows import Csr
 
@@ -22,10 +23,14 @@ class Samples(Protocol):
 
 
 class Data(NamedTuple):
-    """Inputs and their true outputs, one of each per block, in the form that the estimator's `_checked` gives them."""
+    """Inputs and their true outputs, one of each per block, in the form that the estimator's `_checked` gives them.
+
+    `weight` (n,): weights of the blocks, > 0; None: all are 1.
+    """
 
     x: Any
     y: Any
+    weight: np.ndarray | None = None
 
 
 def part(data: Data, chosen: np.ndarray) -> Data:
@@ -39,7 +44,32 @@ def part(data: Data, chosen: np.ndarray) -> Data:
             return some.taken(rows)
         return some[rows] if isinstance(some, np.ndarray) else [some[i] for i in rows]
 
-    return Data(of(data.x), of(data.y))
+    return Data(of(data.x), of(data.y), None if data.weight is None else data.weight[rows])
+
+
+def weighted(data: Data, sample_weight: npt.ArrayLike | None) -> Data:
+    """The data with these weights of blocks; those of weight 0 are left out.
+
+    Raises
+    ------
+    ValueError
+        If there is no finite weight >= 0 for each block, or none above 0.
+    """
+    if sample_weight is None:
+        return data
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight: expected numbers: {error}") from error
+    if weight.shape != (len(data.y),):
+        raise ValueError(f"sample_weight: expected {len(data.y)} numbers, one for each block, got shape {weight.shape}")
+    bad = ~((weight >= 0) & (weight < np.inf))
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise ValueError(f"sample_weight: entry {k} is {weight[k]:g}; expected a number >= 0")
+    if not weight.any():
+        raise ValueError("sample_weight: all weights are 0; expected one above 0 at least")
+    return part(data._replace(weight=weight), weight > 0)
 
 
 def same_length(X: Samples, y: Samples, noun: str) -> None:

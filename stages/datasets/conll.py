@@ -4,6 +4,7 @@ Options: ``root``, a folder with the publisher's ``train.txt`` and ``test.txt`` 
 speech and chunk label; ``min_count`` (3), how often a value must occur in training to be an attribute. Words are
 lower-cased; one symbol stands for everything before a sentence and one for everything after. Attributes that do not occur
 in training are dropped from test; a label that occurs in test only is never predicted, so it counts as an error there.
+``loss`` (``per_sequence``), ``label_weights``, ``costs`` and ``constraints``: see `text.task`.
 
 New input for `encoder`: sentences of words and parts of speech, as `text.sequences.TextEncoder` describes.
 """
@@ -17,8 +18,10 @@ from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, S
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.sequences import template_facts, text_encoder, trainable, write_specimen, write_splits
 from gapwise.stages.datasets.text.tables import Table, read_table
+from gapwise.stages.datasets.text.task import OPTIONS, Task, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.facts import Json, Options
+from gapwise.stages.problems.loss_names import PER_SEQUENCE
 
 WORD, TAG = 0, 1
 WINDOWS = {
@@ -31,7 +34,7 @@ TEMPLATES = [
     for offsets in windows
 ]
 """The 19 templates."""
-WHERE = ("root",)
+WHERE = ("root", *OPTIONS)
 CHUNK_LABELS, MANY_ATTRIBUTES = 22, 1000
 """Sizes of a specimen: the labels of the task, and more attributes than one byte can number."""
 
@@ -43,13 +46,14 @@ class Conll:
     train: Path
     test: Path
     min_count: int
+    task: Task = Task()
     structure: str = "chain"
 
     def files(self) -> dict[str, Path]:
-        return {"train": self.train, "test": self.test}
+        return {"train": self.train, "test": self.test, **self.task.files()}
 
     def source(self) -> Json:
-        return {}
+        return self.task.source()
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         train, test = trainable(read(self.train)), read(self.test)
@@ -57,7 +61,7 @@ class Conll:
         columns = [[row[WORD].lower() for row in rows], [row[TAG] for row in rows]]
         attributes = expand(train, test, columns, TEMPLATES, min_count=self.min_count, one_pad=True)
         labels = [row[2] for row in train.rows], [row[2] for row in test.rows]
-        facts = write_splits(sink, report, train, test, labels, attributes, unseen="count")
+        facts = write_splits(sink, report, train, test, labels, attributes, unseen="count", task=self.task)
         text = template_facts(TEMPLATES, columns=2, lower=[WORD], one_pad=True)
         return {**facts, "text": {**text, "min_count": self.min_count}}
 
@@ -96,4 +100,4 @@ def open(options: Options) -> Conll:
         if not existing:
             raise DataError(f"dataset.root: {root} holds neither {name} nor {name}.gz")
         files.append(existing[0])
-    return Conll(files[0], files[1], min_count)
+    return Conll(files[0], files[1], min_count, task_of(options, PER_SEQUENCE))

@@ -23,8 +23,10 @@ from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import arrays_of, csv_text
 from gapwise.stages.datasets.text.sequences import write_blocks, write_parts, write_specimen
+from gapwise.stages.datasets.text.task import OPTIONS, Task, task_of
 from gapwise.stages.datasets.text.vocabulary import Rows
 from gapwise.stages.problems.facts import Facts, Json, Options
+from gapwise.stages.problems.loss_names import PER_SEQUENCE
 
 PIXELS = 16 * 8
 PICTURE = (16, 8)
@@ -34,7 +36,7 @@ LETTERS = [chr(ord("a") + k) for k in range(26)]
 SPLITS = {"train": "small", "test": "large"}
 """The size for which a split is the chosen fold, and not the rest."""
 FILES = ("ocr_letters.npz", "letter.data.gz", "letter.data")
-WHERE = ("root",)
+WHERE = ("root", *OPTIONS)
 VALIDATION = {"fold": ("validation_fold",)}
 
 
@@ -57,13 +59,14 @@ class Ocr:
     fold: int
     validation_fold: int | None = None
     """None: there is no validation split."""
+    task: Task = Task()
     structure: str = "chain"
 
     def files(self) -> dict[str, Path]:
-        return {"letters": self.file}
+        return {"letters": self.file, **self.task.files()}
 
     def source(self) -> Json:
-        return {}
+        return self.task.source()
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         from gapwise.stages.problems.chain.features import BIASES
@@ -94,6 +97,10 @@ class Ocr:
             def rows(first: int, last: int, start: np.ndarray = start, letters: np.ndarray = of_split) -> Rows:
                 return _ink(words.pixels[letters[start[first] : start[last]]])
 
+            def where(word: int, letter: int, split: str = split) -> str:
+                return f"{self.file}: {split} word {word}, letter {letter}"
+
+            self.task.check(LETTERS, len(LETTERS), words.letter[letters], start, where)
             write_parts(sink, report, split, start, words.letter[letters], rows, attributes)
             count[split] = int(mask.sum())
         return {
@@ -102,6 +109,7 @@ class Ocr:
             "d": attributes * len(LETTERS) + len(LETTERS) ** 2,
             **{f"n_{split}": words for split, words in count.items()},
             "label_names": LETTERS,
+            **self.task.write(sink, LETTERS, words.letter[np.repeat(masks["train"], np.diff(words.start))]),
         }
 
 
@@ -220,7 +228,7 @@ def open(options: Options) -> Ocr:
     candidates = [root] if root.is_file() else [root / name for name in FILES]
     for file in candidates:
         if file.is_file():
-            return Ocr(file, size, fold, other)
+            return Ocr(file, size, fold, other, task_of(options, PER_SEQUENCE))
     raise DataError(f"dataset.root: {root} holds none of {', '.join(FILES)}")
 
 

@@ -6,7 +6,8 @@ column 0 of the previous token and column 1 of this one; ``B`` alone is allowed 
 there). Without ``template`` the lines are CRFsuite's: see `text.crfsuite`. ``min_count`` (1): attributes that occur less
 often in training are dropped, as are those that occur in test only. ``unseen_labels``: a label that never occurs in
 training is an ``error`` (default), or is ``count``-ed as a wrong prediction. With ``validation: file``,
-``validation_file`` is a third file of the same form; nothing is learnt from it but lambda.
+``validation_file`` is a third file of the same form; nothing is learnt from it but lambda. ``loss`` (``per_token``),
+``label_weights``, ``costs`` and ``constraints``: see `text.task`.
 
 New input for `encoder`: sequences in the form of the training file, as `text.sequences.TextEncoder` describes.
 """
@@ -23,10 +24,12 @@ from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.crfsuite import number_attributes
 from gapwise.stages.datasets.text.sequences import line_facts, template_facts, text_encoder, trainable, write_splits
 from gapwise.stages.datasets.text.tables import Table, joined, read_lines, read_table
+from gapwise.stages.datasets.text.task import OPTIONS, Task, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.facts import Json, Options
+from gapwise.stages.problems.loss_names import PER_TOKEN
 
-WHERE = ("file", "test_file", "template", "validation_file")
+WHERE = ("file", "test_file", "template", "validation_file", *OPTIONS)
 VALIDATION = {"file": ("validation_file",)}
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 
@@ -40,16 +43,17 @@ class Sequences:
     template: Path | None
     min_count: int
     unseen_labels: str
+    task: Task
     validation_file: Path | None = None
     structure: str = "chain"
 
     def files(self) -> dict[str, Path]:
         files = {"train": self.file, "test": self.test_file, "template": self.template}
         files["validation"] = self.validation_file
-        return {name: file for name, file in files.items() if file is not None}
+        return {name: file for name, file in files.items() if file is not None} | self.task.files()
 
     def source(self) -> Json:
-        return {}
+        return self.task.source()
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         form: Json = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}
@@ -71,7 +75,9 @@ class Sequences:
             labels = [row[-1] for row in train.rows], [row[-1] for row in after.rows]
             text = template_facts(templates, columns=width - 1, lower=[], one_pad=False)
         sizes = {split: table.start.size - 1 for split, table in others.items()}
-        facts = write_splits(sink, report, train, after, labels, attributes, unseen=self.unseen_labels, splits=sizes)
+        facts = write_splits(
+            sink, report, train, after, labels, attributes, unseen=self.unseen_labels, task=self.task, splits=sizes
+        )
         return {**facts, "text": {**text, "min_count": self.min_count}}
 
 
@@ -134,6 +140,5 @@ def open(options: Options) -> Sequences:
         raise OptionError(f"dataset.unseen_labels: expected error or count, got {unseen!r}")
     assert files["file"] is not None
     assert files["test_file"] is not None
-    return Sequences(
-        files["file"], files["test_file"], files["template"], min_count, unseen, files.get("validation_file")
-    )
+    task, validation = task_of(options, PER_TOKEN), files.get("validation_file")
+    return Sequences(files["file"], files["test_file"], files["template"], min_count, unseen, task, validation)

@@ -10,7 +10,6 @@ import pytest
 
 from gapwise.pipeline.progress import Progress, clock, describe, read_solver_line, solver_line, thousands
 
-
 COUNTERS = {
     "lambda": 2.1e-3,
     "breakpoint": 11,

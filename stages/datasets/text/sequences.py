@@ -11,15 +11,18 @@ import numpy as np
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.text.crfsuite import listed
 from gapwise.stages.datasets.text.tables import Table, new_table
+from gapwise.stages.datasets.text.task import Task
 from gapwise.stages.datasets.text.templates import Template, columns_of, rows_by_name
 from gapwise.stages.datasets.text.vocabulary import Attributes, Rows, known_rows, put_vocabulary, read_vocabulary
 from gapwise.stages.problems.facts import Facts, Json
 
 
 def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: tuple[list[str], list[str]],
-                 attributes: Attributes, *, unseen: str, splits: Mapping[str, int] | None = None,
+                 attributes: Attributes, *, unseen: str, task: Task, splits: Mapping[str, int] | None = None,
                  ) -> Json:  # fmt: skip
     """Write all splits, the vocabulary and the text of the test split into `sink`; returns the meta of a chain problem.
+
+    DataError names file, line, sequence and token, both from 0, of a label that breaks the constraints of `task`.
 
     `splits` says how many sequences of `test` belong to which split, in their order; None: all to "test". Labels are
     numbered by name; those that do not occur in training come after the others, are never predicted and always count as
@@ -45,6 +48,9 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
     for split in sizes if late else ():
         sink.put(split, "decode_only", np.ones(1, dtype=np.uint8))
     truths = [np.array([number[name] for name in names], dtype=dtype) for names in labels]
+    for table, truth in zip((train, test), truths, strict=True):
+        task.check(known + late, len(known), truth, table.start, table.place)
+    facts = task.write(sink, known, truths[0])
     write_blocks(sink, report, "train", train.start, truths[0], attributes.train, total)
     last = 0
     for split, size in sizes.items():
@@ -62,6 +68,7 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
         **{f"n_{split}": size for split, size in sizes.items()},
         "label_names": known,
         "test_only_labels": late,
+        **facts,
     }
 
 

@@ -30,6 +30,10 @@ class Table:
         file = [self.file, *(file for first, file in self.more if first <= token)][-1]
         return f"{file}: line {self.line[token]}"
 
+    def place(self, sequence: int, token: int) -> str:
+        """The same with the numbers of a sequence and of a token in it, both from 0."""
+        return f"{self.where(int(self.start[sequence]) + token)}: sequence {sequence}, token {token}"
+
     def part(self, first: int, end: int) -> Table:
         """Sequences first:end of a table whose first sequences they are, or of one that is not joined."""
         a, b = int(self.start[first]), int(self.start[end])

@@ -8,7 +8,12 @@ of a block also "first", and the last one also "last" (`with_biases`). Hence, wi
 
 and d = p K + K^2. Local coordinates of a block of T tokens are its T K label indicators and K^2 transition counts,
 theta being (T, K) node scores and the (K, K) transition scores. With G the T x T Gram matrix of the tokens
-(`derived`), ||B_i delta||^2 = sum_k delta_k' G delta_k + ||delta_transitions||^2. Loss: wrong labels / T.
+(`derived`), ||B_i delta||^2 = sum_k delta_k' G delta_k + ||delta_transitions||^2.
+
+Loss: the costs of all tokens / `unit` of the block (`chain.losses`). Constraints (`forbidden`) only change which labelling
+`max_oracle`, `decode` and `marginals` return: they work on a copy of theta in which what may not occur scores `BLOCKED`.
+
+An example of weight s has s B_i for B_i and s L_i for L_i, hence s times its hinge.
 """
 
 from __future__ import annotations
@@ -20,12 +25,30 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.chain.features import derived
+from gapwise.stages.problems.chain.forbidden import blocked_scores, breaks, refuse_lengths
 from gapwise.stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
+from gapwise.stages.problems.chain.losses import (
+    augmented,
+    costs_of,
+    mean_costs,
+    sum_of_costs,
+    tables_of,
+    units_of,
+    weights_of,
+)
 from gapwise.stages.problems.chain.marginals import forward_backward
 from gapwise.stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
 from gapwise.stages.problems.facts import Facts
+from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
-from gapwise.stages.problems.protocol import frozen
+from gapwise.stages.problems.protocol import PLAIN, frozen
+
+
+@inner(**PLAIN)
+def multiply_all(x, c):
+    """x *= c."""
+    for j in range(x.size):
+        x[j] *= c
 
 
 class Chain(NamedTuple):
@@ -52,6 +75,12 @@ class Chain(NamedTuple):
     """int64, (n + 1,)"""
     gram: np.ndarray
     """float32, flat (T, T) per block: inner products of tokens; (0,) if the blocks are only to be decoded"""
+    scale: np.ndarray
+    """float64, (2 n,): of each block its unit, by which costs are divided, and its weight. Two arrays would be passed more
+    slowly, as would more than one of tables"""
+    tables: np.ndarray
+    """float64, flat (2 K + 3, K), or (0,) where every error costs 1 and every sequence may occur: costs (K + 1, K) of label
+    b where a is true, the last row for a >= K; then 0 or BLOCKED (K + 2, K) for b after a, first (row K), last (row K + 1)"""
 
     @property
     def decodes_only(self) -> bool:
@@ -59,26 +88,46 @@ class Chain(NamedTuple):
         return self.gram.size < self.n
 
     @property
+    def blocked(self) -> np.ndarray:
+        """(K + 2, K): BLOCKED at what may not occur, else 0."""
+        rows = self.tables.reshape(-1, self.labels)[self.labels + 1 :]
+        return rows if rows.size else np.zeros((self.labels + 2, self.labels))
+
+    @property
     def unconstrained(self) -> bool:
-        """Every sequence of labels is allowed."""
-        return True
+        """Whether every sequence of labels is allowed."""
+        return not self.blocked.any()
 
     def scores(self, i, w, theta):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         chain_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, theta)
+        if self.scale[2 * i + 1] != 1.0:
+            multiply_all(theta, self.scale[2 * i + 1])
 
     def max_oracle(self, i, theta, y, scratch):
-        first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        return viterbi(theta, T, self.labels, 1.0 / T, self.truth, first, y, scratch[0]) / T
+        K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.scale[2 * i]
+        scored, bonus = theta, 1.0 / unit
+        if self.tables.size:  # apart, for these copy theta
+            scored, bonus = scratch[1], 0.0
+            augmented(theta, T, K, 1.0 / unit, self.tables, self.truth, first, scored)
+        wrong = viterbi(scored, T, K, bonus, self.truth, first, y, scratch[0])
+        return (sum_of_costs(self.tables, y, self.truth, first, T, K) if self.tables.size else wrong) / unit
 
     def decode(self, i, theta, y, scratch):
-        first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        viterbi(theta, T, self.labels, 0.0, self.truth, first, y, scratch[0])
+        K, first, T, scored = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], theta
+        if self.tables.size:
+            scored = scratch[1]
+            augmented(theta, T, K, 0.0, self.tables, self.truth, first, scored)
+        viterbi(scored, T, K, 0.0, self.truth, first, y, scratch[0])
 
     def marginals(self, i, theta, c, mu, scratch):
-        first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        log_sum, wrong = forward_backward(theta, T, self.labels, c / T, self.truth, first, mu, scratch[0])
-        return log_sum, wrong / T
+        K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.scale[2 * i]
+        scored, bonus = theta, c / unit
+        if self.tables.size:
+            scored, bonus = scratch[1], 0.0
+            augmented(theta, T, K, c / unit, self.tables, self.truth, first, scored)
+        log_sum, wrong = forward_backward(scored, T, K, bonus, self.truth, first, mu, scratch[0])
+        return log_sum, (mean_costs(self.tables, mu, self.truth, first, T, K) if self.tables.size else wrong) / unit
 
     def value(self, i, theta, y):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
@@ -100,36 +149,42 @@ class Chain(NamedTuple):
 
     def norm2(self, i, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
-        return gram_norm2(delta, T, self.labels, self.gram, self.gram_ptr[i])
+        return gram_norm2(delta, T, self.labels, self.gram, self.gram_ptr[i]) * self.scale[2 * i + 1] ** 2
 
     def push(self, i, c, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        c *= self.scale[2 * i + 1]
         push_rows(self.ids, self.values, self.row_ptr, first, T, K, c, delta, w, self.d - K * K)
 
     def pair_norm2(self, i, y, z, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
-        return pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], delta)
+        norm2 = pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], delta)
+        return norm2 * self.scale[2 * i + 1] ** 2
 
     def pair_norms(self, i, k, labels, slots, row_of, squared, first, width, delta):
         K, T, whole = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.values.size == 0
-        start = self.gram_ptr[i]
-        pair_gram_norms(labels, slots, k, row_of, T, K, self.gram, start, whole, squared, first, width, delta)
+        start, square = self.gram_ptr[i], self.scale[2 * i + 1] ** 2
+        pair_gram_norms(labels, slots, k, row_of, T, K, self.gram, start, whole, square, squared, first, width, delta)
 
     def pair_push(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        c *= self.scale[2 * i + 1]
         push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
 
     def pair_move(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        c *= self.scale[2 * i + 1]
         push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
 
     def pair_follow(self, i, c, y, z, w, theta, delta):
-        T = self.label_ptr[i + 1] - self.label_ptr[i]
+        T, c = self.label_ptr[i + 1] - self.label_ptr[i], c * self.scale[2 * i + 1] ** 2
         follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], c, theta, delta)
 
     def score_labels(self, i, w, labels, slots, theta, scores):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         few_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, labels, slots, theta, scores)
+        if self.scale[2 * i + 1] != 1.0:
+            multiply_all(scores, self.scale[2 * i + 1])
 
     def touch(self, i, stage):
         if stage == 0:
@@ -148,16 +203,27 @@ class Chain(NamedTuple):
 
     def loss(self, i, y):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        if self.tables.size:
+            return sum_of_costs(self.tables, y, self.truth, first, T, self.labels) / self.scale[2 * i]
         wrong = 0
         for t in range(T):
             wrong += y[t] != self.truth[first + t]
-        return wrong / T
+        return wrong / self.scale[2 * i]
 
     def least_loss(self, i):
-        return 1.0 / (self.label_ptr[i + 1] - self.label_ptr[i])
+        """The least cost of one wrong label; constraints may forbid to change one alone, so it is a lower bound."""
+        truth, costs = np.unique(self.truth[self.label_ptr[i] : self.label_ptr[i + 1]]), [1.0]
+        if self.tables.size:
+            costs = [np.min(np.delete(self.tables[k * self.labels : (k + 1) * self.labels], k)) for k in truth.tolist()]
+        return np.min(costs) / self.scale[2 * i]
+
+    def forbidden(self, block, label, label_offset):
+        """Which stored rows break the constraints."""
+        return breaks(self.blocked, label, label_offset)
 
     def scratch(self):
-        return (np.empty(2 * self.longest * self.labels),)
+        K, copied = self.labels, self.longest + self.labels if self.tables.size else 0
+        return np.empty(2 * self.longest * K), np.empty(copied * K)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
@@ -169,15 +235,19 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
         ``labels`` (tokens,) with ``labels_ptr`` (n + 1,): label ids, one block after the other. ``counts`` (tokens,)
         and ``ids`` (sum of counts,): attributes of each token, biases included. Optional: ``values``, shaped like ids,
         if not all are 1; ``gram`` with ``gram_ptr``, empty if the blocks are only to be decoded, otherwise computed here;
-        ``decode_only`` (any array) allows labels >= K.
+        ``decode_only`` (any array) allows labels >= K. Also optional: what `chain.losses` reads, ``cost`` and
+        ``block_weight`` (n,), and ``forbidden`` (K + 2, K), not 0 where label b may not follow a, be the first (row K) or
+        the last one (row K + 1).
     meta
-        ``classes`` (K) and ``attributes`` (p, including the three biases); optional ``lower`` and ``upper`` (d,).
+        ``classes`` (K) and ``attributes`` (p, including the three biases); optional ``lower`` and ``upper`` (d,), and
+        ``loss``, ``balanced``, ``label_counts`` and ``n_train`` of `chain.losses`.
 
     Raises
     ------
     ValueError
         If a block is empty or too large for a Gram matrix, has a label outside 0..K-1, an attribute outside 0..p-1, or a
-        value that is not finite (the message names the first such block), or if the lengths of arrays do not agree.
+        value that is not finite (the message names the first such block), if the lengths of arrays do not agree, if the
+        loss is none, or if the constraints leave a block without a labelling.
     """
     K, p = int(meta["classes"]), int(meta["attributes"])
     labels, ptr = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"], dtype=np.int64)
@@ -206,6 +276,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
         gram, gram_ptr = _all_grams(ids, counts, values, ptr, row_ptr)
     if not np.array_equal(np.diff(gram_ptr), lengths**2) and np.any(gram_ptr):
         raise ValueError("chain: gram must hold T * T entries per block; featurize again")
+    weight, blocked = weights_of(arrays, lengths.size), blocked_scores(arrays, K)
+    refuse_lengths(blocked, lengths)
     return Chain(
         n=lengths.size,
         d=p * K + K * K,
@@ -221,6 +293,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
         values=frozen(values, np.float32),
         gram_ptr=frozen(gram_ptr, np.int64),
         gram=frozen(gram, np.float32),
+        scale=frozen(np.stack([units_of(lengths, meta) / weight, weight], axis=1).reshape(-1)),
+        tables=frozen(tables_of(costs_of(arrays, meta, K), blocked)),
     )
 
 

@@ -52,7 +52,7 @@ def pair_gram_norm2(y, z, T, K, gram, start, work):
 
 
 @inner(**PLAIN)
-def pair_gram_norms(labels, slots, k, row_of, T, K, gram, start, whole, squared, first, width, work):
+def pair_gram_norms(labels, slots, k, row_of, T, K, gram, start, whole, square, squared, first, width, work):
     """Distances of atom k to the others whose rows are known, into its own row; see `moves.pair_norms`.
 
     With r one of those, g = B' B (m(y) - m(r)) and f(z) = <g, m(z)>, the distance of y to z is
@@ -61,7 +61,7 @@ def pair_gram_norms(labels, slots, k, row_of, T, K, gram, start, whole, squared,
 
     So g, which takes as long as one distance, gives all of them. Where all values are 1 (`whole`) these are sums of
     integers, the same as those of `pair_gram_norm2` to the last bit; other chains take that one, for its rounding. work:
-    (T K + K K,).
+    (T K + K K,). All distances are multiplied by `square`.
     """
     row, known = U(first + row_of[slots[k]] * width), -1
     for j in range(slots.size):
@@ -69,7 +69,7 @@ def pair_gram_norms(labels, slots, k, row_of, T, K, gram, start, whole, squared,
             known = j
             if not whole:
                 y, z = labels[slots[min(j, k)]], labels[slots[max(j, k)]]
-                squared[row + U(row_of[slots[j]])] = pair_gram_norm2(y[:T], z[:T], T, K, gram, start, work)
+                squared[row + U(row_of[slots[j]])] = square * pair_gram_norm2(y[:T], z[:T], T, K, gram, start, work)
     if known < 0 or not whole:
         return
     work[:] = 0.0
@@ -84,12 +84,12 @@ def pair_gram_norms(labels, slots, k, row_of, T, K, gram, start, whole, squared,
         work[(U(T) + U(y[t - 1])) * U(K) + U(y[t])] += 1.0
         work[(U(T) + U(r[t - 1])) * U(K) + U(r[t])] -= 1.0
     known_row, at_r = U(first + row_of[slots[known]] * width), _inner(work, r, T, K)
-    own = _inner(work, y, T, K) - at_r
+    own = square * (_inner(work, y, T, K) - at_r)
     for j in range(slots.size):
         other = row_of[slots[j]]
         if j != k and other >= 0:
             at_z = _inner(work, labels[slots[j]], T, K)
-            squared[row + U(other)] = max(own + squared[known_row + U(other)] - 2.0 * (at_z - at_r), 0.0)
+            squared[row + U(other)] = max(own + squared[known_row + U(other)] - 2.0 * square * (at_z - at_r), 0.0)
 
 
 @inner(**PLAIN)

@@ -6,15 +6,27 @@ import numpy as np
 
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain.features import with_biases
+from gapwise.stages.problems.chain.forbidden import breaks, broken
 from gapwise.stages.problems.protocol import Problem
 
 
-def chain(seed: int = 2, lengths=(3, 1, 4, 2), width: int = 4, classes: int = 3, valued: bool = False) -> Problem:
-    """Sequences over `width` random binary attributes (each with probability 1/2), or few of many, valued."""
+FORBIDDEN = np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 0]], np.uint8)
+"""O, B, I: no I after O or first; and no B last, so that an end is forbidden, too."""
+
+
+def chain(seed: int = 2, lengths=(3, 1, 4, 2), width: int = 4, classes: int = 3, valued: bool = False,
+          arrays_too=(), **facts) -> Problem:  # fmt: skip
+    """Sequences over `width` random binary attributes (each with probability 1/2), or few of many, valued.
+
+    `arrays_too` and `facts` say more to `build`; truths then keep to ``forbidden`` if it is among the arrays.
+    """
+    more = dict(arrays_too)
     rng = np.random.default_rng(seed)
     arrays: dict[str, list] = {"labels": [], "ids": [], "counts": [], "values": []}
     for length in lengths:
         labels = rng.integers(classes, size=length)
+        while "forbidden" in more and (broken(more["forbidden"], labels, np.array([0, length])) >= 0).any():
+            labels = rng.integers(classes, size=length)
         rows = [np.flatnonzero(rng.random(width) < (0.2 if valued else 0.5)) for _ in labels]
         rows = [np.union1d(row, [label]) for row, label in zip(rows, labels, strict=True)]
         counts = np.array([row.size for row in rows])
@@ -24,7 +36,9 @@ def chain(seed: int = 2, lengths=(3, 1, 4, 2), width: int = 4, classes: int = 3,
             arrays[name].append(array)
     flat = {name: np.concatenate(parts) for name, parts in arrays.items()}
     flat["labels_ptr"] = np.cumsum([0, *lengths])
-    return build("chain", flat, {"classes": classes, "attributes": width + 3})
+    counts = np.bincount(flat["labels"], minlength=classes).tolist()
+    sizes = {"classes": classes, "attributes": width + 3, "label_counts": counts, "n_train": len(lengths)}
+    return build("chain", {**flat, **more}, {**sizes, **facts})
 
 
 def chain_sparse() -> Problem:
@@ -32,5 +46,19 @@ def chain_sparse() -> Problem:
     return chain(5, lengths=(2, 4, 1, 3, 4), width=9, classes=2, valued=True)
 
 
-INSTANCES = {"chain": chain, "chain_sparse": chain_sparse}
+def chain_costs() -> Problem:
+    """Weights of examples, and a cost matrix in which one error costs nothing, counted per token."""
+    cost = np.array([[0.0, 1.9, 0.57], [1.13, 0.0, 0.0], [0.31, 2.7, 0.0]])
+    return chain(3, arrays_too={"cost": cost, "block_weight": np.array([0.5, 2.0, 1.0, 0.5])}, loss="per_token")
+
+
+def chain_constrained() -> Problem:
+    """Constraints on transitions, starts and ends, and balanced label weights."""
+    return chain(4, lengths=(3, 2, 4, 2), arrays_too={"forbidden": FORBIDDEN}, balanced=True)
+
+
+INSTANCES = {
+    "chain": chain, "chain_sparse": chain_sparse, "chain_costs": chain_costs, "chain_constrained": chain_constrained,
+}  # fmt: skip
 LABELS = {"Chain": lambda problem: problem.labels}
+LABELLINGS = {"Chain": lambda problem, i, y: not breaks(problem.blocked, y, np.array([0, y.size])).any()}

@@ -1,0 +1,153 @@
+"""What counts as an error in sequences, and which labellings there are: options that all readers of sequences share.
+
+``loss``: ``per_token``, each wrong token costs 1 / (mean tokens of a training sequence), or ``per_sequence``, 1 / (tokens
+of its own). ``label_weights``: factors of the cost of tokens by their true label, ``balanced`` (inverse to how often the
+label occurs in training), a table ``{B-NP: 2, O: 0.5}``, or a file with a label and its weight on each line; others weigh 1.
+``costs``: a file with the cost of predicting b where a is true (`arrays.costs`). ``constraints``: ``none``, ``bio``,
+``iobes``, or a file of what may not occur (`text.constraints`).
+
+All four are in `OPTIONS`, which readers leave out of their keys: `Task.source` has what differs from the papers' loss
+without constraints, and `Task.files` the files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gapwise.stages.datasets import DataError, OptionError, Sink
+from gapwise.stages.datasets.arrays.costs import read_costs
+from gapwise.stages.datasets.text.constraints import SCHEMES, fault, read_constraints, scheme
+from gapwise.stages.datasets.text.tables import read_lines
+from gapwise.stages.problems.facts import Json, Options
+from gapwise.stages.problems.loss_names import BALANCED, LOSSES, PER_SEQUENCE, PER_TOKEN
+
+OPTIONS = ("loss", "label_weights", "costs", "constraints")
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Task:
+    """The four options, checked; a path where a file was given."""
+
+    loss: str = PER_SEQUENCE
+    label_weights: str | Path | Mapping[str, float] | None = None
+    costs: Path | None = None
+    constraints: str | Path = NONE
+
+    def files(self) -> dict[str, Path]:
+        """The files among them, by option."""
+        return {name: value for name in OPTIONS if isinstance(value := getattr(self, name), Path)}
+
+    def source(self) -> Json:
+        """What else the features depend on; nothing for the papers' loss without constraints."""
+        usual = Task()
+        given = {name: value for name in OPTIONS if (value := getattr(self, name)) != getattr(usual, name)}
+        return {name: value for name, value in given.items() if not isinstance(value, Path)}
+
+    def write(self, sink: Sink, names: Sequence[str], truth: np.ndarray) -> Json:
+        """Put the tables over labels `names`, those of training, into `sink`; returns the facts that chains need.
+
+        `truth` (tokens,) holds the labels of all training sequences; featurize leaves out those that it holds out.
+        """
+        cost = None if self.costs is None else read_costs(self.costs, names)
+        if isinstance(self.label_weights, Mapping | Path):
+            cost = (1.0 - np.eye(len(names)) if cost is None else cost) * self._weights(names)[:, None]
+        if cost is not None:
+            sink.put("", "cost", cost)
+        table = self._forbidden(names)
+        if table is not None:
+            sink.put("", "forbidden", table)
+        facts: Json = {} if self.loss == PER_SEQUENCE else {"loss": self.loss}
+        if self.label_weights == BALANCED:
+            facts["balanced"] = True
+        return {**facts, "label_counts": np.bincount(truth, minlength=len(names)).tolist()} if facts else {}
+
+    def check(self, names: Sequence[str], known: int, labels: np.ndarray, ptr: np.ndarray,
+              where: Callable[[int, int], str]) -> None:  # fmt: skip
+        """Raise DataError if a truth breaks the constraints. The first `known` of `names` occur in training; ``where(i, t)``
+        begins the message about token t of sequence i."""
+        table = self._forbidden(names[:known])
+        found = None if table is None else fault(table, names, labels, ptr)
+        if found is not None:
+            i, t, what = found
+            raise DataError(
+                f"{where(i, t)}: the true label {what}, by dataset.constraints={self.constraints}; correct the data, or "
+                "leave the constraint out"
+            )
+
+    def _forbidden(self, names: Sequence[str]) -> np.ndarray | None:
+        if isinstance(self.constraints, Path):
+            return read_constraints(self.constraints, names)
+        if self.constraints == NONE:
+            return None
+        try:
+            return scheme(self.constraints, names)
+        except ValueError as error:
+            raise OptionError(f"dataset.{error}; expected {_choices(NONE, *SCHEMES)} or a file") from error
+
+    def _weights(self, names: Sequence[str]) -> np.ndarray:
+        """Factors (K,) of a table or file."""
+        if isinstance(self.label_weights, Path):
+            return _read_weights(self.label_weights, names)
+        assert isinstance(self.label_weights, Mapping)
+        unknown = [name for name in self.label_weights if name not in names]
+        if unknown:
+            raise OptionError(f"dataset.label_weights: {_never(unknown[0], names)}")
+        return np.array([float(self.label_weights.get(name, 1.0)) for name in names])
+
+
+def task_of(options: Options, loss: str) -> Task:
+    """The task that options of a data set ask for, `loss` if they name none; OptionError lists the choices."""
+    asked = options.get("loss") or loss
+    if asked not in LOSSES:
+        raise OptionError(f"dataset.loss: expected {_choices(PER_TOKEN, PER_SEQUENCE)}, got {asked!r}")
+    costs = options.get("costs")
+    weights, constraints = options.get("label_weights"), options.get("constraints") or NONE
+    if isinstance(weights, Mapping):
+        weights = {str(name): weight for name, weight in weights.items()}
+        for name, weight in weights.items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+                raise OptionError(f"dataset.label_weights: {name}: expected a number >= 0, got {weight!r}")
+    elif weights is not None and weights != BALANCED:
+        weights = _file("label_weights", weights, f"{BALANCED}, a table as {{O: 0.5}}, or a file")
+    if constraints not in (NONE, *SCHEMES):
+        constraints = _file("constraints", constraints, f"{_choices(NONE, *SCHEMES)} or a file")
+    return Task(asked, weights, None if costs is None else _file("costs", costs, "a file"), constraints)
+
+
+def _choices(*names: str) -> str:
+    return ", ".join(names[:-1]) + f" or {names[-1]}" if len(names) < 3 else ", ".join(names)
+
+
+def _file(option: str, given: object, expected: str) -> Path:
+    if not isinstance(given, str | Path) or not Path(given).is_file():
+        raise OptionError(f"dataset.{option}: expected {expected}; there is no file {given}")
+    return Path(given)
+
+
+def _never(name: str, names: Sequence[str]) -> str:
+    return f"the label {name!r} never occurs in training; known: {', '.join(names)}"
+
+
+def _read_weights(file: Path, names: Sequence[str]) -> np.ndarray:
+    """Factors (K,) from lines of a label and its weight; DataError names the line."""
+    number, weights = {name: k for k, name in enumerate(names)}, np.ones(len(names))
+    for line, text in enumerate(read_lines(file), 1):
+        words = text.split()
+        if not words:
+            continue
+        try:
+            name, weight = words[0], float(words[1]) if len(words) == 2 else math.nan
+        except ValueError:
+            weight = math.nan
+        if not 0 <= weight < math.inf:
+            raise DataError(f"{file}: line {line}: {text.strip()!r}: expected a label and its weight >= 0")
+        if name not in number:
+            raise DataError(f"{file}: line {line}: {_never(name, names)}")
+        weights[number[name]] = weight
+    return weights

@@ -1,0 +1,8 @@
+"""Names of losses, which readers, estimators and structures share."""
+
+from __future__ import annotations
+
+PER_SEQUENCE, PER_TOKEN = LOSSES = ("per_sequence", "per_token")
+"""Losses of sequences: what the costs of a sequence's tokens are divided by (`chain.losses`). The first is the papers'."""
+BALANCED = "balanced"
+"""Label weights inverse to how often a label occurs in training."""

@@ -1,0 +1,196 @@
+"""Losses and constraints of sequences as options of data sets: their meaning, their keys, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from configs import composed
+from memory_sink import problems
+
+from gapwise.pipeline.config.settings import read
+from gapwise.stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.datasets.text.constraints import read_constraints, scheme
+from gapwise.stages.datasets.text.task import Task
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.storage.features import open_features
+
+TRAIN = "a O\nb B-N\nc I-N\n\nd B-V\n\na O\nb O\n\nb B-N\n\nc O\nc B-V\n"
+"""Five sequences of 3, 1, 2, 1 and 2 tokens."""
+NAMES = ["B-N", "B-V", "I-N", "O"]
+
+
+def options(folder: Path, train: str = TRAIN, test: str = "b B-N\na O\n", **more: Any) -> dict[str, Any]:
+    for name, text in (("train.txt", train), ("test.txt", test), ("template", "U:%x[0,0]\n")):
+        (folder / name).write_text(text)
+    files = {"file": "train.txt", "test_file": "test.txt", "template": "template"}
+    return {"name": "sequences_csv", **{name: str(folder / file) for name, file in files.items()}, **more}
+
+
+def given(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def test_sequences__are_counted_per_token_in_all_splits_unless_asked_otherwise(tmp_path: Path) -> None:
+    train, test, *_ = problems(open_dataset("sequences_csv", options(tmp_path)))
+    np.testing.assert_allclose(train.scale[::2], 9 / 5)
+    np.testing.assert_allclose(test.scale[::2], 9 / 5)
+    papers, test, _, meta = problems(open_dataset("sequences_csv", options(tmp_path, loss="per_sequence")))
+    np.testing.assert_array_equal(papers.scale[::2], [3, 1, 2, 1, 2])
+    np.testing.assert_array_equal(test.scale[::2], [2])
+    assert not {"loss", "label_counts"} & meta.keys()
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_validation__is_measured_in_the_unit_of_the_training_blocks_that_stay(tmp_path: Path, known: bool) -> None:
+    """Also where the blocks of a store without validation are divided."""
+    asked = options(tmp_path, label_weights="balanced")
+    whole = tmp_path / "whole"
+    if known:
+        featurize(asked, whole, key="k", map_blocks=map, report=lambda *_: None)
+    asked["validation"] = {"folds": 3, "fold": 0, "seed": 0}
+    featurize(asked, tmp_path / "store", key="k", map_blocks=map, report=lambda *_: None, whole=whole)
+    meta, train = open_features(tmp_path / "store").meta, open_problem(tmp_path / "store", "train")
+    assert 0 < meta["n_validation"]
+    assert train.n == meta["n_train"] < 5
+    assert meta["label_counts"] == np.bincount(train.truth, minlength=4).tolist()
+    for split in ("train", "validation", "test"):
+        problem = open_problem(tmp_path / "store", split)
+        np.testing.assert_allclose(problem.scale[::2], train.truth.size / train.n)
+        np.testing.assert_array_equal(problem.tables, train.tables)
+
+
+def test_label_weights__are_a_table_a_file_or_balanced(tmp_path: Path) -> None:
+    weights = given(tmp_path, "weights", "O 0.5\n\nI-N\t3\n")
+    usual = 1.0 - np.eye(4)
+    for value in (weights, {"O": 0.5, "I-N": 3}):
+        train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, label_weights=value)))
+        np.testing.assert_array_equal(train.tables[:16].reshape(4, 4), usual * np.array([1, 1, 3, 0.5])[:, None])
+    train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, label_weights="balanced")))
+    expected = 9 / 4 / np.array([2, 2, 1, 4])
+    np.testing.assert_allclose(train.tables[:16].reshape(4, 4), usual * expected[:, None])
+
+
+def test_costs__have_the_truth_in_the_rows_and_names_in_any_order(tmp_path: Path) -> None:
+    text = ",O,B-N,B-V,I-N\nB-N,2,0,1,3\nB-V,1,1,0,1\nI-N,1,1,1,0\nO,0,4,1,5\n"
+    asked = options(tmp_path, costs=given(tmp_path, "costs.csv", text), label_weights={"O": 0.5})
+    train, *_ = problems(open_dataset("sequences_csv", asked))
+    expected = [[0, 1, 3, 2], [1, 0, 1, 1], [1, 1, 0, 1], [2, 0.5, 2.5, 0]]
+    np.testing.assert_array_equal(train.tables[:16].reshape(4, 4), expected)
+
+
+def test_bio__lets_an_inside_follow_its_own_type_only() -> None:
+    table = scheme("bio", NAMES)
+    forbidden = {(a, b) for a in range(4) for b in range(4) if table[a, b]}
+    assert forbidden == {(1, 2), (3, 2)}  # B-V and O before I-N; B-N and I-N may precede it
+    assert table[4].tolist() == [0, 0, 1, 0]
+    assert not table[5].any()
+
+
+def test_iobes__wants_a_chunk_to_end() -> None:
+    names = ["B-N", "E-N", "I-N", "O", "S-N", "B-V"]
+    table = scheme("iobes", names)
+    allowed = {"B-N": {"I-N", "E-N"}, "I-N": {"I-N", "E-N"}, "B-V": set()}
+    fresh = {"B-N", "O", "S-N", "B-V"}
+    for a, name in enumerate(names):
+        assert {names[b] for b in np.flatnonzero(table[a] == 0)} == allowed.get(name, fresh)
+    assert {names[b] for b in np.flatnonzero(table[6] == 0)} == fresh
+    assert {names[b] for b in np.flatnonzero(table[7] == 0)} == {"E-N", "O", "S-N"}
+
+
+def test_constraints__of_a_file_forbid_pairs_starts_and_ends(tmp_path: Path) -> None:
+    file = Path(given(tmp_path, "rules", "O I-N\n<start>\tI-N\n\nB-N <end>\n"))
+    table = read_constraints(file, NAMES)
+    assert [tuple(place) for place in np.argwhere(table).tolist()] == [(3, 2), (4, 2), (5, 0)]
+    train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, constraints="bio")))
+    assert (train.blocked != 0).tolist() == (scheme("bio", NAMES) != 0).tolist()
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        ({"train": "a O\nb B-N\n\nc O\na I-N\n"}, r"train\.txt: line 5: sequence 1, token 1: the true label 'I-N' may not come right after 'O'"),
+        ({"train": "a B-N\nb I-N\n\na I-N\n"}, r"train\.txt: line 4: sequence 1, token 0: the true label 'I-N' may not be the first label"),
+        ({"test": "a O\n\na B-V\na I-N\n"}, r"test\.txt: line 4: sequence 1, token 1: the true label 'I-N' may not come right after 'B-V', by dataset\.constraints=bio"),
+        ({"train": "a O\nb X\n"}, r"dataset\.constraints=bio: the label 'X' is none of B-\.\.\., I-\.\.\., O; expected none, bio, iobes or a file"),
+    ],
+)  # fmt: skip
+def test_truths__that_break_the_constraints_are_named(tmp_path: Path, texts: dict[str, str], says: str) -> None:
+    asked = options(tmp_path, **texts, constraints="bio", unseen_labels="count")
+    with pytest.raises((DataError, OptionError), match=says):
+        problems(open_dataset("sequences_csv", asked))
+
+
+def test_truths__of_labels_that_training_lacks_break_nothing(tmp_path: Path) -> None:
+    asked = options(tmp_path, test="a I-Z\nb I-Z\n", constraints="bio", unseen_labels="count")
+    _, test, *_ = problems(open_dataset("sequences_csv", asked))
+    assert test.truth.tolist() == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"loss": "hamming"}, r"dataset\.loss: expected per_token or per_sequence, got 'hamming'"),
+        ({"label_weights": "even"}, r"dataset\.label_weights: expected balanced, a table as \{O: 0\.5\}, or a file; there is no file even"),
+        ({"label_weights": {"O": -1}}, r"dataset\.label_weights: O: expected a number >= 0, got -1"),
+        ({"costs": "nowhere"}, r"dataset\.costs: expected a file; there is no file nowhere"),
+        ({"constraints": "bilou"}, r"dataset\.constraints: expected none, bio, iobes or a file; there is no file bilou"),
+    ],
+)  # fmt: skip
+def test_options__that_are_no_choice_list_the_choices(tmp_path: Path, more: dict[str, Any], says: str) -> None:
+    for name in ("sequences_csv", "conll", "ocr"):
+        root = tmp_path / name
+        root.mkdir()
+        for file in ("train.txt", "test.txt", "letter.data"):
+            (root / file).write_text("")
+        asked = options(tmp_path) if name == "sequences_csv" else {"root": str(root)}
+        with pytest.raises(OptionError, match=says):
+            open_dataset(name, {**asked, **more})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("constraints", "O I-N\nO B-N I-N\n", "line 2: 'O B-N I-N': expected a label, or <start>, and the label, or <end>"),
+        ("constraints", "<end> O\n", "line 1: '<end> O': expected"),
+        ("constraints", "O Z\n", "line 1: the label 'Z' never occurs in training; known: B-N, B-V, I-N, O"),
+        ("label_weights", "O 1\nB-N x\n", "line 2: 'B-N x': expected a label and its weight >= 0"),
+        ("label_weights", "O -1\n", "line 1: 'O -1': expected"),
+        ("label_weights", "Z 1\n", "line 1: the label 'Z' never occurs in training; known: B-N, B-V, I-N, O"),
+        ("costs", "0,1\n1,0\n", r"line 1: 2 numbers, expected 4, one for each of B-N, B-V, I-N, O"),
+    ],
+)  # fmt: skip
+def test_files__errors_name_file_and_line(tmp_path: Path, name: str, text: str, says: str) -> None:
+    file = given(tmp_path, "given.csv", text)
+    with pytest.raises(DataError, match=rf"given\.csv: {says}"):
+        problems(open_dataset("sequences_csv", options(tmp_path, **{name: file})))
+
+
+def test_label_weights__of_a_label_that_does_not_occur_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"dataset\.label_weights: the label 'Z' never occurs in training"):
+        problems(open_dataset("sequences_csv", options(tmp_path, label_weights={"Z": 2})))
+
+
+# -- keys ----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("words", [("dataset=ocr", "dataset.root=x"), ("dataset=conll", "dataset.root=x")])
+def test_key__of_the_papers_loss_is_that_of_runs_before_there_were_others(words: tuple[str, ...]) -> None:
+    science = read(composed(*words)).science["dataset"]
+    assert not {"loss", "label_weights", "costs", "constraints"} & science.keys()
+    assert Task().source() == {}
+    assert Task().files() == {}
+
+
+def test_key__has_what_differs(tmp_path: Path) -> None:
+    file = Path(given(tmp_path, "rules", "O O\n"))
+    assert Task("per_token", "balanced", None, "bio").source() == {
+        "loss": "per_token", "label_weights": "balanced", "constraints": "bio",
+    }  # fmt: skip
+    assert Task(constraints=file).source() == {}
+    assert Task(constraints=file).files() == {"constraints": file}
+    for name, choices in (("sequences_csv", options(tmp_path)), ("ocr", {"root": given(tmp_path, "letter.data", "")})):
+        reader = open_dataset(name, {**choices, "loss": "per_token", "constraints": str(file)})
+        assert reader.source() == {"loss": "per_token"}
+        assert reader.files()["constraints"] == file
