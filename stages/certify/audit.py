@@ -17,7 +17,7 @@ import numpy as np
 
 from gapwise.stages.certify.kernels import of_audit
 from gapwise.stages.certify.oracle import OracleError
-from gapwise.stages.certify.recompute import Rebuilt, Zero, rebuild, rebuild_zero
+from gapwise.stages.certify.recompute import DualPoints, Rebuilt, Zero, rebuild, rebuild_zero
 from gapwise.stages.certify.rounding import SHARE, TOLERANCE, Slack, psi_norm2_rounding, slack_of
 from gapwise.stages.certify.served import Shares
 from gapwise.stages.parallel import HERE, Spread
@@ -134,6 +134,7 @@ class Audit:
     ) -> None:
         self.problem, self.arrays, self.attrs, self.weights = of_audit(problem), arrays, attrs, weights
         self.spread, self.report, self.asked_eps = spread, report, asked_eps
+        self.duals = DualPoints(self.problem, arrays)
         self.broken: list[str] = []
         self.rebuilt: list[Rebuilt] = []
         self.slacks: list[Slack] = []
@@ -215,6 +216,7 @@ class Audit:
         baseless: dict[int, Exception] = {}
         done = count(1)
         dual = bool(self.attrs["dual_point"])
+        duals = self.duals if dual else None
 
         def recompute(b: int, inner: Spread) -> None:
             try:
@@ -223,7 +225,7 @@ class Audit:
                 baseless[b] = error
                 return
             try:
-                results[b] = rebuild(self.problem, self.arrays, b, weights, self.apart, inner, dual=dual)
+                results[b] = rebuild(self.problem, self.arrays, b, weights, self.apart, inner, duals=duals)
             except OracleError as error:
                 baseless[b] = error
             self.report(next(done), total, REBUILDING)

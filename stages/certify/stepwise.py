@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.certify.audit import Audit, VerifierCapabilities
-from gapwise.stages.certify.recompute import Rebuilt, clip, dual_at, dual_point, primal_at
+from gapwise.stages.certify.recompute import Rebuilt, clip, dual_at, primal_at
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.certify.served import Shares
 from gapwise.stages.parallel import HERE, Spread
@@ -123,7 +123,7 @@ class Stepwise(ABC):
         lams = audit.arrays["lambda"][: audit.claimed]
         b = max(int(np.searchsorted(-lams, -lam, side="right")) - 1, 0)
         r, here = audit.rebuilt[b], float(lams[b])
-        v = dual_point(audit.problem, audit.arrays, b, spread).v
+        v = audit.duals(b, spread).v
         w, tau = clip(audit.problem, v), 1.0
         if lam > here:  # above the first breakpoint
             scale = self.scaled(r, here, lam)

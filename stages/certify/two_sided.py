@@ -15,7 +15,7 @@ import numpy as np
 from gapwise.stages.certify.audit import Audit, BaselessError, VerifierCapabilities
 from gapwise.stages.certify.kernels import completed, norm2, product
 from gapwise.stages.certify.oracle import OracleError, exact_pass
-from gapwise.stages.certify.recompute import Rebuilt, RebuiltDual, Zero, clip, dual_at, dual_point, primal_at
+from gapwise.stages.certify.recompute import Rebuilt, RebuiltDual, Zero, clip, dual_at, primal_at
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.certify.served import Shares
 from gapwise.stages.parallel import HERE, Spread
@@ -66,7 +66,7 @@ class TwoSided:
         """(w, q) of breakpoint k, (d,) each; those of w = 0 if k is -1."""
         if k < 0:
             return np.zeros(self.problem.d), clip(self.problem, self.zero.psi)
-        own = clip(self.problem, dual_point(self.problem, self.arrays, k, self.spread).v)
+        own = clip(self.problem, self.audit.duals(k, self.spread).v)
         return self._primal(k, own), float(self.arrays["lambda"][k]) * own
 
     def _primal(self, k: int, own: np.ndarray) -> np.ndarray:
@@ -234,7 +234,7 @@ class TwoSided:
             if b < 0:
                 own_psi, own_ell, own_w = self.zero.psi, self.zero.hinge, np.zeros(P.d)
             else:
-                point: RebuiltDual = dual_point(P, self.arrays, b, spread)
+                point: RebuiltDual = self.audit.duals(b, spread)
                 own_psi, own_ell = float(self.arrays["lambda"][b]) * point.v, self.rebuilt[b].ell
                 own_w = self._primal(b, clip(P, point.v))
             share = tau[side]

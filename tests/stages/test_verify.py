@@ -13,6 +13,7 @@ from spreads import backwards
 from tiny import TINY
 from verified import copy_of, problem_of, run_of
 
+from gapwise.stages.certify import recompute
 from gapwise.stages.certify.recompute import rebuild_zero
 from gapwise.stages.parallel import Spread
 from gapwise.stages.verify import verify
@@ -123,3 +124,22 @@ def test_verify__does_not_depend_on_the_workers() -> None:
     run, problem = run_of("multiclass", "one_sided"), TINY["multiclass"]()
 
     assert verify(problem, run, spread=Spread(backwards)) == verify(problem, run)
+
+
+def test_dual_points__are_the_same_whatever_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, arrays = (
+        problem_of("multiclass", "two_sided"),
+        read_path(run_of("multiclass", "two_sided") / "path.zarr")[0],
+    )
+    total, made = arrays["lambda"].size, []
+    assert total > 2
+    expected = [recompute.dual_point(problem, arrays, b) for b in range(total)]
+    make = recompute.dual_point
+    monkeypatch.setattr(recompute, "dual_point", lambda *given: (made.append(given[2]), make(*given))[1])
+    for kept, times in ((0, 2 * total - 2), (2**28, total)):  # two are always kept
+        monkeypatch.setattr(recompute, "KEPT", kept)
+        made.clear()
+        duals = recompute.DualPoints(problem, arrays)
+        for b in [*range(total), *reversed(range(total))]:
+            assert all(np.array_equal(one, other) for one, other in zip(duals(b), expected[b], strict=True))
+        assert len(made) == times
