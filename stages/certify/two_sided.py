@@ -104,15 +104,18 @@ class TwoSided:
         return f"lambda {float(self.low[c]):.9g}..{float(self.high[c]):.9g} (interval {interval})"
 
     def _coverage(self) -> None:
-        """Check that the cells reach from infinity to the claimed end without a hole."""
+        """Check that the cells reach from infinity to the claimed end, side by side."""
         if not self.low.size or self.high[0] != math.inf:
             self.broken.append("lambda inf: no cell covers the largest lambdas")
             return
+        if (top := float(self.attrs["lam_top"])) != self.low[0]:
+            self.broken.append(f"lambda {self.low[0]:.9g}: the first cell ends here, but lam_top is stored as {top:.9g}")
         for c in range(self.low.size):
             if not 0.0 <= self.low[c] <= self.high[c]:
                 self.broken.append(f"{self._where(c)}: expected 0 <= low <= high")
-            if c and not self.high[c] >= self.low[c - 1]:
-                self.broken.append(f"lambda {self.high[c]:.9g}..{self.low[c - 1]:.9g}: no cell covers this interval")
+            if c and self.high[c] != self.low[c - 1]:
+                fault = "no cell covers this interval" if self.high[c] < self.low[c - 1] else "two cells do"
+                self.broken.append(f"lambda {self.high[c]:.9g}..{self.low[c - 1]:.9g}: {fault}")
         self._stored_ends()
         self.end()
 
