@@ -12,7 +12,6 @@ A structure declares them as a property `operations`, means over its blocks. For
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -55,6 +54,10 @@ def mean_size(ptr: np.ndarray) -> float:
     return float(ptr[-1] - ptr[0]) / max(ptr.size - 1, 1)
 
 
-def are_operations(numbers: Sequence[float]) -> bool:
-    """Whether these are `Operations` to count with: two finite numbers > 0."""
-    return len(numbers) == 2 and all(math.isfinite(number) and number > 0.0 for number in numbers)
+def are_operations(declared: object) -> bool:
+    """Whether a declaration can be counted with: two finite numbers > 0."""
+    return (
+        isinstance(declared, tuple)
+        and len(declared) == 2
+        and all(isinstance(number, int | float) and math.isfinite(number) and number > 0.0 for number in declared)
+    )

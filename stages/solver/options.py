@@ -217,8 +217,8 @@ class MultiplaneGroup:
     """T: a labelling leaves its block's working set when no oracle has returned it for this many outer iterations."""
     approximate_passes: int = 1000
     """M: the most approximate passes of an outer iteration."""
-    rounds: int = 10
-    """Steps of a block each time an approximate pass visits it (S15 3.5)."""
+    rounds: int = 1
+    """Steps of a block each time an approximate pass visits it; S15 makes one."""
     costs: str = "counted"
     """What the slope rule weighs (`unit_costs`): counted operations, or seconds that each run measures at its start."""
     oracle_seconds: float = 0.0

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from configs import composed
 from dense import best, primal_value
 from parts_of import method_of, visits_of
 from pools import slots_of
@@ -112,7 +113,13 @@ def test_costs__are_operations_of_the_structure_by_default():
     oracle, visit = operations_of(problem)
     costs = method_of(solver).costs
     assert costs.facts()["unit_costs"] == pytest.approx(
-        {"unit": "operations", "oracle_call": STEP + oracle + visit, "labelling": LABELLING, "visit": STEP, "reading": visit}
+        {
+            "unit": "operations",
+            "oracle_call": STEP + oracle + visit,
+            "labelling": LABELLING,
+            "visit": STEP,
+            "reading": visit,
+        }
     )
     done = Passed(visits=7, labellings=30, readings=9)
     assert costs.labellings(done) * costs.counts.labelling == pytest.approx(30 * LABELLING + 7 * STEP + 9 * visit)
@@ -139,8 +146,12 @@ def test_costs__are_given_both_or_none():
     for given in ({"oracle_seconds": 1.0}, {"plane_seconds": 1.0}):
         with pytest.raises(ValueError, match=r"solver\.multiplane\..*_seconds: expected a number > 0, as"):
             method_options("mpbcfw", multiplane=MultiplaneGroup(**given)).check()
-    with pytest.raises(ValueError, match=r"multiplane\.costs: expected counted, for oracle_seconds=1: given costs are not"):
-        method_options("mpbcfw", multiplane=MultiplaneGroup(costs="measured", oracle_seconds=1.0, plane_seconds=1.0)).check()
+    with pytest.raises(
+        ValueError, match=r"multiplane\.costs: expected counted, for oracle_seconds=1: given costs are not"
+    ):
+        method_options(
+            "mpbcfw", multiplane=MultiplaneGroup(costs="measured", oracle_seconds=1.0, plane_seconds=1.0)
+        ).check()
     with pytest.raises(ValueError, match=r"solver\.cache\.kind: expected gap, for method=mpbcfw"):
         method_options("mpbcfw", cache=CacheOptions(kind="none")).check()
 
@@ -421,3 +432,14 @@ def test_certificate__is_made_right_after_an_exact_pass(averaging):
     assert solver.solve(5e-2, never)[0] is Status.CONVERGED
     assert method_of(solver).iterations[-1][-1] == 0
     assert min(row[-1] for row in method_of(solver).iterations[:3]) > 0
+
+
+def test_presets__make_one_step_a_visit_as_s15_and_ten_under_another_name():
+    steps_a_visit = {}
+    for preset in ("mpbcfw", "mpbcfw_inner", "mpbcpfw"):
+        solver = composed([f"solver={preset}", "path=single", "dataset=ocr"]).solver
+        steps_a_visit[preset] = (solver.step, solver.multiplane.rounds, solver.multiplane.costs)
+    assert steps_a_visit == {
+        "mpbcfw": ("fw", 1, "counted"), "mpbcfw_inner": ("fw", 10, "counted"), "mpbcpfw": ("pairwise", 10, "counted")
+    }  # fmt: skip
+    assert MultiplaneGroup().rounds == 1

@@ -1,12 +1,13 @@
-"""Multi-plane block-coordinate Frank-Wolfe with S15's slope rule (S15 Alg. 3, 3.4, 3.5).
+"""Multi-plane block-coordinate Frank-Wolfe with S15's slope rule and averages (S15 Alg. 3, 3.4, 3.5).
 
 An outer iteration is one *exact pass*, n steps with the max-oracle, and then *approximate passes*: steps of every block
 within its working set (`working_sets`), which call no oracle (`block.views.distances`). There are approximate passes for as
 long as the last one raised the dual by more per second than the whole outer iteration so far, its exact pass
 included (`stages.solver.unit_costs`): the more an oracle call costs, the more of them.
 
-With `step=fw` and `sampling=permutation` this is S15's method; with `approximate_passes=0` it is LJ13's, blocks in permuted
-order. Pairwise and away steps, in both kinds of passes, and gap sampling in exact passes are not in S15.
+With `step=fw`, `sampling=permutation` and `rounds=1` this is S15's method; with `approximate_passes=0` it is LJ13's, blocks
+in permuted order. Several steps a visit (`rounds`), pairwise and away steps, in both kinds of passes, and gap sampling in
+exact passes are not in S15.
 """
 
 from __future__ import annotations

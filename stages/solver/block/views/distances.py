@@ -1,4 +1,6 @@
-"""By distances: scores, curvatures and moves from squared distances kept between a block's atoms (S15 3.5).
+"""By distances: scores, curvatures and moves from squared distances kept between a block's atoms.
+
+S15 5 names cached inner products as future work; distances do the same with fewer terms.
 
 A visit scores the block's atoms once; every further step of it takes O(their number), whatever the features. With
 q_k = B_i m_i(y_k), D_kl = ||q_k - q_l||^2 (`stages.solver.distances`), weights alpha, their mean q = sum_l alpha_l q_l and
