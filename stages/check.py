@@ -119,8 +119,8 @@ def costs_note(seconds: Mapping[str, float]) -> str:
     given = f"oracle_seconds={call:.2g} solver.multiplane.plane_seconds={visit / VISIT:.2g}"
     counted = PYTHON.oracle / PYTHON.visit
     return (
-        f"solver=mpbcfw counts every oracle in Python as {counted:.0f} steps without one; this one takes {call / visit:.2g}: "
-        f"solver.multiplane.{given}"
+        f"solver=mpbcfw takes a call of an oracle in Python for {counted:.0f} steps without one; this one is "
+        f"{call / visit:.2g}: solver.multiplane.{given}"
     )
 
 
