@@ -437,7 +437,7 @@ def test_certificate__is_made_right_after_an_exact_pass(averaging):
 def test_presets__make_one_step_a_visit_as_s15_and_ten_under_another_name():
     steps_a_visit = {}
     for preset in ("mpbcfw", "mpbcfw_inner", "mpbcpfw"):
-        solver = composed([f"solver={preset}", "path=single", "dataset=ocr"]).solver
+        solver = composed(f"solver={preset}", "path=single", "dataset=ocr").solver
         steps_a_visit[preset] = (solver.step, solver.multiplane.rounds, solver.multiplane.costs)
     assert steps_a_visit == {
         "mpbcfw": ("fw", 1, "counted"), "mpbcfw_inner": ("fw", 10, "counted"), "mpbcpfw": ("pairwise", 10, "counted")
