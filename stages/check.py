@@ -23,8 +23,10 @@ from gapwise.stages.problems.answers import ask
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, sampled
+from gapwise.stages.problems.operations import PYTHON
 from gapwise.stages.problems.oracle_check import try_oracle, try_samples
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
+from gapwise.stages.solver.unit_costs import VISIT
 
 BLOCKS = 5
 """Blocks of a compiled structure that the contract is tried on."""
@@ -36,6 +38,8 @@ PASSES = 40
 """Effective passes that a path to a usual accuracy takes, about."""
 STEP = 3e-5
 """Seconds of a step besides the oracle, if it calls Python."""
+VISITED = 3
+"""Labellings whose features a step without the oracle asks for, about."""
 NAMED = ("command", "oracle", "module")
 """Options of a data set that name a user's own program or class."""
 SLOW, VERY_SLOW = 1e-3, 1e-2
@@ -109,6 +113,17 @@ def advice(seconds: float, blocks: int, python: bool, workers: int) -> list[str]
     return found
 
 
+def costs_note(seconds: Mapping[str, float]) -> str:
+    """What `mpbcfw` takes a call of an oracle in Python for, and the options that give it these seconds of a call."""
+    call, visit = STEP + seconds["max_oracle"], STEP + VISITED * seconds["features"]
+    given = f"oracle_seconds={call:.2g} solver.multiplane.plane_seconds={visit / VISIT:.2g}"
+    counted = PYTHON.oracle / PYTHON.visit
+    return (
+        f"solver=mpbcfw takes a call of an oracle in Python for {counted:.0f} steps without one; this one is "
+        f"{call / visit:.2g}: solver.multiplane.{given}"
+    )
+
+
 def check(name: str, options: Mapping[str, Any], seconds: float = 10.0) -> Report:
     """Try the data set `name` with these options.
 
@@ -172,6 +187,7 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
         found.note("again", "a second object of the class, as other processes make it, gives the same answers", another)
         try:
             found.seconds = _times(oracle, truths, seconds)
+            found.notes.append(costs_note(found.seconds))
         except ValueError as error:
             found.findings.append(Finding("times", False, str(error)))
     if approximate:

@@ -69,6 +69,7 @@ def attributes(engine: Engine, status: Status, key: str) -> Json:
         "cached_view": solver.views[1],
         "between": engine.rule.capabilities.between,
         "own_primal": solver.rewrites_w,
+        **solver.facts,
         "n": task.problem.n,
         "d": task.problem.d,
         **({} if start is None else start.scalars()),

@@ -109,7 +109,9 @@ class TwoSided:
             self.broken.append("lambda inf: no cell covers the largest lambdas")
             return
         if (top := float(self.attrs["lam_top"])) != self.low[0]:
-            self.broken.append(f"lambda {self.low[0]:.9g}: the first cell ends here, but lam_top is stored as {top:.9g}")
+            self.broken.append(
+                f"lambda {self.low[0]:.9g}: the first cell ends here, but lam_top is stored as {top:.9g}"
+            )
         for c in range(self.low.size):
             if not 0.0 <= self.low[c] <= self.high[c]:
                 self.broken.append(f"{self._where(c)}: expected 0 <= low <= high")

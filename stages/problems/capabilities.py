@@ -135,6 +135,11 @@ def oracle_facts(problem: object) -> OracleFacts:
     return OracleFacts(certainty, None if accuracy is None else float(accuracy))
 
 
+def declared_operations(problem: object) -> tuple[float, float] | None:
+    """What a problem's class declares of its costs (`operations.Operations`); None without that property."""
+    return getattr(problem, "operations", None)
+
+
 def traits_of(problem: object) -> Traits:
     """The record of a problem, read off its class's optional methods and properties; calls no oracle of a user's."""
     return Traits(

@@ -18,8 +18,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gapwise.stages.problems.capabilities import declared_operations
 from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_norms, pair_push, score_labels
+from gapwise.stages.problems.operations import are_operations
 from gapwise.stages.problems.protocol import Problem, Scratch, frozen
 from gapwise.stages.problems.weightless import is_weightless, task_loss
 
@@ -46,6 +48,10 @@ def checked_shapes(problem: Problem) -> None:
         raise ContractError(f"{name}.truth: expected uint8 or int16, shape ({P.label_ptr[-1]},), got {got}")
     if P.truth.size and not 0 <= P.truth.min() <= P.truth.max() < P.labels:
         raise ContractError(f"{name}.truth: expected entries 0, ..., {P.labels - 1}, got one of {P.truth.max()}")
+    declared = declared_operations(P)
+    if declared is not None and not are_operations(declared):
+        expected = "two finite numbers > 0, an oracle call's and a visit's (stages/problems/operations.py)"
+        raise ContractError(f"{name}.operations: expected {expected}, got {declared!r}")
     if P.lower.shape != P.upper.shape or P.lower.shape not in ((0,), (P.d,)) or (P.lower > P.upper).any():
         got = f"{P.lower.shape} and {P.upper.shape}"
         raise ContractError(f"{name}.lower, upper: expected lower <= upper, shapes ({P.d},) or (0,), got {got}")

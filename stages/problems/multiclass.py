@@ -26,6 +26,7 @@ from numba import njit
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.marginals import class_marginals
+from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
 from gapwise.stages.problems.protocol import FAST, PLAIN, U, frozen
 from gapwise.stages.problems.single_label import (
@@ -76,6 +77,11 @@ class Multiclass(NamedTuple):
     """float64, (n,): ||x_i||^2"""
     cost: np.ndarray
     """float64, (K, K): cost[truth, prediction]"""
+
+    @property
+    def operations(self) -> Operations:
+        """K products of D; in a visit four, two scored and two pushed."""
+        return Operations(float(self.d), 4.0 * self.x.shape[1])
 
     def scores(self, i, w, theta):
         x = self.x[i]

@@ -37,6 +37,7 @@ from gapwise.stages.problems.kernel_rows import (
     product_of_halves,
     row_of,
 )
+from gapwise.stages.problems.operations import SEARCH, Operations
 from gapwise.stages.problems.protocol import frozen
 from gapwise.stages.problems.single_label import (
     check_finite,
@@ -80,6 +81,12 @@ class MulticlassKernel(NamedTuple):
     rows: Rows
     follow: bool
     """Whether `push` keeps the scores up; without, they have to be computed from the coefficients."""
+
+    @property
+    def operations(self) -> Operations:
+        """K scores that `push` keeps up, m of them for each class that a move changes; they are in memory, not in caches."""
+        classes, points = len(self.cost), self.points.shape[0]
+        return Operations(SEARCH * classes, SEARCH * classes + 2.0 * SEARCH * points)
 
     def scores(self, i, w, theta):
         m, r = self.points.shape[0], self.row[i]

@@ -28,6 +28,7 @@ import numpy as np
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.marginals import class_marginals
+from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.protocol import U, frozen
 from gapwise.stages.problems.single_label import (
     checked_cost,
@@ -63,6 +64,12 @@ class MulticlassSparse(NamedTuple):
     """float64, (n,): ||x_i||^2"""
     cost: np.ndarray
     """float64, (K, K): cost[truth, prediction]"""
+
+    @property
+    def operations(self) -> Operations:
+        """nnz rows of K; in a visit the same, and two pushed columns out of order."""
+        nnz = mean_size(self.row_ptr)
+        return Operations(nnz * len(self.cost), nnz * (len(self.cost) + 2.0 * SEARCH))
 
     def scores(self, i, w, theta):
         theta[:] = 0.0

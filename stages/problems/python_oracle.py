@@ -20,6 +20,7 @@ from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.held_out import HeldOut
+from gapwise.stages.problems.operations import PYTHON, Operations
 from gapwise.stages.problems.oracle import Oracle as Oracle
 from gapwise.stages.problems.oracle import has_bound, labels_of, load_oracle
 from gapwise.stages.problems.oracle_calls import object_for
@@ -58,6 +59,11 @@ class PythonOracle(NamedTuple):
     def accuracy(self) -> float | None:
         """The multiplicative accuracy that the user's oracle declares."""
         return object_for(self.spec.tobytes()).accuracy
+
+    @property
+    def operations(self) -> Operations:
+        """`PYTHON`, whatever the class computes."""
+        return PYTHON
 
     def scores(self, i, w, theta):
         if self.ids.size == 0:
@@ -120,6 +126,7 @@ class BoundedPythonOracle(NamedTuple):
     spec: np.ndarray
 
     unconstrained = PythonOracle.unconstrained  # type: ignore[misc]
+    operations = PythonOracle.operations  # type: ignore[misc]
     scores = PythonOracle.scores  # type: ignore[misc]
     max_oracle = PythonOracle.max_oracle  # type: ignore[misc]
     decode = PythonOracle.decode  # type: ignore[misc]

@@ -30,6 +30,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.facts import Facts
+from gapwise.stages.problems.operations import SEARCH, Operations
 from gapwise.stages.problems.protocol import FAST, JIT, frozen
 
 MOST_DOCUMENTS = 2**15 - 2
@@ -185,6 +186,13 @@ class Ranking(NamedTuple):
     def unconstrained(self) -> bool:
         """Any bars and places are a labelling."""
         return True
+
+    @property
+    def operations(self) -> Operations:
+        """k products of D and a sort of the k documents of a query; in a visit two of each."""
+        sizes, width = np.diff(self.local_ptr), self.x.shape[1]
+        scores, sort = float(np.mean(sizes)) * width, SEARCH * float(np.mean(sizes * np.log2(sizes + 1.0)))
+        return Operations(scores + sort, 2.0 * (scores + SEARCH * float(np.mean(sizes))))
 
     def scores(self, i, w, theta):
         first = self.local_ptr[i]

@@ -123,8 +123,9 @@ def cached_steps_driver(fingerprint: str) -> Callable[..., None]:
 
 
 @driver
-def distance_steps_driver(fingerprint: str) -> Callable[..., int]:
-    """`run_visits(P, S, flags, precision, order) -> atoms scored`: steps by distances, of every block of `order`.
+def distance_steps_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
+    """`run_visits(P, S, flags, precision, order) -> (atoms scored, times that a block's features were read)`: steps by
+    distances, of every block of `order`.
 
     No block is in `order` twice. Pool and distances have room for an atom more per block if `flags.vertex_from` asks the
     oracle. `precision`: `ByDistances.precision`.
@@ -137,6 +138,6 @@ def distance_steps_driver(fingerprint: str) -> Callable[..., int]:
         for k in range(order.size):
             fetch_ahead(P, S, order, k, True)  # called by the view, it made a pass over USPS half as long again
             step(P, S, V, flags, order[k])
-        return V.counts[2]
+        return V.counts[2], V.counts[3]
 
     return run_visits

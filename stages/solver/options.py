@@ -44,6 +44,8 @@ ENDED = frozenset({Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE, Status.ROUNDING_L
 SAMPLERS = samplers()
 CACHES = ("none", "gap")
 AVERAGES = ("none", "weighted")
+MEASURED_COSTS = "measured"
+COSTS = ("counted", MEASURED_COSTS)
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
 
 
@@ -215,12 +217,14 @@ class MultiplaneGroup:
     """T: a labelling leaves its block's working set when no oracle has returned it for this many outer iterations."""
     approximate_passes: int = 1000
     """M: the most approximate passes of an outer iteration."""
-    rounds: int = 10
-    """Steps of a block each time an approximate pass visits it (S15 3.5)."""
+    rounds: int = 1
+    """Steps of a block each time an approximate pass visits it; S15 makes one."""
+    costs: str = "counted"
+    """What the slope rule weighs (`unit_costs`): counted operations, or seconds that each run measures at its start."""
     oracle_seconds: float = 0.0
-    """Seconds per oracle call in the slope rule; 0: measured at the start."""
+    """Seconds per oracle call, in place of both; 0: not given."""
     plane_seconds: float = 0.0
-    """Seconds per labelling scored in approximate passes (`unit_costs.VISIT`); 0: measured at the start."""
+    """Seconds per labelling scored in approximate passes (`unit_costs.VISIT`); 0: not given."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -230,9 +234,15 @@ class MultiplaneGroup:
         check("solver.multiplane.approximate_passes", passes, passes >= 0, "an integer >= 0")
         for name, other in (("oracle_seconds", "plane_seconds"), ("plane_seconds", "oracle_seconds")):
             value = getattr(self, name)
-            check(f"solver.multiplane.{name}", value, 0.0 <= value < math.inf, "a number > 0, or 0 to measure it")
+            check(
+                f"solver.multiplane.{name}", value, 0.0 <= value < math.inf, "a number > 0, or 0 for a cost not given"
+            )
             ok = value > 0.0 or getattr(self, other) == 0.0
             check(f"solver.multiplane.{name}", value, ok, f"a number > 0, as {other} is one (give both costs, or none)")
+        check_one_of("solver.multiplane.costs", self.costs, COSTS)
+        if self.oracle_seconds > 0.0:
+            wanted = f"counted, for oracle_seconds={self.oracle_seconds:g}: given costs are not measured"
+            check("solver.multiplane.costs", self.costs, self.costs != MEASURED_COSTS, wanted)
 
 
 @dataclass

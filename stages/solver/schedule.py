@@ -105,6 +105,11 @@ def no_arrays() -> dict[str, np.ndarray]:
     return {}
 
 
+def no_facts() -> dict[str, Json]:
+    """The facts of a schedule that has none."""
+    return {}
+
+
 def ignore(arrays: Arrays) -> None:
     """Restores a schedule that commits no arrays."""
 
@@ -133,6 +138,9 @@ class Schedule:
     """What the method commits besides the iterate; under the names of `Recipe.specs`."""
     restore: Callable[[Arrays], None] = ignore
     """Take `arrays` from a commit, once `counts` are restored; ValueError, naming the array, if one does not fit."""
+
+    facts: Callable[[], dict[str, Json]] = no_facts
+    """What path.zarr says of the solve besides its options."""
 
     def packed_counts(self) -> dict[str, Json]:
         """The method's own scalars."""

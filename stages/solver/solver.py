@@ -164,6 +164,11 @@ class Solver:
         return self.iterate.views
 
     @property
+    def facts(self) -> dict[str, Json]:
+        """What path.zarr says of the solve besides its options."""
+        return self.schedule.facts()
+
+    @property
     def rewrites_w(self) -> bool:
         """Whether certified weights may differ from those of the supports."""
         return self.schedule.rewrites_w

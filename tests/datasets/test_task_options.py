@@ -54,7 +54,7 @@ def test_validation__is_measured_in_the_unit_of_the_training_blocks_that_stay(tm
     asked["validation"] = {"folds": 3, "fold": 0, "seed": 0}
     featurize(asked, tmp_path / "store", key="k", map_blocks=map, report=lambda *_: None, whole=whole)
     meta, train = open_features(tmp_path / "store").meta, open_problem(tmp_path / "store", "train")
-    assert 0 < meta["n_validation"]
+    assert meta["n_validation"] > 0
     assert train.n == meta["n_train"] < 5
     assert meta["label_counts"] == np.bincount(train.truth, minlength=4).tolist()
     for split in ("train", "validation", "test"):

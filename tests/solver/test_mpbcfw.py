@@ -6,12 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
+from configs import composed
 from dense import best, primal_value
 from parts_of import method_of, visits_of
 from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
+from gapwise.stages.problems.operations import operations_of
 from gapwise.stages.solver.block.views.distances import FIRST_ORDER
 from gapwise.stages.solver.codes import CACHE_ONLY, DONE, ORACLE_ALWAYS
 from gapwise.stages.solver.distances import with_room
@@ -23,10 +25,21 @@ from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.state import derive
 from gapwise.stages.solver.steps import steps
 from gapwise.stages.solver.supports import empty_pool, grown, insert
-from gapwise.stages.solver.unit_costs import MEASURED, UNSETTLED, VISIT, worth_another
+from gapwise.stages.solver.unit_costs import (
+    LABELLING,
+    MEASURED,
+    STEP,
+    UNSETTLED,
+    VISIT,
+    MultiplaneCounts,
+    Passed,
+    UnitCosts,
+    worth_another,
+)
 from gapwise.stages.solver.working_sets import RETIRED, retire, working_set_sizes
 
 COSTS = {"oracle_seconds": 1e-4, "plane_seconds": 1e-6}
+UNGIVEN = {"oracle_seconds": 0.0, "plane_seconds": 0.0}
 MEMBERS = [*itertools.product(["permutation"], steps()), ("gap", "fw"), ("gap", "pairwise"), ("max_gap", "best")]
 
 
@@ -48,7 +61,7 @@ def after_exact_passes(problem, passes=3, **choices):
 
 
 def steps_by_distances(solver, order, rounds=1):
-    """The steps of an approximate pass; returns how many labellings they scored."""
+    """The steps of an approximate pass; returns how many labellings they scored, and how often they read features."""
     flags = visits_of(solver).flags(rounds=rounds, vertex_from=CACHE_ONLY)
     return distance_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, FIRST_ORDER, order)
 
@@ -70,7 +83,7 @@ def test_slope_rule__ends_the_passes_of_a_recorded_sequence(monkeypatch):
     solver = multiplane_of(multiclass(), multiplane={"oracle_seconds": 0.5, "plane_seconds": 0.25})
     solver.rebase()
     values = iter(duals)
-    monkeypatch.setattr(method_of(solver), "approximate_pass", lambda flags: 4)
+    monkeypatch.setattr(method_of(solver), "approximate_pass", lambda flags: Passed(0, 4, 1))
     monkeypatch.setattr(solver.iterate, "dual_value", lambda: next(values))
     assert method_of(solver).approximate_passes(0.0, 2.0, 20) == (4, 4.08)
     assert next(values) == 9.9
@@ -93,12 +106,34 @@ def test_approximate_passes__are_at_most_as_many_as_allowed(most):
     assert max(row[-1] for row in method_of(solver).iterations) == most
 
 
+def test_costs__are_operations_of_the_structure_by_default():
+    problem = instance("chain")
+    solver = multiplane_of(problem, 0.05, multiplane=UNGIVEN)
+    solver.solve(1e-3, never)
+    oracle, visit = operations_of(problem)
+    costs = method_of(solver).costs
+    assert costs.facts()["unit_costs"] == pytest.approx(
+        {
+            "unit": "operations",
+            "oracle_call": STEP + oracle + visit,
+            "labelling": LABELLING,
+            "visit": STEP,
+            "reading": visit,
+        }
+    )
+    done = Passed(visits=7, labellings=30, readings=9)
+    assert costs.labellings(done) * costs.counts.labelling == pytest.approx(30 * LABELLING + 7 * STEP + 9 * visit)
+    assert costs.calls(3) == 3 * (STEP + oracle + visit)
+    given = UnitCosts.of(MultiplaneCounts(), MultiplaneGroup(**COSTS), problem)
+    assert given.labellings(done) == 30 + 7 * VISIT
+
+
 def test_costs__are_measured_at_the_start_and_then_kept():
-    solver = multiplane_of(instance("chain"), 0.05, multiplane={"oracle_seconds": 0.0, "plane_seconds": 0.0})
+    solver = multiplane_of(instance("chain"), 0.05, multiplane={**UNGIVEN, "costs": "measured"})
     solver.options.rebase_steps = 1
     seen = []
     counts = method_of(solver).counts
-    solver.solve(1e-3, lambda _: seen.append((counts.measured, counts.oracle_seconds, counts.plane_seconds)))
+    solver.solve(1e-3, lambda _: seen.append((counts.measured, counts.oracle_call, counts.labelling)))
     assert [measured for measured, *_ in seen[: MEASURED + 2]] == [*range(MEASURED + 1), MEASURED]
     assert min(min(costs) for costs in seen[1:]) > 0.0
     assert len(set(seen[MEASURED:])) == 1
@@ -111,6 +146,12 @@ def test_costs__are_given_both_or_none():
     for given in ({"oracle_seconds": 1.0}, {"plane_seconds": 1.0}):
         with pytest.raises(ValueError, match=r"solver\.multiplane\..*_seconds: expected a number > 0, as"):
             method_options("mpbcfw", multiplane=MultiplaneGroup(**given)).check()
+    with pytest.raises(
+        ValueError, match=r"multiplane\.costs: expected counted, for oracle_seconds=1: given costs are not"
+    ):
+        method_options(
+            "mpbcfw", multiplane=MultiplaneGroup(costs="measured", oracle_seconds=1.0, plane_seconds=1.0)
+        ).check()
     with pytest.raises(ValueError, match=r"solver\.cache\.kind: expected gap, for method=mpbcfw"):
         method_options("mpbcfw", cache=CacheOptions(kind="none")).check()
 
@@ -242,17 +283,26 @@ def test_steps_by_distances__several_a_visit_gain_more_than_one_and_count_their_
         solver = after_exact_passes(instance("chain"), lam=0.02)
         problem, before = solver.problem, solver.dual_value()
         order = np.arange(problem.n)
-        scored.append(steps_by_distances(solver, order, rounds))
+        labellings, readings = steps_by_distances(solver, order, rounds)
+        scored.append(labellings)
         gains.append(solver.dual_value() - before)
     assert gains[1] > gains[0] > 0.0
     assert scored[0] == solver.iterate.state.pool.counts.sum()
     assert scored[0] < scored[1] <= 10 * scored[0]
+    assert readings == problem.n, "every further step goes by distances"
 
 
-def test_approximate_pass__counts_labellings_and_visits(monkeypatch):
+def test_approximate_pass__counts_visits_labellings_and_readings():
     solver = after_exact_passes(instance("chain"), lam=0.02)
-    monkeypatch.setattr(method_of(solver), "visit", lambda pace, flags, order: 1000)
-    assert method_of(solver).approximate_pass(visits_of(solver).flags()) == 1000 + VISIT * solver.problem.n
+    atoms, n = int(solver.iterate.state.pool.counts.sum()), solver.problem.n
+    assert method_of(solver).approximate_pass(visits_of(solver).flags(vertex_from=CACHE_ONLY)) == (n, atoms, n)
+
+
+def test_approximate_pass__with_a_box_reads_features_at_every_step():
+    solver = after_exact_passes(instance("segmentation"), lam=0.02)
+    one = steps_by_distances(solver, np.arange(solver.problem.n))
+    ten = steps_by_distances(solver, np.arange(solver.problem.n), rounds=10)
+    assert one[1] == solver.problem.n < ten[1] <= 10 * solver.problem.n
 
 
 # -- the method -------------------------------------------------------------------------------------------------------
@@ -382,3 +432,14 @@ def test_certificate__is_made_right_after_an_exact_pass(averaging):
     assert solver.solve(5e-2, never)[0] is Status.CONVERGED
     assert method_of(solver).iterations[-1][-1] == 0
     assert min(row[-1] for row in method_of(solver).iterations[:3]) > 0
+
+
+def test_presets__make_one_step_a_visit_as_s15_and_ten_under_another_name():
+    steps_a_visit = {}
+    for preset in ("mpbcfw", "mpbcfw_inner", "mpbcpfw"):
+        solver = composed(f"solver={preset}", "path=single", "dataset=ocr").solver
+        steps_a_visit[preset] = (solver.step, solver.multiplane.rounds, solver.multiplane.costs)
+    assert steps_a_visit == {
+        "mpbcfw": ("fw", 1, "counted"), "mpbcfw_inner": ("fw", 10, "counted"), "mpbcpfw": ("pairwise", 10, "counted")
+    }  # fmt: skip
+    assert MultiplaneGroup().rounds == 1

@@ -16,6 +16,7 @@ from gapwise.stages import check as checks
 from gapwise.stages.check import advice, check, check_problem
 from gapwise.stages.problems import compiled_methods
 from gapwise.stages.problems.multiclass import Multiclass
+from gapwise.stages.solver.options import MultiplaneGroup
 
 
 class Wrong(python_task.Pairs):
@@ -104,6 +105,10 @@ def test_check__of_an_honest_oracle(capsys: pytest.CaptureFixture[str]) -> None:
         "train", "test", "max_oracle", "samples", "again",
     ]  # fmt: skip
     assert re.search(r"cost  a call: max_oracle \d.* µs · decode .* · features .* · loss", text)
+    note = next(line for line in lines if "solver=mpbcfw" in line)
+    given = dict(re.findall(r"solver\.multiplane\.(\w+)=(\S+)", note))
+    assert {*given} == {"oracle_seconds", "plane_seconds"}
+    MultiplaneGroup(**{name: float(value) for name, value in given.items()}).check()
     assert lines[-1].startswith(
         "  take  python -m gapwise dataset=python_oracle dataset.oracle=python_task:Pairs +dataset.arg"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from gapwise.stages.solve import Session, Spacing, Task, solve
 from gapwise.stages.solver.combinations import check_path
 from gapwise.stages.solver.methods import method_options, methods, options_type
-from gapwise.stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
+from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
 
 LOWEST = 0.1
 SINGLE = {"rule": "single", "lam": 0.05, "tolerance": 2e-3}
@@ -35,8 +35,8 @@ def options_of(**choices) -> MethodOptions:
     often = {"refresh_every": 2} if choices.get("method", "bcfw") == "bcfw" else {}
     if choices.get("method") == "bcfw_nols":
         cache, often = CacheOptions(), {"refresh_every": 2}
-    if choices.get("method") == "mpbcfw":  # a run that measures its unit costs has the bits of no other
-        often = {"multiplane": MultiplaneGroup(oracle_seconds=1e-4, plane_seconds=1e-6), "step": "pairwise"}
+    if choices.get("method") == "mpbcfw":
+        often = {"step": "pairwise"}
     known = {field.name for field in dataclasses.fields(options_type(choices.get("method", "bcfw")))}
     usual = {"cache": cache, "rebase_steps": 5, "max_passes": 500.0, **often}
     options = method_options(**{**{name: value for name, value in usual.items() if name in known}, **choices})

@@ -40,6 +40,7 @@ from gapwise.stages.problems.chain.marginals import forward_backward
 from gapwise.stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
 from gapwise.stages.problems.protocol import PLAIN, frozen
 
@@ -97,6 +98,12 @@ class Chain(NamedTuple):
     def unconstrained(self) -> bool:
         """Whether every sequence of labels is allowed."""
         return not self.blocked.any()
+
+    @property
+    def operations(self) -> Operations:
+        """nnz K and T K^2; in a visit four labels of each token, two scored and two pushed, out of order."""
+        nnz, T = mean_size(self.row_ptr[[0, -1]]) / self.n, mean_size(self.label_ptr)
+        return Operations(nnz * self.labels + T * self.labels**2, 4.0 * SEARCH * nnz)
 
     def scores(self, i, w, theta):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]

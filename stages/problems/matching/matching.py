@@ -35,6 +35,7 @@ from gapwise.stages.problems.matching.labellings import (
     pair_add,
     pair_norm,
 )
+from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.segmentation.kernels import rows_add, rows_dot, rows_norm2
 
@@ -86,6 +87,14 @@ class Matching(NamedTuple):
     def unconstrained(self) -> bool:
         """Links exclude each other."""
         return False
+
+    @property
+    def operations(self) -> Operations:
+        """E products of D, a search of the J + K words for each of J; in a visit the links of a few matchings."""
+        words, width = np.diff(self.word_ptr), self.x.shape[1]
+        searches = float(np.mean(words * (words + self.columns)))
+        scores, links = mean_size(self.edge_ptr) * width, float(np.mean(words)) * width
+        return Operations(scores + self.fertility * SEARCH * searches, SEARCH * self.fertility * links)
 
     def scores(self, i, w, theta):
         width, first = self.x.shape[1], self.edge_ptr[i]

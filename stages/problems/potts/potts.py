@@ -31,6 +31,7 @@ from numba import njit
 
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
 from gapwise.stages.problems.facts import Facts
+from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.potts import search
 from gapwise.stages.problems.potts.expansion import expand
 from gapwise.stages.problems.potts.kernels import label_scores
@@ -56,6 +57,9 @@ TRWS, EXPANSION, TRWS_EXPANSION = range(3)
 SWEEPS, SLACK = 300, 5e-4
 """Defaults of `meta["sweeps"]` and `meta["slack"]`: message passing ends after so many sweeps, or once the bound exceeds the
 answer's value by no more than so much (in units of the loss, whose largest value is 1)."""
+
+PASSES = 40.0
+"""Passes of messages over the edges that the operations of a call count: how many there are depends on the weights."""
 
 PROVEN = 1e-10
 """Share of the answer's value that the bound may exceed it by where more sweeps would only remove rounding."""
@@ -101,6 +105,13 @@ class Potts(NamedTuple):
     def tightened(self) -> Potts:
         """With all sweeps, whatever the slack: the bound never rises from sweep to sweep."""
         return self._replace(slack=0.0)
+
+    @property
+    def operations(self) -> Operations:
+        """All features for every label; passes of messages over the edges. In a visit they are read twice."""
+        edges, nodes = mean_size(self.images.edge_ptr), mean_size(self.label_ptr)
+        scores = nodes * self.unary.shape[1] * self.classes + edges * self.pairwise.shape[1]
+        return Operations(scores + PASSES * SEARCH * edges * self.classes, 2.0 * scores)
 
     def scores(self, i, w, theta):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]

@@ -23,8 +23,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.protocol import PLAIN, U, frozen
-from gapwise.stages.problems.segmentation.images import Images, wrong_area
+from gapwise.stages.problems.segmentation.images import Images, cut_operations, wrong_area
 from gapwise.stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot
 from gapwise.stages.problems.segmentation.maxflow import workspace
 from gapwise.stages.problems.segmentation.segmentation import Segmentation, best_labelling
@@ -64,6 +65,12 @@ class FixedSegmentation(NamedTuple):
     def weightless(self) -> bool:
         """A part of the score has no weights."""
         return True
+
+    @property
+    def operations(self) -> Operations:
+        """As of `Segmentation`, but features are unary."""
+        features = self.unary.size / self.n
+        return Operations(features + cut_operations(self.images, self.label_ptr), 2.0 * features)
 
     def scores(self, i, w, theta):
         rows_dot(self.unary, self.unary_scale, self.label_ptr[i], w, theta)

@@ -23,6 +23,7 @@ import numpy as np
 
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.pair_products import too_large
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.segmentation.images import (
@@ -31,6 +32,7 @@ from gapwise.stages.problems.segmentation.images import (
     arcs_of,
     check_features,
     checked_images,
+    cut_operations,
     least_cost,
     wrong_area,
 )
@@ -99,6 +101,12 @@ class Segmentation(NamedTuple):
     def features_per_block(self) -> float:
         """Mean number of features of a block: `scores` reads them all (`stages.solver.margins`)."""
         return (self.unary.size + self.pairwise.size) / self.n
+
+    @property
+    def operations(self) -> Operations:
+        """All features, and a cut; in a visit they are read twice."""
+        features = self.features_per_block
+        return Operations(features + cut_operations(self.images, self.label_ptr), 2.0 * features)
 
     def scores(self, i, w, theta):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]

@@ -17,7 +17,7 @@ from gapwise.stages.reports.suboptimality import with_suboptimality
 
 OURS = ("accelerated", "anytime", "expensive_oracle", "one_sided", "two_sided")
 """Methods and path rules that are in none of the papers."""
-NEITHER = ("MP-BCPFW", "MP-BCFW gap", "MP-BCFW one avg", "heuristic")
+NEITHER = ("MP-BCFW inner", "MP-BCPFW", "MP-BCFW gap", "MP-BCFW one avg", "heuristic")
 """Combinations that are in none of the papers, and a path without a guarantee."""
 LEVELS = tuple(float(f"{digit}e{power}") for power in range(-1, -5, -1) for digit in (5, 2, 1))
 """Gaps to which work is compared, as shares of the largest dual value that is known."""

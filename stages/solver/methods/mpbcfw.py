@@ -1,12 +1,13 @@
-"""Multi-plane block-coordinate Frank-Wolfe with S15's slope rule (S15 Alg. 3, 3.4, 3.5).
+"""Multi-plane block-coordinate Frank-Wolfe with S15's slope rule and averages (S15 Alg. 3, 3.4, 3.5).
 
 An outer iteration is one *exact pass*, n steps with the max-oracle, and then *approximate passes*: steps of every block
 within its working set (`working_sets`), which call no oracle (`block.views.distances`). There are approximate passes for as
 long as the last one raised the dual by more per second than the whole outer iteration so far, its exact pass
 included (`stages.solver.unit_costs`): the more an oracle call costs, the more of them.
 
-With `step=fw` and `sampling=permutation` this is S15's method; with `approximate_passes=0` it is LJ13's, blocks in permuted
-order. Pairwise and away steps, in both kinds of passes, and gap sampling in exact passes are not in S15.
+With `step=fw`, `sampling=permutation` and `rounds=1` this is S15's method; with `approximate_passes=0` it is LJ13's, blocks
+in permuted order. Several steps a visit (`rounds`), pairwise and away steps, in both kinds of passes, and gap sampling in
+exact passes are not in S15.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup, sampling_of
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
-from gapwise.stages.solver.unit_costs import MEASURED, VISIT, MultiplaneCounts, UnitCosts, worth_another
+from gapwise.stages.solver.unit_costs import MEASURED, MultiplaneCounts, Passed, UnitCosts, worth_another
 from gapwise.stages.solver.visits import Visits, no_steps
 from gapwise.stages.solver.working_sets import retire, working_set_sizes
 
@@ -114,7 +115,7 @@ class Multiplane:
 
     def __post_init__(self) -> None:
         self.mean = Mean(self.it, self.options.averaging)
-        self.costs = UnitCosts.of(self.counts, self.options.multiplane)
+        self.costs = UnitCosts.of(self.counts, self.options.multiplane, self.it.problem)
         self.visits = Visits(self.it, no_steps if self.it.setup.steps_view == DISTANCES else steps_driver)
 
     @property
@@ -188,8 +189,7 @@ class Multiplane:
                 self.visits.run(flags, order, n)
         self.mean.note()
         calls = int(it.state.counters[ORACLE_CALLS]) - called
-        seconds = (time.perf_counter() - began) / max(calls, 1)
-        self.counts.oracle_seconds = self.costs.measured(self.counts.oracle_seconds, seconds)
+        self.costs.note_calls((time.perf_counter() - began) / max(calls, 1))
         return calls
 
     def approximate_passes(self, before: float, dual: float, calls: int) -> tuple[int, float]:
@@ -208,36 +208,35 @@ class Multiplane:
         # at most as long without an oracle
         self.plane_pace.size = max(self.plane_pace.size, self.visits.call_pace.size)
         flags = self.visits.flags(rounds=options.rounds, vertex_from=CACHE_ONLY)
-        work = calls * counts.oracle_seconds
-        before_cost, seconds, total = counts.plane_seconds, 0.0, 0
+        work, known, seconds, total = self.costs.calls(calls), counts.labelling, 0.0, 0.0
         for k in range(int(options.approximate_passes)):
             began = time.thread_time()  # which, unlike oracles, has nothing to wait for
-            scored = self.approximate_pass(flags)
-            seconds, total = seconds + time.thread_time() - began, total + scored
-            cost = self.costs.measured(before_cost, seconds / max(total, 1))
-            counts.plane_seconds, last, last_work = cost, dual, scored * cost
+            done = self.costs.labellings(self.approximate_pass(flags))
+            seconds, total = seconds + time.thread_time() - began, total + done
+            self.costs.note_labellings(known, seconds / max(total, 1.0))
+            last, last_work = dual, done * counts.labelling
             dual, work = it.dual_value(), work + last_work
             if not worth_another(dual - last, last_work, dual - before, work):
                 return k + 1, dual
         return int(options.approximate_passes), dual
 
-    def approximate_pass(self, flags: Flags) -> int:
-        """A visit of every block within its working set, in a new permutation; returns its work in labellings."""
+    def approximate_pass(self, flags: Flags) -> Passed:
+        """A visit of every block within its working set, in a new permutation; returns what was done."""
         with self.mean.tracks.during(self.it.state, APPROXIMATE) as self.it.state:
-            order = self.permutation()
-            return self.visit(self.plane_pace, flags, order) + VISIT * order.size
+            return self.visit(self.plane_pace, flags, self.permutation())
 
-    def visit(self, pace: Pace, flags: Flags, order: np.ndarray) -> int:
-        """A visit of every block of `order`; returns how many labellings were scored without an oracle."""
+    def visit(self, pace: Pace, flags: Flags, order: np.ndarray) -> Passed:
+        """A visit of every block of `order`; returns what was done."""
         it, driver = self.it, distance_steps_driver(self.it.problem)
         asks = flags.vertex_from == ORACLE_ALWAYS
         state = it.state if asks else it.state._replace(gap=np.empty(it.problem.n))  # gaps are those of the oracle
 
-        def part(start: int, stop: int) -> int:
-            scored = int(driver(it.problem, state, flags, FIRST_ORDER, order[start:stop]))
-            return 0 if asks else scored
+        def part(start: int, stop: int) -> tuple[int, int]:
+            scored, readings = driver(it.problem, state, flags, FIRST_ORDER, order[start:stop])
+            return int(scored), int(readings)
 
-        return sum(pace.run(part, 0, order.size, it.ledger.check_stop, work_before(it.problem, order)))
+        parts = pace.run(part, 0, order.size, it.ledger.check_stop, work_before(it.problem, order))
+        return Passed(order.size, sum(scored for scored, _ in parts), sum(readings for _, readings in parts))
 
     def permutation(self) -> np.ndarray:
         """int64, (n,): the blocks in a new seeded order."""
@@ -294,7 +293,7 @@ def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
     method = Multiplane(it, options, own_primal)
     return Schedule(
         method.advance, method.start, method.point, method.rewrites_w, warm_up=method.warm_up, counts=method.counts,
-        arrays=method.arrays, restore=method.restore,
+        arrays=method.arrays, restore=method.restore, facts=method.costs.facts,
     )  # fmt: skip
 
 

@@ -1,4 +1,6 @@
-"""By distances: scores, curvatures and moves from squared distances kept between a block's atoms (S15 3.5).
+"""By distances: scores, curvatures and moves from squared distances kept between a block's atoms.
+
+S15 5 names cached inner products as future work; distances do the same with fewer terms.
 
 A visit scores the block's atoms once; every further step of it takes O(their number), whatever the features. With
 q_k = B_i m_i(y_k), D_kl = ||q_k - q_l||^2 (`stages.solver.distances`), weights alpha, their mean q = sum_l alpha_l q_l and
@@ -60,7 +62,8 @@ class ByDistances(NamedTuple):
     numbers: np.ndarray
     """float64, (2,): V; the gap over the block's atoms at the first step of the visit"""
     counts: np.ndarray
-    """int64, (3,): atoms of the block; moves of the visit that u does not know of; atoms scored so far, all together"""
+    """int64, (4,): atoms of the block; moves of the visit that u does not know of; atoms scored so far, all together, and
+    times that features were read for scores, and often for a push"""
     precision: float
     """`FIRST_ORDER`; or pairs are chosen by second order, and a visit ends at this share of its first gap"""
     work: object
@@ -71,6 +74,7 @@ class ByDistances(NamedTuple):
         pool, size, length = S.pool, P.local_ptr[i + 1] - P.local_ptr[i], P.label_ptr[i + 1] - P.label_ptr[i]
         count, theta = pool.counts[i], self.theta[:size]
         self.counts[0], self.counts[1] = count, 0
+        self.counts[3] += 1
         if flags.vertex_from == CACHE_ONLY:
             slots = self.slots[:count]
             locate(P, S, i, slots, self.rows[:count], self.delta[:size])
@@ -186,6 +190,7 @@ class ByDistances(NamedTuple):
         self.numbers[0] = variance
         if P.lower.size > 0:
             theta = self.theta[: P.local_ptr[i + 1] - P.local_ptr[i]]
+            self.counts[3] += 1
             score_slots(P, S.pool, i, S.w, self.slots[:count], theta, self.values[:count])
 
     def end_visit(self, P, S, flags, i):
@@ -217,7 +222,7 @@ def by_distances(P, S, scratch, precision):
     theta, delta, slots, rows = np.empty(widest), np.empty(widest), np.empty(most, np.int64), np.empty(most, np.int64)
     values, alpha, before, within = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     spreads = np.zeros(largest(S.distances.width))
-    numbers, counts = np.zeros(2), np.zeros(3, np.int64)
+    numbers, counts = np.zeros(2), np.zeros(4, np.int64)
     return ByDistances(
         theta, delta, y, slots, values, rows, alpha, before, within, spreads, numbers, counts, precision, scratch
     )
