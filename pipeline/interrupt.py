@@ -79,7 +79,8 @@ class Stop:
         self._flag = False
         self._first: float | None = None  # when the first signal came
         self._at_once = self._raised = False
-        self._ends_process, self._second = ends_process, None
+        self._ends_process = ends_process
+        self._second: _Second | None = None
         self._before: dict[signal.Signals, Any] = {}
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._watch_parent, args=(every,), daemon=True) if with_parent else None

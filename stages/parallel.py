@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from gapwise.stages.problems.protocol import Problem, frozen
+from gapwise.stages.problems.protocol import Problem, frozen, max_local_size
 
 R = TypeVar("R")
 
@@ -53,9 +53,15 @@ def work_before(problem: Problem, blocks: np.ndarray | None = None) -> np.ndarra
     return np.concatenate([[0], np.cumsum(np.diff(problem.local_ptr)[blocks])])
 
 
-def even_work(problem: Problem, steps: int) -> np.ndarray:
-    """int64, (steps + 1,): the same before each of some steps on blocks that are drawn evenly later: the mean block's."""
-    return np.arange(steps + 1) * (int(problem.local_ptr[-1]) // problem.n + 1)
+def most_visits(problem: Problem) -> int:
+    """Most steps of a piece whose blocks are drawn on the way, as if each were on the largest: a sampler may draw it again
+    and again."""
+    return max(1, min(MOST_VISITS, MOST_WORK // max(1, max_local_size(problem))))
+
+
+def drawn_work(problem: Problem, steps: int) -> np.ndarray:
+    """int64, (steps + 1,): as `work_before`, of steps on blocks that are drawn on the way."""
+    return np.arange(steps + 1) * max_local_size(problem)
 
 
 class Pace:

@@ -28,7 +28,7 @@ def prepare(jobs: Sequence[Planned], stop: Stop) -> None:
 def make_shared(settings: Settings, source: Mapping[str, object], stop: Stop) -> None:
     """Make the features of these settings, unless they are there."""
     _, path, key = locations(settings, source)
-    with Compute(settings.compute, stop) as compute:
+    with Compute(settings.compute, stop) as compute, stop.at_once():
         make_features(settings, source, path, key, compute, lambda done, total, activity: stop.check())
 
 

@@ -29,39 +29,28 @@ from gapwise.stages.solver.codes import (
     ORACLE_CALLS,
     POOL_FULL,
     SUM_REACHED,
-    WORK_REACHED,
 )
 from gapwise.stages.solver.prefetching import fetch_ahead
 from gapwise.stages.solver.sampling import MAX_GAP
 
 
 @inner(**PLAIN)
-def reason_to_return(S, flags, work):
-    """POOL_FULL, CALLS_REACHED, SUM_REACHED or WORK_REACHED if the loop must return before the next step, otherwise DONE;
-    `work` is that of the steps so far."""
+def reason_to_return(S, flags):
+    """POOL_FULL, CALLS_REACHED or SUM_REACHED if the loop must return before the next step, otherwise DONE."""
     if S.pool.free[1] < 1:
         return POOL_FULL
     if S.counters[ORACLE_CALLS] >= flags.stop_calls:
         return CALLS_REACHED
     if flags.sampler != MAX_GAP and S.tree[1] <= flags.stop_sum:
         return SUM_REACHED
-    if work >= flags.stop_work:
-        return WORK_REACHED
     return DONE
-
-
-@inner(**PLAIN)
-def work_of(P, i):
-    """Work of a visit of block i (`parallel.work_before`)."""
-    return P.local_ptr[i + 1] - P.local_ptr[i]
 
 
 @inner(**PLAIN)
 def steps_by(P, S, V, flags, rng, order, steps):
     """(steps made, why it returned): up to `steps` steps by view V, of blocks that the sampler draws."""
-    work = 0
     for k in range(steps):
-        why = reason_to_return(S, flags, work)
+        why = reason_to_return(S, flags)
         if why != DONE:
             return k, why
         if V.exhausted(S):
@@ -73,7 +62,6 @@ def steps_by(P, S, V, flags, rng, order, steps):
         if flags.vertex_from == CACHE_ONLY and S.skip[i] > 0:
             S.skip[i] -= 1
         else:
-            work += work_of(P, i)
             step(P, S, V, flags, i)
     return steps, DONE
 

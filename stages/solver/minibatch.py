@@ -37,7 +37,7 @@ from gapwise.stages.solver.block.draws import REDRAWS, draw
 from gapwise.stages.solver.block.step import look, move
 from gapwise.stages.solver.block.views.features import by_features
 from gapwise.stages.solver.codes import AVERAGED, BATCH_FULL, CACHED_STEPS, DONE, STEPS, SUM_REACHED
-from gapwise.stages.solver.loop import reason_to_return, work_of
+from gapwise.stages.solver.loop import reason_to_return
 from gapwise.stages.solver.sampling import MAX_GAP, tree_set
 
 
@@ -93,11 +93,11 @@ def collect_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
     @njit(cache=True, **JIT)
     def collect(P, S, flags, rng, order, steps, block):
         fingerprint  # noqa: B018
-        V, aside, work = by_features(P, S, flags, ()), 0, 0
+        V, aside = by_features(P, S, flags, ()), 0
         while aside < block.size and block[aside] >= 0:
             aside += 1
         for k in range(steps):
-            why = reason_to_return(S, flags, work)
+            why = reason_to_return(S, flags)
             if why != DONE:
                 return k, why
             i = draw(S, flags, rng, order, k)
@@ -107,7 +107,6 @@ def collect_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
                 return k, SUM_REACHED
             if among(block[:aside], i):
                 return k, BATCH_FULL
-            work += work_of(P, i)
             if step_from_cache(P, S, V, flags, i):
                 continue
             block[aside] = i

@@ -71,8 +71,6 @@ class Flags(NamedTuple):
     """return when the tree's sum of stale gaps is at or below this; < 0: never"""
     stop_calls: int
     """return when steps have made this many oracle calls"""
-    stop_work: int
-    """return when the blocks of this call's steps have this many local coordinates"""
 
 
 class FlagChoices(TypedDict, total=False):
@@ -87,4 +85,3 @@ class FlagChoices(TypedDict, total=False):
     average: bool
     stop_sum: float
     stop_calls: int
-    stop_work: int

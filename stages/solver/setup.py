@@ -71,7 +71,6 @@ class Setup:
             exact_total=exact_total,
             stop_sum=-1.0,
             stop_calls=NEVER,
-            stop_work=NEVER,
         )
         return flags._replace(**other)
 

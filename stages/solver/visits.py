@@ -8,18 +8,10 @@ from typing import Unpack
 
 import numpy as np
 
-from gapwise.stages.parallel import MOST_VISITS, Pace, work_before
+from gapwise.stages.parallel import Pace, most_visits, work_before
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.block.draws import drawn_ahead
-from gapwise.stages.solver.codes import (
-    CACHE_ONLY,
-    CALLS_REACHED,
-    DONE,
-    ORACLE_ALWAYS,
-    ORACLE_CALLS,
-    POOL_FULL,
-    WORK_REACHED,
-)
+from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_ALWAYS, ORACLE_CALLS, POOL_FULL
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.loop import cached_steps_driver, steps_driver
@@ -51,14 +43,18 @@ class Visits:
     loop: Loop = steps_driver
     """loop(problem): the compiled steps, called as `loop.steps_driver` says."""
     pace: Pace = field(default_factory=Pace)
-    """Work between stop checks, of steps."""
+    """Steps between stop checks; at most `parallel.most_visits`."""
     call_pace: Pace = field(default_factory=Pace)
-    """Oracle calls between stop checks, of steps."""
+    """The same of steps that call the oracle."""
     cached_pace: Pace = field(default_factory=Pace)
     """Work between stop checks, of cached passes."""
 
     def __post_init__(self) -> None:
-        self.least_work = max(1, int(np.diff(self.it.problem.local_ptr).min(initial=1 << 62)))
+        self.most = most_visits(self.it.problem)
+
+    def begin_piece(self, steps: int) -> int:
+        """Begin a piece of `pace`; returns how many of `steps` it has."""
+        return min(steps, self.pace.begin(), self.most)
 
     def flags(self, **other: Unpack[FlagChoices]) -> Flags:
         """The iterate's choices as compiled loops read them; `other` replaces some."""
@@ -77,16 +73,14 @@ class Visits:
         while True:
             it.ledger.check_stop()
             called = int(counters[ORACLE_CALLS])
-            last_call, work = min(flags.stop_calls, called + self.call_pace.begin()), self.pace.begin()
-            part = flags._replace(stop_calls=last_call, stop_work=work)
-            piece = min(steps, MOST_VISITS, 1 + work // self.least_work)
-            made, why = driver(it.problem, it.state, part, it.rng, order[:piece], piece)
-            self.pace.end(work, why == WORK_REACHED or made == piece < steps)
+            piece, last_call = self.begin_piece(steps), min(flags.stop_calls, called + self.call_pace.begin())
+            made, why = driver(it.problem, it.state, flags._replace(stop_calls=last_call), it.rng, order[:piece], piece)
+            self.pace.end(made, made == piece < steps)
             self.call_pace.end(int(counters[ORACLE_CALLS]) - called, why == CALLS_REACHED)
             steps, order = steps - made, order[made:]
             if why == POOL_FULL:
                 it.make_room(1)
-            elif why == WORK_REACHED or (why == CALLS_REACHED and counters[ORACLE_CALLS] < flags.stop_calls):
+            elif why == CALLS_REACHED and counters[ORACLE_CALLS] < flags.stop_calls:
                 continue
             elif why != DONE or steps == 0:
                 return int(why)

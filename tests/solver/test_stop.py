@@ -6,6 +6,7 @@ import sys
 import time
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from equality import assert_same_path
 from parts_of import visits_of
 from single import solver_of
 from solved import SINGLE, options_of, path_of, solved
-from tiny import multiclass
+from tiny import chain, multiclass
 
 from gapwise.stages import parallel
 from gapwise.stages.certify.recompute import rebuild_zero
@@ -127,27 +128,27 @@ def test_pieces__hold_as_much_work_as_the_sizes_of_the_problem_allow(monkeypatch
     assert mixed[-9:] == [1] * 8 + [51]  # although 190,000 blocks before them took no time
 
 
-def test_steps__return_when_the_work_of_a_piece_is_done(monkeypatch) -> None:
-    """Also where blocks are drawn: a gap sampler may draw the same large block again and again."""
+def test_steps__on_drawn_blocks_count_as_steps_on_the_largest(monkeypatch) -> None:
+    """A gap sampler may draw the same large block again and again."""
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
-    problem, made = multiclass(n=9), []
+    monkeypatch.setattr(parallel, "MOST_WORK", 50)
+    problem, made = chain(lengths=(1, 1, 3, 1)), []
+    widest = int(np.diff(problem.local_ptr).max())
     solver = solver_of(problem, sampler="gap", rebase_steps=400)
     solver.rebase()
     visits, run = visits_of(solver), loop.steps_driver(problem)
 
     def noted(*arguments):
         result = run(*arguments)
-        made.append((result[0], arguments[2].stop_work))
+        made.append(result[0])
         return result
 
     monkeypatch.setattr(type(visits), "stepper", property(lambda self: noted))
-    visits.call_pace.size = MOST_WORK
-    monkeypatch.setattr(parallel, "MOST_WORK", 50)
-    visits.run(visits.flags(), np.empty(0, np.int64), 70)
-    width = int(problem.local_ptr[1])
-    assert sum(steps for steps, _ in made) == 70
-    assert {steps for steps, work in made[6:-1]} == {-(-50 // width)}
-    assert all((steps - 1) * width < work for steps, work in made)
+    visits.call_pace.size = 1000
+    visits.run(visits.flags(), np.empty(0, np.int64), 30)
+    assert sum(made) == 30
+    assert max(made) == 50 // widest > 1
+    assert parallel.most_visits(SimpleNamespace(local_ptr=np.array([0, 870, 25_006_000]))) == 1
 
 
 @pytest.mark.parametrize("way", ["by features", "by margins"])

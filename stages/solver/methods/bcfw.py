@@ -14,7 +14,7 @@ import numpy as np
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.batch_step import batch_step
 from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS, WORK_REACHED
+from gapwise.stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.iterate import Iterate
@@ -137,12 +137,12 @@ class Bcfw:
             if calls_left <= 0:
                 return CALLS_REACHED
             it.make_room(most + 1)
-            block, why, pace = np.full(min(most, calls_left), -1), WORK_REACHED, self.visits.pace
-            while why == WORK_REACHED:
+            block, why = np.full(min(most, calls_left), -1), DONE
+            while why == DONE and steps > 0:
                 it.ledger.check_stop()
-                piece = flags._replace(stop_work=pace.begin())
-                made, why = collect_driver(P)(P, it.state, piece, it.rng, order, steps, block)
-                pace.end(piece.stop_work, why == WORK_REACHED)
+                piece = self.visits.begin_piece(steps)
+                made, why = collect_driver(P)(P, it.state, flags, it.rng, order[:piece], piece, block)
+                self.visits.pace.end(made, made == piece < steps)
                 steps, order = steps - made, order[made:]
             block = block[block >= 0]
             if block.size:

@@ -26,7 +26,7 @@ from gapwise.stages.solver.block.views.features import by_features
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import AVERAGED, DONE, STEPS, SUM_REACHED
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.loop import reason_to_return, work_of
+from gapwise.stages.solver.loop import reason_to_return
 from gapwise.stages.solver.methods.bcfw import SPECS, Bcfw, setup_of
 from gapwise.stages.solver.options import BcfwOptions, CacheOptions, check
 from gapwise.stages.solver.schedule import Schedule
@@ -79,15 +79,14 @@ def fixed_steps_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
     @njit(cache=True, **JIT)
     def run_fixed(P, S, flags, rng, order, steps):
         fingerprint  # noqa: B018
-        V, work = by_features(P, S, flags, P.scratch()), 0
+        V = by_features(P, S, flags, P.scratch())
         for k in range(steps):
-            why = reason_to_return(S, flags, work)
+            why = reason_to_return(S, flags)
             if why != DONE:
                 return k, why
             i = draw(S, flags, rng, order, k)
             if i < 0:
                 return k, SUM_REACHED
-            work += work_of(P, i)
             fixed_step(P, S, V, flags, i)
         return steps, DONE
 

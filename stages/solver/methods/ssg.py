@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapwise.stages.parallel import Pace, even_work
+from gapwise.stages.parallel import Pace, drawn_work
 from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
@@ -240,7 +240,7 @@ class Subgradient:
         def part(start: int, stop: int) -> None:
             run(it.problem, it.running, ledger.counts.lam, self.radius, it.rng, stop - start)
 
-        self.pace.run(part, 0, steps, ledger.check_stop, even_work(it.problem, steps))
+        self.pace.run(part, 0, steps, ledger.check_stop, drawn_work(it.problem, steps))
         ledger.counts.exact_due = here + steps >= end
 
     def hinge_of(self, w: np.ndarray) -> float:
