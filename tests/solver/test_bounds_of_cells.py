@@ -34,9 +34,8 @@ def test_bound__is_that_of_the_shares_of_its_cell(kind: str) -> None:
     for c, (low, high) in enumerate(zip(A["cell_low"], A["cell_high"], strict=True)):
         k, (t, u), (tau, ups) = A["cell_interval"][c], A["cell_primal"][c], A["cell_dual"][c]
         (R, ell, N, q), (S, m, M, r) = point(k - 1), point(k)
-        for lam in (
-            (low + 1e-3 * (min(high, 9.0 * low) - low), 0.5 * (low + min(high, 3.0 * low))) if low else (0.3 * high,)
-        ):
+        inside = (low + 1e-3 * (min(high, 9.0 * low) - low), 0.5 * (low + min(high, 3.0 * low)))
+        for lam in inside if low else (0.3 * high, (1.0 - 1e-9) * high):
             G, H = A["cell_inner"][c], A["cell_dual_inner"][c]
             if k < 0:
                 primal, dual = top, top - attrs["psi_norm2"] / (2 * lam)
