@@ -26,7 +26,7 @@ def write(model: Model, target: Location, run: Location) -> None:
     try:
         with aside(target).open("wb") as file:
             np.savez_compressed(file, **arrays)
-        with aside(target).open("rb") as file, np.load(file) as written:
+        with aside(target).open("rb") as stream, np.load(stream) as written:
             check_written(written["weights"], model.weights, target)
         publish(target)
     finally:

@@ -15,12 +15,13 @@ from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import TRACE, Counts
 from gapwise.stages.solver.objective import Certificate
-from gapwise.stages.solver.options import MethodOptions, Status
+from gapwise.stages.solver.options import LEAST_FALL, STALLED, MethodOptions, Status
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
     from gapwise.stages.solver.packed import Attrs, Json
 
+GAP = TRACE.index("gap")
 Row = tuple[float, ...]
 """A row of the trace, columns as `counts.TRACE`."""
 
@@ -73,9 +74,18 @@ class Ledger:
 
     def limit(self) -> Status | None:
         """The limit that has been reached at this lambda, or None."""
-        if self.passes_here >= self.options.max_passes:
+        if self.passes_here >= self.options.max_passes or self.stalled():
             return Status.PASS_LIMIT
         return Status.ORACLE_LIMIT if self.calls_here >= self.options.max_oracle_calls else None
+
+    def stalled(self) -> bool:
+        """Whether certificates have ceased to improve, so that without a limit the solve might never end."""
+        if len(self.trace) % STALLED or len(self.trace) < 2 * STALLED:
+            return False
+        rows = np.array(self.trace[-2 * STALLED :])
+        here = np.all(rows[:, :2] == (self.counts.breakpoint, self.counts.lam))
+        before, after = np.min(rows[:STALLED, GAP]), np.min(rows[STALLED:, GAP])
+        return bool(here and after > (1.0 - LEAST_FALL) * before)
 
     def begin_lambda(self, lam: float, breakpoint: int) -> None:
         """Count anew from here."""

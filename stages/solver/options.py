@@ -26,6 +26,7 @@ class Status(StrEnum):
 
     CONVERGED = "CONVERGED"
     PASS_LIMIT = "PASS_LIMIT"
+    """`solver.max_passes` or `path.max_breakpoints` is reached, or a thousand exact passes have not lowered the gap."""
     ORACLE_LIMIT = "ORACLE_LIMIT"
     TIME_LIMIT = "TIME_LIMIT"
     INTERRUPTED = "INTERRUPTED"
@@ -40,6 +41,10 @@ class Status(StrEnum):
 
 ENDED = frozenset({Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE, Status.ROUNDING_LIMIT})
 """How a path ends that no limit of passes, calls or time has cut off."""
+
+STALLED, LEAST_FALL = 1000, 1e-6
+"""A lambda is given up when this many certificates in a row have not lowered the least gap of as many before by this share:
+a gap that falls like 1 / t still does so after a million passes."""
 
 SAMPLERS = samplers()
 CACHES = ("none", "gap")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from itertools import pairwise
@@ -19,13 +20,15 @@ from tiny import chain, multiclass
 from gapwise.stages import parallel
 from gapwise.stages.certify.recompute import rebuild_zero
 from gapwise.stages.parallel import MOST_VISITS, MOST_WORK, Pace, Spread
-from gapwise.stages.solver import loop
+from gapwise.stages.solver import iterate, ledger, loop
+from gapwise.stages.solver.counts import TRACE, Counts
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.exact import exact_pass
 from gapwise.stages.solver.margins import Margins
-from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.options import LEAST_FALL, Status
 from gapwise.storage import sink
 from gapwise.storage.commits import CommitStore
+from gapwise.storage.results import read_trace
 
 
 class Stopped(Exception):
@@ -224,3 +227,43 @@ def test_spread__checks_between_pieces_and_keeps_the_order(monkeypatch) -> None:
     spread.over_threads(lambda a, b: seen.__setitem__(slice(a, b), seen[a:b] + 1), parallel.work_before(problem))
     assert seen.tolist() == [1] * 50
     assert np.concatenate(spread.in_order(lambda a, b: np.arange(a, b), problem)).tolist() == list(range(50))
+
+
+def test_stalled_lambda__ends_with_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As if the dual value were wrong: P - D stays above the tolerance, however often the exact pass is repeated."""
+    monkeypatch.setattr(ledger, "STALLED", 8)
+    options, path = options_of(max_passes=math.inf), path_of(**{**SINGLE, "tolerance": 1e-3})
+    right = iterate.Iterate.dual_and_excess
+    monkeypatch.setattr(
+        iterate.Iterate, "dual_and_excess", lambda self, w: (right(self, w)[0], right(self, w)[1] + 0.1)
+    )
+    assert solved(multiclass(), tmp_path, options, path) is Status.PASS_LIMIT
+    gaps = read_trace(tmp_path)["gap"]
+    assert gaps.size % 8 == 0
+    assert gaps[-8:].min() > 0.1
+    assert gaps[-8:].min() > (1.0 - LEAST_FALL) * gaps[-16:-8].min()
+
+
+@pytest.mark.parametrize(
+    ("gaps", "stalled"),
+    [
+        ([1.0] * 8, True),
+        ([1.0] * 4 + [1.0, 1.0, 0.999, 1.0], False),
+        ([1.0] * 4 + [1.0, 1.0, 1.0 - 1e-7, 1.0], True),
+        ([1.0] * 7, False),
+        ([1.0] * 9, False),
+        ([np.nan] * 8, False),
+    ],
+)
+def test_stalled__is_a_least_gap_that_no_longer_falls(
+    monkeypatch: pytest.MonkeyPatch, gaps: list[float], stalled: bool
+) -> None:
+    monkeypatch.setattr(ledger, "STALLED", 4)
+    counts = Counts(lam=0.5, breakpoint=2)
+    of = ledger.Ledger(3, options_of(max_passes=math.inf), counts, np.zeros(9, np.int64))
+    rows = [(2, 0.5, *(0.0,) * (len(TRACE) - 2)) for _ in gaps]
+    of.trace = [(*row[: ledger.GAP], gap, *row[ledger.GAP + 1 :]) for row, gap in zip(rows, gaps, strict=True)]
+    assert of.stalled() == stalled
+    assert (of.limit() is Status.PASS_LIMIT) == stalled
+    counts.lam = 0.4  # another lambda, of which there is no row
+    assert not of.stalled()

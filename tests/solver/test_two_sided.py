@@ -29,6 +29,7 @@ from gapwise.stages.solver.path.cells import (
     solved_point,
     zero,
 )
+from gapwise.stages.solver.path.rules import two_sided
 from gapwise.stages.solver.path.stride import Stride
 
 pytestmark = pytest.mark.slow
@@ -270,3 +271,15 @@ def test_path__stops_at_a_limit_and_claims_what_it_has():
     status, records, _, sides = walked(problem, solver=options, eps=1e-3, lambda_min=LOWEST)
     assert status is Status.PASS_LIMIT
     assert sides.stack.cells[-1].low > min(b.point.lam for b in records)
+
+
+def test_path__that_cannot_certify_an_interval_ends(monkeypatch):
+    """As if the dual bound of a pair were wrong between its ends: lambdas between them would be solved forever."""
+    right = Pair.dual
+    monkeypatch.setattr(Pair, "dual", lambda self, lam, tau: right(self, lam, tau) - 0.2 * (0.5 < lam < 0.9))
+    status, records, _, rule = walked(TINY["multiclass"](), lambda_min=0.02)
+    assert status is Status.PASS_LIMIT
+    above, below = (point.lam for point in rule.stack.points[:2])
+    assert (1.0 - two_sided.NARROW) * above <= below < above
+    assert rule.stack.cells[-1].low == above
+    assert 5 < len(records) < 500

@@ -28,6 +28,7 @@ from gapwise.stages.reports.charts import certified as certified_chart
 from gapwise.stages.reports.page.sections import certified as certified_section
 from gapwise.stages.reports.page.stored import ReportedRun
 from gapwise.stages.solver.counts import CERTIFIED
+from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.rule import rule_of
 from gapwise.stages.verify import CertificateError, asked_for, verify
@@ -273,3 +274,15 @@ def test_figure_and_report__leave_it_out_where_the_rule_does_not_know_it(tmp_pat
     run = ReportedRun(tmp_path, None)
     assert not certified_chart.applies(run)
     assert not certified_section.applies(run)
+
+
+def test_certified_eps__of_a_first_lambda_far_above_is_its_hinge() -> None:
+    """All bounds above it are far smaller, but below it nothing else holds."""
+    problem, path = problem_of("multiclass"), path_of(1e-3, max_breakpoints=1)
+    start = init_path(problem, path, HERE)
+    far = dataclasses.replace(start, lam=50.0 * start.lam)
+    engine = Engine.begin(Task(problem, options_of(), path, start=far))
+    (only,) = engine.walk()
+    assert only.point.hinge > 0.9 * start.hinge_at_zero
+    assert engine.rule.axis.interval(0)[1].bound < 0.1 * only.point.hinge
+    assert only.point.hinge < engine.rule.reached < 1.03 * only.point.hinge

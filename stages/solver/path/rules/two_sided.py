@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     from gapwise.stages.solver.packed import ArraySpec, Json
 
 
+NARROW = 1e-6
+"""Two lambdas this close, as a share, whose interval is not certified although both are solved to kappa eps: more lambdas
+between them will not help, so the path ends with PASS_LIMIT instead of never."""
+
+
 @dataclass
 class TwoSided:
     """Solved points, the cells certified so far, the length of steps; all of it is committed."""
@@ -110,7 +115,8 @@ class TwoSided:
             ended = self.finish(goal)
             if ended:
                 return Following(math.nan, self.stack.cells[-1].low if last else point.lam, ended)
-        if solved.index + 1 >= path.max_breakpoints:
+        narrow = lam is not None and self.stack.points[1].lam >= (1.0 - NARROW) * self.stack.points[0].lam
+        if narrow or solved.index + 1 >= path.max_breakpoints:
             return Following(math.nan, point.lam, Status.PASS_LIMIT)
         if lam is None:
             lam = max(self.stride.below(self.stack.points[0], goal), self.floor_here())

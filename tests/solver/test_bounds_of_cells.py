@@ -1,0 +1,64 @@
+"""The bound that stored cells certify at a lambda, and the floor that rounding sets a path, by hand."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from verified import run_of
+
+from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.path.rule import UNSEEN, WORST_SUM, rounding_floor
+from gapwise.stages.solver.path.rules.two_sided import TwoSided
+from gapwise.storage.results import read_path
+
+
+@pytest.mark.parametrize("kind", ["two_sided", "two_sided_whole"])
+def test_bound__is_that_of_the_shares_of_its_cell(kind: str) -> None:
+    A, attrs = read_path(run_of("multiclass", kind) / "path.zarr")
+    last, top = A["lambda"].size, attrs["hinge_at_zero"]
+
+    def point(k: int) -> tuple[float, float, float, float]:
+        """(R, ell, N, c)."""
+        if k < 0:
+            return top, top, 0.0, attrs["psi_norm2"]
+        if k >= last:
+            return top, 0.0, 0.0, 0.0
+        norm2 = A["norm2"][k]
+        return A["hinge"][k], A["loss_dual"][k], norm2, A["lambda"][k] ** 2 * norm2
+
+    tried = 0
+    for c, (low, high) in enumerate(zip(A["cell_low"], A["cell_high"], strict=True)):
+        k, (t, u), (tau, ups) = A["cell_interval"][c], A["cell_primal"][c], A["cell_dual"][c]
+        (R, ell, N, q), (S, m, M, r) = point(k - 1), point(k)
+        inside = (low + 1e-3 * (min(high, 9.0 * low) - low), 0.5 * (low + min(high, 3.0 * low)))
+        for lam in inside if low else (0.3 * high, (1.0 - 1e-9) * high):
+            G, H = A["cell_inner"][c], A["cell_dual_inner"][c]
+            if k < 0:
+                primal, dual = top, top - attrs["psi_norm2"] / (2 * lam)
+            elif low > 0.0:
+                primal = lam / 2 * (t * t * N + 2 * t * u * G + u * u * M) + t * R + u * S + (1 - t - u) * top
+                dual = tau * ell + ups * m - (tau * tau * q + 2 * tau * ups * H + ups * ups * r) / (2 * lam)
+            else:
+                best = min(1.0, ell * lam / q)
+                primal = lam / 2 * t * t * N + (R if t == 1.0 else 0.0)
+                dual = best * ell - best * best * q / (2 * lam)
+            gap = (primal - dual) / (primal if attrs["relative"] else 1.0)
+            assert TwoSided.bound(A, attrs, np.array([lam]))[0] == pytest.approx(gap, rel=1e-9, abs=1e-12)
+            tried += 1
+    assert tried > 10
+    below = 0.5 * A["cell_low"][-1]
+    assert not below or math.isnan(TwoSided.bound(A, attrs, np.array([below]))[0])
+
+
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_rounding_floor__is_the_larger_of_its_two_bounds(relative: bool, scale: float) -> None:
+    start: Any = SimpleNamespace(lam_top=5.0, hinge_at_zero=4.0, psi_scale=scale)
+    path = PathOptions(rule="two_sided", eps=0.1, relative=relative)
+    by_rounding = WORST_SUM * 2.0**-52 * scale**2 / (UNSEEN * 0.1 * (4.0 if relative else 1.0))
+    assert rounding_floor(path, start, 1e-9) == pytest.approx(max(5e-9, by_rounding), rel=1e-12)
+    assert (by_rounding > 5e-9) == (scale > 1.0)

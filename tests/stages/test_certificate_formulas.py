@@ -1,0 +1,99 @@
+"""The arithmetic of verify, number by number: what no tampered path has shown to be wrong."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gapwise.stages.certify.audit import LEAST, PAST_TOP, ROUNDED, Audit
+from gapwise.stages.certify.one_sided import OneSided
+from gapwise.stages.certify.recompute import Rebuilt, Zero
+from gapwise.stages.certify.two_sided import TwoSided
+
+ZERO = Zero(hinge=4.0, psi_norm2=6.0, psi=np.empty(0), psi_scale=2.0)
+POINT = Rebuilt(
+    norm2=0.7, gap=0.02, hinge=0.31, ell=0.9, simplex_error=0.0, rebuild_error=0.0, primal=0.66, dual=0.64, largest=1.0,
+    psi_scale=1.0, dual_norm2=0.5,
+)  # fmt: skip
+
+
+def audit_of(**choices: Any) -> Any:
+    attrs = {"eps": 0.1, "relative": False, "lambda_min": 0.0, "status": "CONVERGED", **choices.pop("attrs", {})}
+    given = {"zero": ZERO, "attrs": attrs, "rebuilt": [POINT], "broken": [], "problem": None, "spread": None, **choices}
+    audit = SimpleNamespace(**given)
+    audit.rounding_floor = lambda unit: Audit.rounding_floor(audit, unit)
+    return audit
+
+
+@pytest.mark.parametrize("higher", [1.0, 1.7, 12.0])
+def test_one_sided__above_the_first_is_the_bound_on_the_primal_less_the_dual_value(higher: float) -> None:
+    verifier, lam = OneSided(audit_of()), 1.0
+    t = min(1.0, (4.0 - 0.31) / (higher * 0.7))
+    primal = higher / 2 * (t * t * 0.7) + t * 0.31 + (1.0 - t) * 4.0
+    dual = 0.9 - (lam * lam * 0.7) / (2 * higher)  # ||q||^2 = lambda_1^2 N
+    assert verifier.bound_above(POINT, lam, higher) == pytest.approx(primal - dual, rel=1e-14)
+
+
+@pytest.mark.parametrize("high", [0.6, 1.0, 5.0])
+def test_to_zero__is_the_worst_gap_over_all_lambdas_below(high: float) -> None:
+    arrays = {name: np.zeros(1) for name in ("cell_low", "cell_high", "cell_interval")} | {
+        "cell_primal": np.array([[1.0, 0.0]])
+    }
+    verifier = TwoSided(audit_of(arrays=arrays))
+    lams = np.append(high * np.geomspace(1e-9, 1.0, 200_000), min(0.5 / 0.9, high))
+    tau = np.minimum(1.0, 0.9 * lams / 0.5)
+    gaps = lams / 2 * 0.7 + 0.31 - (tau * 0.9 - tau**2 * 0.5 / (2 * lams))
+    assert verifier._to_zero(0, 0, high) == pytest.approx(gaps.max(), rel=1e-8)
+
+
+@pytest.mark.parametrize("unit", [0.1, 1e-6])
+def test_rounding_floor__is_the_larger_of_two(unit: float) -> None:
+    audit = audit_of()
+    assert audit.rounding_floor(unit) == LEAST * 6.0 / unit
+    audit.zero = ZERO._replace(psi_scale=1e4)
+    assert audit.rounding_floor(unit) == pytest.approx(ROUNDED * 1e8 / unit)
+
+
+def test_claimed_hinge__moves_all_that_follows_from_it() -> None:
+    claimed = Audit._as_claimed(audit_of(arrays={"hinge": np.array([0.51])}), 0, POINT)
+    assert claimed[1:3] == pytest.approx((0.22, 0.51))
+    assert claimed.primal == pytest.approx(0.86)
+    assert Audit._as_claimed(audit_of(arrays={"hinge": np.array([0.2])}), 0, POINT) == POINT
+
+
+def ended(status: str, relative: bool, low: float, last: float, point: Rebuilt) -> list[str]:
+    closed = SimpleNamespace(closed=lambda: np.array([low]))
+    audit = audit_of(
+        attrs={"relative": relative, "status": status}, verifier=closed, rebuilt=[point], arrays={"lambda": [last]}
+    )
+    Audit.end(audit)
+    return audit.broken
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_end__by_rounding_is_at_its_floor_and_no_higher(relative: bool) -> None:
+    floor = LEAST * 6.0 / (0.1 * (4.0 if relative else 1.0))
+    assert not ended("ROUNDING_LIMIT", relative, 0.999 * floor, 1.0, POINT)
+    assert ended("ROUNDING_LIMIT", relative, 1.001 * floor, 1.0, POINT)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_end__where_the_regulariser_is_negligible_is_far_below_the_top_if_the_hinge_has_not_fallen(
+    relative: bool,
+) -> None:
+    last = PAST_TOP * 6.0 / (2.0 * 0.1 * (4.0 if relative else 1.0))
+    high = POINT._replace(hinge=3.999, primal=4.0, norm2=0.01)
+    assert not ended("LAMBDA_NEGLIGIBLE", relative, 0.5 * last, 0.999 * last, high)
+    assert ended("LAMBDA_NEGLIGIBLE", relative, 0.5 * last, 1.001 * last, high)
+    fallen = high._replace(hinge=4.0 - 0.1 * (4.0 if relative else 1.0))
+    assert not ended("LAMBDA_NEGLIGIBLE", relative, 0.5 * last, 1.001 * last, fallen)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_end__where_the_regulariser_is_negligible_is_at_a_hundredth_of_eps(relative: bool) -> None:
+    most = 0.01 * 0.1 * (0.66 if relative else 1.0) / (0.5 * 0.7)  # lambda at which lambda / 2 ||w||^2 is that
+    assert not ended("LAMBDA_NEGLIGIBLE", relative, 0.5 * most, 0.998 * most, POINT)
+    assert ended("LAMBDA_NEGLIGIBLE", relative, 0.5 * most, 1.002 * most, POINT)
