@@ -58,7 +58,11 @@ class TokenLosses:
 
 
 def token_losses(
-    names: Sequence[Label], loss: str, label_weights: LabelWeights, costs: npt.ArrayLike | None, constraints: Constraints
+    names: Sequence[Label],
+    loss: str,
+    label_weights: LabelWeights,
+    costs: npt.ArrayLike | None,
+    constraints: Constraints,
 ) -> TokenLosses:
     """Check the parameters of `ChainSVM`; ValueError names the one that cannot be used, and lists the choices."""
     if loss not in LOSSES:

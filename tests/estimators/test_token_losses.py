@@ -52,7 +52,9 @@ def test_weights__of_held_out_sequences_weigh_their_losses() -> None:
     held = np.random.default_rng(0).permutation(len(X))[: round(0.4 * len(X))]
     rest = np.setdiff1d(np.arange(len(X)), held)
     mean_length = np.average([len(Y[i]) for i in rest], weights=weight[rest])
-    costs = [sum((1 + (b == "V")) * (a != b) for a, b in zip(model.predict([X[i]])[0], Y[i], strict=True)) for i in held]
+    costs = [
+        sum((1 + (b == "V")) * (a != b) for a, b in zip(model.predict([X[i]])[0], Y[i], strict=True)) for i in held
+    ]
     expected = np.average(costs, weights=weight[held]) / mean_length
     assert float(model.path_["validation_loss"][0]) == pytest.approx(expected)
 

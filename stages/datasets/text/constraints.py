@@ -85,7 +85,9 @@ def read_constraints(file: Path, labels: Sequence[str]) -> np.ndarray:
     return table
 
 
-def fault(table: np.ndarray, names: Sequence[Label], labels: np.ndarray, ptr: np.ndarray) -> tuple[int, int, str] | None:
+def fault(
+    table: np.ndarray, names: Sequence[Label], labels: np.ndarray, ptr: np.ndarray
+) -> tuple[int, int, str] | None:
     """The first token of flat `labels` that breaks a table: its sequence, its number there, and what is wrong; or None."""
     from gapwise.stages.problems.chain.forbidden import broken
 
