@@ -32,11 +32,11 @@ from numba import njit
 
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
 from gapwise.stages.problems.facts import Facts
+from gapwise.stages.problems.loss_names import PER_IMAGE
 from gapwise.stages.problems.potts import search
 from gapwise.stages.problems.potts.expansion import expand
 from gapwise.stages.problems.potts.kernels import label_scores
 from gapwise.stages.problems.potts.trws import NEVER, padded, value_of
-from gapwise.stages.problems.loss_names import PER_IMAGE
 from gapwise.stages.problems.protocol import PLAIN, U, frozen
 from gapwise.stages.problems.segmentation.images import (
     NEGATIVE,

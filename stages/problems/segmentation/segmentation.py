@@ -5,10 +5,10 @@ Block i is an image of S superpixels and E edges between neighbours, labels y in
     sum_p <w_U, x_p> ([y_p = 1] - [y_p = 0])  -  sum_pq <w_P, x_pq> [y_p != y_q],      w_P >= 0,
 
 so in local coordinates m_i(y) = (2 y_p - 1 on superpixels, -[y_p != y_q] on edges) in R^{S+E}, B_i = blockdiag(X', P')
-with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_U, P w_P). The loss is the Hamming loss weighted by area, where each
-class counts one half, or all of it if the other is absent (``balanced``), or that without these weights (``per_image``). It is a sum over superpixels, so the loss-augmented argmax is
-also one cut. Ties go to the background. *Void* superpixels have no true label and no loss; in training their feature rows
-and those of their edges must be 0 (`stages.problems.void`).
+with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_U, P w_P). The loss is the Hamming loss weighted by area. Each class
+counts one half, or all of it if the other is absent (``balanced``), or all pixels count alike (``per_image``). It is a sum
+over superpixels, so the loss-augmented argmax is also one cut. Ties go to the background. *Void* superpixels have no true
+label and no loss; in training their feature rows and those of their edges must be 0 (`stages.problems.void`).
 
 Unary rows are the stored ones times `unary_scale`: float32, or uint8 codes, which the kernels read directly (the dtype
 specialises the compiled code), so that a memory map is never expanded. Everything else is about the scaled rows.
@@ -169,8 +169,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
         Features of these dtypes are not copied, so they may be memory-mapped. Shared by all images: ``unary_scale``
         (1,), which uint8 needs.
     meta : Mapping
-        ``loss``: a name of `images.costs_by`, by default ``balanced``. ``checked`` is true if every block has passed `check_features` (featurize runs it through `derived`); then opening
-        tens of gigabytes does not read them.
+        ``loss``: a name of `images.costs_by`, by default ``balanced``. ``checked`` is true if every block has passed
+        `check_features` (featurize runs it through `derived`); then opening tens of gigabytes does not read them.
 
     Raises
     ------

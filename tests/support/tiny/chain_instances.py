@@ -9,7 +9,6 @@ from gapwise.stages.problems.chain.features import with_biases
 from gapwise.stages.problems.chain.forbidden import breaks, broken
 from gapwise.stages.problems.protocol import Problem
 
-
 FORBIDDEN = np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 0]], np.uint8)
 """O, B, I: no I after O or first; and no B last, so that an end is forbidden, too."""
 
