@@ -46,7 +46,7 @@ class TokenLosses:
         if self.cost is not None:
             tables["cost"] = self.cost[np.ix_(known, known)]
         if self.forbidden is not None:
-            tables["forbidden"] = self.forbidden[np.ix_([*known, K, K + 1], known)]
+            tables["forbidden"] = self.forbidden[np.ix_(np.append(known, [K, K + 1]), known)]
         return tables
 
     def facts(self, counts: np.ndarray, n: int) -> Json:
