@@ -19,6 +19,7 @@ from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
 from gapwise.stages.problems import build
 from gapwise.stages.problems.facts import Json
+from gapwise.stages.problems.loss_names import BALANCED, PICTURE_LOSSES
 from gapwise.storage.backend import Location
 
 Graph: TypeAlias = dict[str, np.ndarray]
@@ -30,8 +31,7 @@ WIDTHS = ("unary", "pairwise")
 
 class SegmentationSVM(GapwiseEstimator):
     """Structured SVM for binary segmentation (the structure `segmentation`): superpixels with unary features, neighbours
-    with pairwise features whose weights are >= 0, decoding by one minimum cut. Loss: half the share of the foreground that
-    is missed plus half that of the background, by area.
+    with pairwise features whose weights are >= 0, decoding by one minimum cut.
 
     Parameters
     ----------
@@ -43,6 +43,9 @@ class SegmentationSVM(GapwiseEstimator):
         Of pictures: sizes of the two vocabularies, learnt on the training pictures (O16 appendix).
     pairwise : bool
         Of pictures: False for a model of single superpixels.
+    loss : str
+        "balanced": half the share of the foreground that is missed plus half that of the background, by area. "per_image":
+        the share of wrong pixels.
 
     Attributes
     ----------
@@ -65,6 +68,7 @@ class SegmentationSVM(GapwiseEstimator):
         colour_words: int = 128,
         sift_words: int = 512,
         pairwise: bool = True,
+        loss: str = BALANCED,
         solver: str = "auto",
         max_passes: float | None = None,
         max_seconds: float | None = None,
@@ -81,6 +85,7 @@ class SegmentationSVM(GapwiseEstimator):
         self.colour_words = colour_words
         self.sift_words = sift_words
         self.pairwise = pairwise
+        self.loss = loss
 
     def fit(self, X: Samples, y: Samples, *, run_dir: str | Location | None = None) -> Self:
         """Solve and verify.
@@ -104,6 +109,8 @@ class SegmentationSVM(GapwiseEstimator):
         return self._fit(self._checked(X, y), run_dir)
 
     def _checked(self, X: Samples, y: Samples) -> Data:
+        if self.loss not in PICTURE_LOSSES:
+            raise refuse("loss", self.loss, " or ".join(map(repr, PICTURE_LOSSES)))
         same_length(X, y, "pictures")
         inputs = _inputs(X)
         masks = [_mask(i, mask, labels) for i, (mask, labels) in enumerate(zip(inputs, y, strict=True))]
@@ -116,9 +123,9 @@ class SegmentationSVM(GapwiseEstimator):
         if isinstance(train.x[0], dict):
             self._widths: dict[str, int] = {name: train.x[0][name].shape[1] for name in WIDTHS}
             for split, data in (("train", train), ("test", held)):
-                for number, (graph, labels) in enumerate(zip(*(data or ((), ())), strict=True)):
+                for number, (graph, labels) in enumerate(zip(data.x, data.y, strict=True) if data else ()):
                     sink.append(split, **self._graph(number, graph), labels=labels)
-            return {"checked": True}
+            return {"checked": True, "loss": self.loss}
         return self._learn_pictures(sink, train, held, compute)
 
     def _learn_pictures(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
@@ -139,7 +146,7 @@ class SegmentationSVM(GapwiseEstimator):
         facts = featurize_pictures(load, items, options, seed, sink, compute.map_blocks, lambda *_: None)
         self._encoder = picture_encoder(facts, sink.whole[""])
         self._facts = facts
-        return {**facts, "checked": True}
+        return {**facts, "checked": True, "loss": self.loss}
 
     def _portable(self) -> tuple[Json, dict[str, np.ndarray]] | None:
         if self._encoder is None:
@@ -188,9 +195,8 @@ class SegmentationSVM(GapwiseEstimator):
         losses = []
         for x, true, predicted in zip(data.x, data.y, self.predict(X), strict=True):
             area = x["area"] if isinstance(x, dict) else np.ones(true.shape)
-            shares = [
-                float(np.sum(area[(true == k) & (predicted != k)]) / np.sum(area[true == k])) for k in np.unique(true)
-            ]
+            groups = [true == k for k in np.unique(true)] if self.loss == BALANCED else [np.full(true.shape, True)]
+            shares = [float(np.sum(area[group & (predicted != true)]) / np.sum(area[group])) for group in groups]
             losses.append(np.mean(shares))
         return 1.0 - float(np.mean(losses))
 

@@ -104,7 +104,8 @@ class StructuredSVM(GapwiseEstimator):
     @contextlib.contextmanager
     def _problems(self, train: Data, held: Data | None, compute: Compute) -> Iterator[tuple[Problem, Problem | None]]:
         number = next(_numbers)
-        LENT[number] = {"train": Lent(self._model, *train), "test": Lent(self._model, *(held or train))}
+        test = held or train
+        LENT[number] = {"train": Lent(self._model, train.x, train.y), "test": Lent(self._model, test.x, test.y)}
         try:
             options = {"oracle": "gapwise.pipeline.estimators.examples:Examples", "arguments": {"number": number}}
             sink = Blocks(self._structure)

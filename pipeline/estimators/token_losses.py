@@ -33,7 +33,7 @@ class TokenLosses:
     constraints: Constraints
 
     def refuse_truths(self, labels: np.ndarray, start: np.ndarray) -> None:
-        """Raise ValueError if the true labels (numbers of `names`) of sequences start[i]:start[i + 1] break the constraints."""
+        """Raise ValueError if true labels, numbers of `names`, break the constraints; sequence i begins at start[i]."""
         found = None if self.forbidden is None else fault(self.forbidden, self.names, labels, start)
         if found is not None:
             sequence, token, what = found
@@ -46,7 +46,7 @@ class TokenLosses:
         if self.cost is not None:
             tables["cost"] = self.cost[np.ix_(known, known)]
         if self.forbidden is not None:
-            tables["forbidden"] = self.forbidden[np.ix_([*known, K, K + 1], known)]
+            tables["forbidden"] = self.forbidden[np.ix_(np.append(known, [K, K + 1]), known)]
         return tables
 
     def facts(self, counts: np.ndarray, n: int) -> Json:

@@ -18,7 +18,7 @@ from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, S
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.sequences import template_facts, text_encoder, trainable, write_specimen, write_splits
 from gapwise.stages.datasets.text.tables import Table, read_table
-from gapwise.stages.datasets.text.task import OPTIONS, Task, task_of
+from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.loss_names import PER_SEQUENCE
@@ -46,7 +46,7 @@ class Conll:
     train: Path
     test: Path
     min_count: int
-    task: Task = Task()
+    task: Task = PAPERS
     structure: str = "chain"
 
     def files(self) -> dict[str, Path]:

@@ -42,6 +42,7 @@ from gapwise.stages.problems.void import VOID
 CLASSES = "classes.yaml"
 UNSEEN = ("error", "count")
 WHERE = ("root",)
+LATER = ("loss",)
 NEEDS = (*PICTURE_PACKAGES, "yaml")
 
 
@@ -88,8 +89,8 @@ class Images:
         if self.classes.by_colour:
             facts |= {"class_colours": [list(colour) for colour in self.classes.marks]}  # type: ignore[arg-type]
         if two:
-            return facts | ModelOptions(potts=self.potts.potts).facts()
-        return facts | {"classes": count, **vars(self.potts)}
+            return facts | ModelOptions(potts=self.potts.potts, loss=self.potts.loss).facts()
+        return facts | {"classes": count, **self.potts.facts()}
 
     def _check(self, items: Mapping[str, list[Pair]], map_blocks: MapBlocks, report: Report) -> None:
         """Decode every file; DataError for the first bad one, or for a class or split without a labelled pixel."""

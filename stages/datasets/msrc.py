@@ -42,6 +42,7 @@ USUAL = tuple(name for name in ALL if name not in ("horse", "mountain"))
 LABELS, PICTURES = "msrc_v2_labels.npz", "images_jpg.tar"
 SPLIT_SEED = 2006
 WHERE = ("root",)
+LATER = ("loss",)
 NEEDS = PICTURE_PACKAGES
 
 
@@ -84,7 +85,7 @@ class Msrc:
             "classes": self.classes,
             "class_names": list(self.names),
             "images": images,
-            **vars(self.potts),
+            **self.potts.facts(),
         }
 
     def _masks(self) -> dict[str, np.ndarray]:

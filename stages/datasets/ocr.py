@@ -23,7 +23,7 @@ from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import arrays_of, csv_text
 from gapwise.stages.datasets.text.sequences import write_blocks, write_parts, write_specimen
-from gapwise.stages.datasets.text.task import OPTIONS, Task, task_of
+from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, task_of
 from gapwise.stages.datasets.text.vocabulary import Rows
 from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.loss_names import PER_SEQUENCE
@@ -59,7 +59,7 @@ class Ocr:
     fold: int
     validation_fold: int | None = None
     """None: there is no validation split."""
-    task: Task = Task()
+    task: Task = PAPERS
     structure: str = "chain"
 
     def files(self) -> dict[str, Path]:

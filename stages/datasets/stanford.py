@@ -55,6 +55,7 @@ HISTOGRAMS, COLOURS = ((0, 100), (200, 300)), slice(400, 406)
 COLOUR_SCALE = 20.0
 KINDS = ("supplied", "pictures")
 WHERE = ("root",)
+LATER = ("loss",)
 NEEDS = PICTURE_PACKAGES
 
 
@@ -91,7 +92,7 @@ class Stanford:
                 with_classes, items, self.features, self.seed, sink, map_blocks, report,
                 count=partial(tally_classes, count=len(CLASSES)),
             ) | {"images": {"train": train, "test": test}}  # fmt: skip
-        return facts | {"classes": len(CLASSES), "class_names": list(CLASSES), **vars(self.potts)}
+        return facts | {"classes": len(CLASSES), "class_names": list(CLASSES), **self.potts.facts()}
 
     def _split(self, names: list[str]) -> tuple[list[str], list[str]]:
         n_train = round(TRAIN_SHARE * len(names)) if self.n_train is None else self.n_train

@@ -112,10 +112,22 @@ def test_constraints__of_a_file_forbid_pairs_starts_and_ends(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("texts", "says"),
     [
-        ({"train": "a O\nb B-N\n\nc O\na I-N\n"}, r"train\.txt: line 5: sequence 1, token 1: the true label 'I-N' may not come right after 'O'"),
-        ({"train": "a B-N\nb I-N\n\na I-N\n"}, r"train\.txt: line 4: sequence 1, token 0: the true label 'I-N' may not be the first label"),
-        ({"test": "a O\n\na B-V\na I-N\n"}, r"test\.txt: line 4: sequence 1, token 1: the true label 'I-N' may not come right after 'B-V', by dataset\.constraints=bio"),
-        ({"train": "a O\nb X\n"}, r"dataset\.constraints=bio: the label 'X' is none of B-\.\.\., I-\.\.\., O; expected none, bio, iobes or a file"),
+        (
+            {"train": "a O\nb B-N\n\nc O\na I-N\n"},
+            r"train\.txt: line 5: sequence 1, token 1: the true label 'I-N' may not come right after 'O'",
+        ),
+        (
+            {"train": "a B-N\nb I-N\n\na I-N\n"},
+            r"train\.txt: line 4: sequence 1, token 0: the true label 'I-N' may not be the first label",
+        ),
+        (
+            {"test": "a O\n\na B-V\na I-N\n"},
+            r"test\.txt: line 4: sequence 1, token 1: the true label 'I-N' may not come right after 'B-V', by dataset\.con",
+        ),
+        (
+            {"train": "a O\nb X\n"},
+            r"dataset\.constraints=bio: the label 'X' is none of B-\.\.\., I-\.\.\., O; expected none, bio, iobes or a file",
+        ),
     ],
 )  # fmt: skip
 def test_truths__that_break_the_constraints_are_named(tmp_path: Path, texts: dict[str, str], says: str) -> None:
@@ -134,7 +146,7 @@ def test_truths__of_labels_that_training_lacks_break_nothing(tmp_path: Path) -> 
     ("more", "says"),
     [
         ({"loss": "hamming"}, r"dataset\.loss: expected per_token or per_sequence, got 'hamming'"),
-        ({"label_weights": "even"}, r"dataset\.label_weights: expected balanced, a table as \{O: 0\.5\}, or a file; there is no file even"),
+        ({"label_weights": "even"}, r"expected balanced, a table as \{O: 0\.5\}, or a file; there is no file even"),
         ({"label_weights": {"O": -1}}, r"dataset\.label_weights: O: expected a number >= 0, got -1"),
         ({"costs": "nowhere"}, r"dataset\.costs: expected a file; there is no file nowhere"),
         ({"constraints": "bilou"}, r"dataset\.constraints: expected none, bio, iobes or a file; there is no file bilou"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from tiny import all_labels, chain, instance, local
@@ -33,7 +35,7 @@ def test_broken__says_which_rule_each_token_breaks() -> None:
         ptr = np.cumsum([0, *lengths])
         labels = rng.integers(K + 1, size=ptr[-1])
         expected = np.full(labels.size, -1)
-        for a, b in zip(ptr[:-1], ptr[1:], strict=True):
+        for a, b in pairwise(ptr):
             for t in range(a, b):
                 if labels[t] == K:
                     continue
@@ -42,7 +44,7 @@ def test_broken__says_which_rule_each_token_breaks() -> None:
                 for row in rows:
                     expected[t] = row if rules[row, labels[t]] else expected[t]
         np.testing.assert_array_equal(broken(rules, labels, ptr), expected)
-        rows = [(expected[a:b] >= 0).any() for a, b in zip(ptr[:-1], ptr[1:], strict=True)]
+        rows = [(expected[a:b] >= 0).any() for a, b in pairwise(ptr)]
         np.testing.assert_array_equal(breaks(rules, labels, ptr), rows)
 
 

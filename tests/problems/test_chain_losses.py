@@ -75,6 +75,7 @@ def test_weights__of_examples_do_what_repeating_them_does() -> None:
     """The weighted mean of hinges at any w is the mean over a list in which examples of weight 2 occur twice."""
     plain = instance("chain_costs")
     weight = np.array([0.5, 2.0, 1.0, 0.5])
+    np.testing.assert_allclose(plain.scale[::2] * weight, 10 / 4)  # tokens a sequence
     repeated = np.repeat(np.arange(4), (2 * weight).astype(int))
     alone = plain._replace(scale=np.stack([plain.scale[::2] * weight, np.ones(4)], axis=1).reshape(-1))
     rng = np.random.default_rng(1)

@@ -45,8 +45,7 @@ class Task:
 
     def source(self) -> Json:
         """What else the features depend on; nothing for the papers' loss without constraints."""
-        usual = Task()
-        given = {name: value for name in OPTIONS if (value := getattr(self, name)) != getattr(usual, name)}
+        given = {name: value for name in OPTIONS if (value := getattr(self, name)) != getattr(PAPERS, name)}
         return {name: value for name, value in given.items() if not isinstance(value, Path)}
 
     def write(self, sink: Sink, names: Sequence[str], truth: np.ndarray) -> Json:
@@ -99,6 +98,10 @@ class Task:
         if unknown:
             raise OptionError(f"dataset.label_weights: {_never(unknown[0], names)}")
         return np.array([float(self.label_weights.get(name, 1.0)) for name in names])
+
+
+PAPERS = Task()
+"""The loss of the papers, without constraints."""
 
 
 def task_of(options: Options, loss: str) -> Task:

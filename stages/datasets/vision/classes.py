@@ -8,7 +8,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from gapwise.stages.datasets import OptionError
-from gapwise.stages.problems.facts import Options
+from gapwise.stages.datasets.vision.losses import refuse_loss
+from gapwise.stages.problems.facts import Json, Options
+from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE
 from gapwise.stages.problems.void import VOID
 
 ORACLES = ("trws", "expansion", "trws_expansion")
@@ -23,6 +25,8 @@ class PottsOptions:
     oracle: str = "trws_expansion"
     sweeps: int = 150
     slack: float = 5e-4
+    loss: str | None = None
+    """None: per_image for more than two classes, else balanced."""
 
     def __post_init__(self) -> None:
         for name, ok, expected in (
@@ -33,6 +37,7 @@ class PottsOptions:
         ):
             if not ok:
                 raise OptionError(f"dataset.{name}: expected {expected}, got {getattr(self, name)!r}")
+        refuse_loss(self.loss, f"{PER_IMAGE} ({BALANCED} with two classes)")
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -43,6 +48,10 @@ class PottsOptions:
     def taken_from(cls, options: Options) -> PottsOptions:
         """Those among `options`; None keeps the default."""
         return cls(**{name: options[name] for name in cls.names() if options.get(name) is not None})
+
+    def facts(self) -> Json:
+        """Facts for the structure."""
+        return {name: value for name, value in vars(self).items() if name != "loss" or value is not None}
 
 
 def tally_classes(regions: np.ndarray, classes: np.ndarray, count: int) -> dict[str, np.ndarray]:

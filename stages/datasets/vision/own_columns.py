@@ -18,7 +18,9 @@ import numpy as np
 
 from gapwise.stages.datasets import OptionError
 from gapwise.stages.datasets.vision.features import GRID, RINGS
+from gapwise.stages.datasets.vision.losses import refuse_loss
 from gapwise.stages.problems.facts import Json, Options
+from gapwise.stages.problems.loss_names import BALANCED
 
 KINDS = ("s15",)
 WEIGHT = 1.0
@@ -27,16 +29,19 @@ WEIGHT = 1.0
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What readers of horses can choose about the model; None: all columns, learned pairwise weights."""
+    """What readers of horses can choose about the model; None: all columns, learned pairwise weights, balanced classes."""
 
     features: str | None = None
     potts: float | None = None
+    loss: str | None = None
 
     def __post_init__(self) -> None:
         if self.features not in (None, *KINDS):
             raise OptionError(f"dataset.features: expected {', '.join(KINDS)}, or null for all, got {self.features!r}")
         if self.potts is not None and (type(self.potts) not in (int, float) or not 0.0 <= self.potts < np.inf):
             raise OptionError(f"dataset.potts: expected a number >= 0, or null, got {self.potts!r}")
+
+        refuse_loss(self.loss, BALANCED)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -54,9 +59,10 @@ class ModelOptions:
         return self.features == "s15"
 
     def facts(self) -> Json:
-        """Facts for the structure: the fixed weight, if any."""
+        """Facts for the structure: the fixed weight and the loss, if any."""
         weight = WEIGHT if self.own and self.potts is None else self.potts
-        return {} if weight is None else {"potts": float(weight)}
+        facts: Json = {} if weight is None else {"potts": float(weight)}
+        return facts if self.loss is None else {**facts, "loss": self.loss}
 
 
 ALL = ModelOptions()

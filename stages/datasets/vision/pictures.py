@@ -307,7 +307,7 @@ def picture_specimen(options: Options, sink: Sink) -> Json:
 
 def potts_specimen(options: Options, sink: Sink) -> Json:
     """Blocks of the structure `potts` to compile for, with its options."""
-    return write_specimen(sink) | {"classes": 3, **vars(PottsOptions.taken_from(options))}
+    return write_specimen(sink) | {"classes": 3, **PottsOptions.taken_from(options).facts()}
 
 
 def unary_blocks(widths: Sequence[int]) -> list[str]:

@@ -80,8 +80,8 @@ class Chain(NamedTuple):
     """float64, (2 n,): of each block its unit, by which costs are divided, and its weight. Two arrays would be passed more
     slowly, as would more than one of tables"""
     tables: np.ndarray
-    """float64, flat (2 K + 3, K), or (0,) where every error costs 1 and every sequence may occur: costs (K + 1, K) of label
-    b where a is true, the last row for a >= K; then 0 or BLOCKED (K + 2, K) for b after a, first (row K), last (row K + 1)"""
+    """float64, flat (2 K + 3, K), or (0,) where every error costs 1 and every sequence may occur: costs (K + 1, K) of
+    label b where a is true, the last row for a >= K; then, 0 or BLOCKED, (K + 2, K) for b after a, first, and last"""
 
     @property
     def decodes_only(self) -> bool:

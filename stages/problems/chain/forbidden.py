@@ -37,7 +37,7 @@ def refuse_lengths(blocked: np.ndarray, lengths: np.ndarray) -> None:
 
 
 def broken(table: np.ndarray, labels: np.ndarray, ptr: np.ndarray) -> np.ndarray:
-    """Where the flat labels of sequences ptr[i]:ptr[i + 1], none empty, break a table: the table's row for each token, or -1.
+    """For each flat label, the row of a table that it breaks, or -1. Sequence i is ptr[i]:ptr[i + 1], and none is empty.
 
     The row is the label before, K for a first label, K + 1 for a last one. Labels >= K, which training lacks, break nothing.
     """

@@ -6,7 +6,8 @@ Block i is an image of S superpixels and E edges between neighbours, labels y in
 
 so in local coordinates m_i(y) = ([y_p = k] label by label, -[y_p != y_q] on edges) in R^{K S + E}, B_i = blockdiag(X', ...,
 X', P') with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_0, ..., X w_{K-1}, P w_P). The loss is the share of the image's
-labelled pixels that lie in superpixels with a wrong label. *Void* superpixels have no true label: they have no loss, and in
+labelled pixels that lie in superpixels with a wrong label, or the mean of that share over the classes that occur there
+(`meta["loss"]`, as `images.costs_by` names them). *Void* superpixels have no true label: they have no loss, and in
 training their feature rows and those of their edges are 0 (`void.silenced`), so that they do not enter the score either.
 
 w_P is learned, with w_P >= 0, or fixed (`meta["potts"]`): its bounds are then equal, which allows single lambdas and grids
@@ -31,6 +32,7 @@ from numba import njit
 
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
 from gapwise.stages.problems.facts import Facts
+from gapwise.stages.problems.loss_names import PER_IMAGE
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.potts import search
 from gapwise.stages.problems.potts.expansion import expand
@@ -42,6 +44,7 @@ from gapwise.stages.problems.segmentation.images import (
     Images,
     arcs_of,
     checked_images,
+    costs_by,
     least_cost,
     wrong_area,
 )
@@ -267,8 +270,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Potts:
         If a field is invalid; the message names it and the block.
     """
     classes, oracle, sweeps, slack = _options(meta)
+    costs = costs_by(meta.get("loss") or PER_IMAGE, classes)
     checked = checked_images(
-        "potts", arrays, classes, _costs, codes=False, features_checked=bool(meta.get("checked", False))
+        "potts", arrays, classes, costs, codes=False, features_checked=bool(meta.get("checked", False))
     )
     first = classes * checked.unary.shape[1]
     width = first + checked.pairwise.shape[1]
@@ -308,13 +312,6 @@ def _options(meta: Facts) -> tuple[int, str, int, float]:
         if not ok:
             raise ValueError(f"potts: {name} is {value!r}, expected {expected}")
     return classes, oracle, int(sweeps), slack
-
-
-def _costs(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
-    """The loss of a wrong label: the superpixel's share of the image's labelled pixels; 0 where its area is."""
-    image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
-    total = np.bincount(image, area, minlength=label_ptr.size - 1)[image]
-    return np.divide(area, total, out=np.zeros_like(area), where=total > 0.0)
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:

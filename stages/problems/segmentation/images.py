@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.loss_names import BALANCED, PICTURE_LOSSES
 from gapwise.stages.problems.operations import SEARCH, mean_size
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.segmentation.maxflow import adjacency
@@ -72,6 +73,34 @@ def arcs_of(images, i, start, stop):
     return rows, images.head[arcs:end], images.reverse[arcs:end], images.edge[arcs:end]
 
 
+Costs = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""From labels, areas (both 0 where void) and label_ptr to the loss of a wrong label at each superpixel."""
+
+
+def costs_by(loss: str, classes: int) -> Costs:
+    """The loss of this name; it is 0 where the area is, as that of void superpixels is.
+
+    ``per_image``: the superpixel's share of the image's labelled pixels. ``balanced``: its share of its class's pixels in
+    the image, divided by the number of classes that occur there.
+    """
+
+    def per_image(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
+        image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
+        total = np.bincount(image, area, minlength=label_ptr.size - 1)[image]
+        return np.divide(area, total, out=np.zeros_like(area), where=total > 0.0)
+
+    def balanced(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
+        image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
+        group = classes * image + labels
+        total = np.bincount(group, area, minlength=classes * (label_ptr.size - 1))
+        present = (total.reshape(-1, classes) > 0).sum(axis=1)
+        return np.divide(area, total[group] * present[image], out=np.zeros_like(area), where=area > 0.0)
+
+    if loss not in PICTURE_LOSSES:
+        raise ValueError(f"loss is {loss!r}, expected {' or '.join(PICTURE_LOSSES)}")
+    return balanced if loss == BALANCED else per_image
+
+
 def least_cost(images: Images, start: int, stop: int) -> float:
     """The least task loss of a labelling that is wrong somewhere in the superpixels start, ..., stop - 1 of a block.
 
@@ -99,7 +128,7 @@ def checked_images(
     structure: str,
     arrays: Mapping[str, np.ndarray],
     classes: int,
-    costs: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    costs: Costs,
     *,
     codes: bool,
     features_checked: bool,
@@ -114,7 +143,7 @@ def checked_images(
         Per image: ``unary`` (S, D_U), ``pairwise`` (E, D_P), ``edges`` (E, 2) int with ends a < b < S, ``labels`` (S,) in 0,
         ..., classes - 1 or VOID, ``area`` (S,) in labelled pixels, ``gram`` (S * S,) float32.
     costs : function
-        From labels, areas (both 0 where void) and label_ptr to the loss of a wrong label at each superpixel.
+        As `costs_by` returns one.
     codes : bool
         Whether uint8 unary rows stay as they are.
     features_checked : bool

@@ -5,10 +5,10 @@ Block i is an image of S superpixels and E edges between neighbours, labels y in
     sum_p <w_U, x_p> ([y_p = 1] - [y_p = 0])  -  sum_pq <w_P, x_pq> [y_p != y_q],      w_P >= 0,
 
 so in local coordinates m_i(y) = (2 y_p - 1 on superpixels, -[y_p != y_q] on edges) in R^{S+E}, B_i = blockdiag(X', P')
-with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_U, P w_P). The loss is the Hamming loss weighted by area, where each
-class counts one half, or all of it if the other is absent. It is a sum over superpixels, so the loss-augmented argmax is
-also one cut. Ties go to the background. *Void* superpixels have no true label and no loss; in training their feature rows
-and those of their edges must be 0 (`stages.problems.void`).
+with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_U, P w_P). The loss is the Hamming loss weighted by area. Each class
+counts one half, or all of it if the other is absent (``balanced``), or all pixels count alike (``per_image``). It is a sum
+over superpixels, so the loss-augmented argmax is also one cut. Ties go to the background. *Void* superpixels have no true
+label and no loss; in training their feature rows and those of their edges must be 0 (`stages.problems.void`).
 
 Unary rows are the stored ones times `unary_scale`: float32, or uint8 codes, which the kernels read directly (the dtype
 specialises the compiled code), so that a memory map is never expanded. Everything else is about the scaled rows.
@@ -23,6 +23,7 @@ import numpy as np
 
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.loss_names import BALANCED
 from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.pair_products import too_large
 from gapwise.stages.problems.protocol import PLAIN, frozen
@@ -32,6 +33,7 @@ from gapwise.stages.problems.segmentation.images import (
     arcs_of,
     check_features,
     checked_images,
+    costs_by,
     cut_operations,
     least_cost,
     wrong_area,
@@ -176,8 +178,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
         Features of these dtypes are not copied, so they may be memory-mapped. Shared by all images: ``unary_scale``
         (1,), which uint8 needs.
     meta : Mapping
-        ``checked`` is true if every block has passed `check_features` (featurize runs it through `derived`); then opening
-        tens of gigabytes does not read them.
+        ``loss``: a name of `images.costs_by`, by default ``balanced``. ``checked`` is true if every block has passed
+        `check_features` (featurize runs it through `derived`); then opening tens of gigabytes does not read them.
 
     Raises
     ------
@@ -185,8 +187,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
         If a field is invalid; the message names it and the block.
     """
     scale = scale_of(arrays)
+    costs = costs_by(meta.get("loss") or BALANCED, 2)
     checked = checked_images(
-        "segmentation", arrays, 2, _costs, codes=True, features_checked=bool(meta.get("checked", False))
+        "segmentation", arrays, 2, costs, codes=True, features_checked=bool(meta.get("checked", False))
     )
     free, clipped = checked.unary.shape[1], checked.pairwise.shape[1]
     return Segmentation(
@@ -202,18 +205,6 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
         pairwise=checked.pairwise,
         images=checked.images,
     )
-
-
-def _costs(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
-    """The loss of a wrong label: the superpixel's share of its class's area, times one half if both classes occur.
-
-    Where the area is 0, as that of void superpixels is here, so is the loss.
-    """
-    image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
-    group = 2 * image + labels
-    total = np.bincount(group, area, minlength=2 * (label_ptr.size - 1))
-    classes = (total.reshape(-1, 2) > 0).sum(axis=1)
-    return np.divide(area, total[group] * classes[image], out=np.zeros_like(area), where=area > 0.0)
 
 
 def scale_of(arrays: Mapping[str, np.ndarray]) -> float:
