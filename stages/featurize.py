@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset, source_digest
+from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset, source_digest, taken
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.held_out import HeldOut
@@ -35,7 +35,7 @@ class _SplittingSink:
 
     def __init__(self, writer: FeatureWriter, name: str, rule: HeldOut | None) -> None:
         self.writer, self.rule = writer, rule
-        part = capabilities(name)
+        self.part = part = capabilities(name)
         self.derived, self.for_training = structure(name).derived, part.for_training or dict
         self.whole, self.rows = part.whole, part.rows
         self.waiting: dict[str, np.ndarray] = {}
@@ -84,14 +84,10 @@ class _SplittingSink:
 
     def _put_rows(self, rule: HeldOut) -> None:
         """Divide arrays whose entries ``pointer[i]:pointer[i + 1]`` belong to block i."""
-        pointer, *names = self.rows
-        start = self.waiting[pointer]
-        sizes = np.diff(start)
-        held_out = rule.among(sizes.size)
+        held_out = rule.among(self.waiting[self.rows[0]].size - 1)
         for split, blocks in (("train", ~held_out), (VALIDATION, held_out)):
-            self.writer.put(split, pointer, np.append(0, np.cumsum(sizes[blocks])).astype(start.dtype))
-            for name in names:
-                self.writer.put(split, name, self.waiting[name][np.repeat(blocks, sizes)])
+            for name, array in taken(self.waiting, self.part, blocks).items():
+                self.writer.put(split, name, array)
 
     def finish(self, facts: Json) -> Json:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import Lambdas, Seed
+from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples, same_length
-from gapwise.pipeline.estimators.solving import Solved
+from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.tokens import (
     Tokens,
     has_columns,
@@ -29,7 +29,6 @@ from gapwise.stages.datasets.text.vocabulary import Rows, number_rows, put_vocab
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain.metrics import encode_names
 from gapwise.stages.problems.facts import Json
-from gapwise.stages.solver.options import PathOptions
 from gapwise.storage.backend import Location
 
 
@@ -53,7 +52,7 @@ class ChainSVM(GapwiseEstimator):
     coef_ : array, shape (attributes, K);  bias_ : array, shape (3, K);  transitions_ : array, shape (K, K)
         The model at `lambda_`: scores of labels for each attribute; for every, the first and the last token; and for label a
         (row) before b (column).
-    lambda_, path_, certificate_
+    lambda_, path_, refit_, certificate_
         As in `GapwiseEstimator`.
 
     Examples
@@ -69,7 +68,7 @@ class ChainSVM(GapwiseEstimator):
     def __init__(
         self,
         *,
-        lam: Lambdas = "1/n",
+        lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
@@ -171,8 +170,8 @@ class ChainSVM(GapwiseEstimator):
         facts = {"dataset": "sequences_csv", "structure": "chain", "label_names": names, "test_only_labels": []}
         return {**facts, **self._meta(), "text": {"templates": None, "valued": True}}, sink.whole[""]
 
-    def _keep(self, result: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
-        super()._keep(result, path, losses, n)
+    def _keep(self, fitted: Fitted) -> None:
+        super()._keep(fitted)
         K = len(self.classes_)
         emissions = self._weights[: -K * K].reshape(-1, K)
         self.coef_, self.bias_ = emissions[:-3], emissions[-3:]

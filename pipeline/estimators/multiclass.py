@@ -14,15 +14,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import Lambdas, Seed
+from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples
-from gapwise.pipeline.estimators.solving import Solved
+from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.multiclass_sparse import class_weights
-from gapwise.stages.solver.options import PathOptions
 from gapwise.storage.backend import Location
 
 
@@ -46,10 +45,8 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     classes_ : array, shape (K,)
     coef_ : array, shape (K, n_features);  intercept_ : array, shape (K,)
         The model at `lambda_`.
-    lambda_ : float
-    path_ : xarray.Dataset
-        Everything that was solved: lambda, gap, weights, supports; of several lam also `validation_loss`.
-    certificate_ : ModelCertificate
+    lambda_, path_, refit_, certificate_
+        As in `GapwiseEstimator`.
     n_features_in_ : int
     """
 
@@ -58,7 +55,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     def __init__(
         self,
         *,
-        lam: Lambdas = "1/n",
+        lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
@@ -149,8 +146,8 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         names = [name.item() if name.dtype.kind in "iub" else str(name) for name in self.classes_]
         return {**facts, **sizes, "class_names": names, "arrays": arrays, "label_column": None, "first_index": None}, {}
 
-    def _keep(self, result: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
-        super()._keep(result, path, losses, n)
+    def _keep(self, fitted: Fitted) -> None:
+        super()._keep(fitted)
         self.coef_, self.intercept_ = self._model(self._weights)
 
     def _model(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import Lambdas, Seed, refuse, seed_of, workers_of
+from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse, seed_of, workers_of
 from gapwise.pipeline.estimators.data import Data, Samples, same_length
 from gapwise.pipeline.estimators.solving import computing
 from gapwise.stages.datasets import NEW, Blocks
@@ -48,7 +48,7 @@ class SegmentationSVM(GapwiseEstimator):
     ----------
     coef_ : array, shape (d,)
         Weights at `lambda_`: those of unary features, then those of pairwise ones.
-    lambda_, path_, certificate_
+    lambda_, path_, refit_, certificate_
         As in `GapwiseEstimator`.
     """
 
@@ -57,7 +57,7 @@ class SegmentationSVM(GapwiseEstimator):
     def __init__(
         self,
         *,
-        lam: Lambdas = "1/n",
+        lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,

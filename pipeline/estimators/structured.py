@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import Lambdas, Seed
-from gapwise.pipeline.estimators.data import Data, Samples, same_length
+from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
+from gapwise.pipeline.estimators.data import Data, Samples, part, same_length
 from gapwise.pipeline.estimators.examples import LENT, Lent
 from gapwise.pipeline.estimators.structured_model import StructuredModel
 from gapwise.stages.datasets import Blocks, open_dataset
@@ -41,7 +41,7 @@ class StructuredSVM(GapwiseEstimator):
     ----------
     coef_ : array, shape (d,)
         w at `lambda_`.
-    lambda_, path_, certificate_
+    lambda_, path_, refit_, certificate_
         As in `GapwiseEstimator`.
     """
 
@@ -51,7 +51,7 @@ class StructuredSVM(GapwiseEstimator):
         self,
         oracle: StructuredModel | None = None,
         *,
-        lam: Lambdas = "1/n",
+        lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
@@ -116,6 +116,13 @@ class StructuredSVM(GapwiseEstimator):
             yield first, None if held is None else build(self._structure, sink.arrays("test"), meta)
         finally:
             del LENT[number]
+
+    @contextlib.contextmanager
+    def _divided(self, data: Data, chosen: np.ndarray, compute: Compute) -> Iterator[tuple[Problem, Problem, Problem]]:
+        parts = (data, None), (part(data, ~chosen), part(data, chosen))
+        with self._problems(*parts[0], compute) as (whole, _), self._problems(*parts[1], compute) as (train, held):
+            assert held is not None
+            yield whole, train, held
 
     def _own_digest(self, data: Data) -> bytes:
         text = hashlib.sha256(joblib.hash([self.oracle, list(data.x)]).encode())

@@ -1,0 +1,70 @@
+"""The last step of choosing lambda: the same lambda on all training blocks, those included that chose it.
+
+A path is solved on the blocks that are not held out, the others choose lambda, and the model that leaves home is trained on
+all of them at that lambda. Its solve begins at the path's dual point there; blocks that were held out begin at their truth.
+Estimators and the stage `refit` share this file.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.supports import Supports
+from gapwise.storage.paths import SolvedPath
+
+REFIT = "refit"
+"""The folder of the refitted model in that of its path."""
+
+
+def supports_of(path: SolvedPath, row: int) -> Supports:
+    """The dual solution at a breakpoint."""
+    offset = path["support_offset"].values[row]
+    atoms = slice(int(offset[0]), int(offset[-1]))
+    label_offset = path["label_offset"].values[atoms.start : atoms.stop + 1]
+    labels = path["support_label"].values[int(label_offset[0]) : int(label_offset[-1])]
+    alpha, losses = path["support_alpha"].values[atoms], path["support_loss"].values[atoms]
+    used = np.zeros(alpha.size, np.int64)
+    return Supports(offset - offset[0], alpha, losses, used, labels, label_offset - label_offset[0])
+
+
+def nearest(path: SolvedPath, lam: float) -> int:
+    """The breakpoint nearest to lambda, on a logarithmic scale."""
+    return int(np.argmin(np.abs(np.log(path["lambda"].values / lam))))
+
+
+def lists_labellings(path: SolvedPath) -> bool:
+    """Whether the dual solutions of a path are kept as labellings with weights."""
+    return bool(path.attrs["dual_point"]) and "dual_scores" not in path
+
+
+def start_of_all(whole: Problem, path: SolvedPath, lam: float, solved: np.ndarray) -> Supports | None:
+    """The dual point at which all blocks begin at lambda; None: at w = 0, as the path has no list of labellings.
+
+    Parameters
+    ----------
+    whole : Problem
+        All blocks.
+    path : SolvedPath
+        Of some of them.
+    solved : bool array, (n,)
+        Which blocks of `whole` are those of the path, in the same order.
+    """
+    return extended(supports_of(path, nearest(path, lam)), whole, solved) if lists_labellings(path) else None
+
+
+def extended(supports: Supports, whole: Problem, solved: np.ndarray) -> Supports:
+    """`supports` of the blocks `solved`, bool (n,), of `whole`; each other block has its truth alone, with weight 1."""
+    counts = np.ones(whole.n, np.int64)
+    counts[solved] = np.diff(supports.offset)
+    from_path = np.repeat(solved, counts)
+    alpha, losses, used = np.ones(from_path.size), np.zeros(from_path.size), np.zeros(from_path.size, np.int64)
+    alpha[from_path], losses[from_path] = supports.alpha, supports.losses
+    lengths = np.empty(from_path.size, np.int64)
+    lengths[from_path] = np.diff(supports.label_offset)
+    lengths[~from_path] = np.diff(whole.label_ptr)[~solved]
+    label = np.empty(int(lengths.sum()), whole.truth.dtype)
+    of_path = np.repeat(from_path, lengths)
+    label[of_path] = supports.label
+    label[~of_path] = whole.truth[np.repeat(~solved, np.diff(whole.label_ptr))]
+    return Supports(np.append(0, np.cumsum(counts)), alpha, losses, used, label, np.append(0, np.cumsum(lengths)))
