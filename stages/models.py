@@ -32,7 +32,9 @@ from gapwise.storage.mixture import model_at
 from gapwise.storage.models import is_model, read_model, write_model
 
 BEST = "best"
-"""The lambda that the run's evaluation chose."""
+"""The lambda that the run's evaluation chose; the model of all training blocks, if the run has made it."""
+REFIT = "refit"
+"""The stage that makes it, and its folder."""
 log = logging.getLogger("gapwise")
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "scikit-image", "opencv-python-headless")
 
@@ -252,10 +254,14 @@ def model_of(
         if "evaluate" not in stages:
             raise ValueError(f"{place}: not evaluated yet, so it has no best lambda; give a number, or finish the run")
         lam = float(read_json(place / "metrics.json")["best_lambda"])
-    found = model_at(place / "path.zarr", float(lam), as_solved=best)
+    refitted = best and REFIT in stages
+    within = place / REFIT if refitted else place
+    for output, checksum in stages[REFIT].get("outputs", {}).items() if refitted else ():
+        _check(place, output, checksum)
+    found = model_at(within / "path.zarr", float(lam), as_solved=best)
     features = _features(place, stages)
     meta = {name: value for name, value in features.meta.items() if name not in ("files", "format_version")}
-    file = place / "verify.json"
+    file = within / "verify.json"
     verdict = verdict_in(read_json(file), file) if "verify" in stages else None
     certificate = {
         "gap": found.gap,
@@ -268,7 +274,7 @@ def model_of(
     origin = {
         "run": manifest["name"],
         "key": manifest["key"],
-        "digest": _digest(stages["solve"].get("outputs", {}), features.meta["files"]),
+        "digest": _digest(stages[REFIT if refitted else "solve"].get("outputs", {}), features.meta["files"]),
         "asked": BEST if best else float(lam),
         "rule": found.attrs["rule"],
         "versions": versions(),

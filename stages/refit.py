@@ -7,14 +7,85 @@ Estimators and the stage `refit` share this file.
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
+from gapwise.stages.parallel import Spread
+from gapwise.stages.predict import predict
+from gapwise.stages.problems import build, structure
+from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solve import Session, Task, solve
+from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.supports import Supports
+from gapwise.stages.verify import Report, asked_for, verify
+from gapwise.storage.backend import Location
+from gapwise.storage.features import Features
+from gapwise.storage.files import write_json
 from gapwise.storage.paths import SolvedPath
+from gapwise.storage.results import read_path
 
 REFIT = "refit"
 """The folder of the refitted model in that of its path."""
+TOLERANCE = 1e-3
+"""On gap / dual, as that of a single lambda elsewhere."""
+
+
+def refit(
+    whole: Problem,
+    path: SolvedPath,
+    lam: float,
+    solved: np.ndarray,
+    folder: Location,
+    *,
+    options: MethodOptions,
+    seed: int,
+    key: str,
+    session: Session,
+    report: Report,
+) -> Status:
+    """Solve all blocks at lambda, committing to ``folder/state``; leaves path.zarr, trace.zarr and verify.json there.
+
+    Parameters
+    ----------
+    whole, path, lam, solved
+        As in `start_of_all`.
+    key : str
+        Of the run of `path`.
+
+    Returns
+    -------
+    Status
+        INTERRUPTED or TIME_LIMIT if there is no path.zarr yet, and the same call goes on. CertificateError if a
+        certificate does not hold.
+    """
+    goal = PathOptions(rule="single", lam=lam, tolerance=TOLERANCE, relative=True).for_method(options)
+    initial = start_of_all(whole, path, lam, solved)
+    begins = hashlib.sha256(b"".join(part.tobytes() for part in initial or ())).hexdigest()
+    task = Task(whole, options, goal, seed, initial=initial)
+    status = solve(task, folder, key=key, science={"lambda": lam, "initial": begins}, session=session)
+    if (folder / "path.zarr").is_dir():
+        asked = asked_for(goal, options.method, seed=seed, key=key, status=status.value, certainty=certainty_of(whole))
+        verify(whole, folder, asked=asked, spread=session.spread, report=report)
+    return status
+
+
+def measure(features: Features, folder: Location, spread: Spread) -> Json:
+    """Loss and measures on the test blocks of `features` of the model in `folder`; writes metrics.json there."""
+    name, arrays = features.meta["structure"], features.arrays("test")
+    problem = build(name, arrays, features.meta)
+    solved, _ = read_path(folder / "path.zarr", ("lambda", "gap", "primal", "dual", "weights"))
+    labels, losses = predict(problem, solved["weights"][0], spread, "test")
+    measures = structure(name).metrics(problem, arrays, labels)
+    result = {
+        **{number: float(solved[number][0]) for number in ("lambda", "gap", "primal", "dual")},
+        "test_loss": float(np.mean(losses)),
+        **{f"test_{measured}": value for measured, value in measures.items()},
+    }
+    write_json(folder / "metrics.json", result)
+    return result
 
 
 def supports_of(path: SolvedPath, row: int) -> Supports:

@@ -137,6 +137,8 @@ class RunOptions:
     """The last stage to run; the run can be completed later."""
     export: str | None = None
     """Folder for a frozen copy of the results."""
+    refit: bool | None = None
+    """Whether the lambda that held-out blocks chose is solved on all blocks; None: with data of one's own."""
     managed: bool = False
     """Whether a program started this run: it then waits while another process works on it, and stops with the program."""
 

@@ -80,6 +80,8 @@ def test_evaluate__chooses_on_the_validation_blocks(run) -> None:
     assert (measured["one_se_lambda"], measured["one_se_test_loss"]) == (LAMS[simple], arrays["test_loss"][simple])
     assert measured["hindsight_test_loss"] == arrays["test_loss"].min()
     assert (measured["picked_on"], measured["validation_blocks"]) == ("validation", 12)
+    at_edge = {LAMS[0]: "high", LAMS[-1]: "low"}.get(LAMS[best])
+    assert measured.get("best_edge") == at_edge
     assert measured["validation_error_rate"] == arrays["validation_error_rate"][best]
     assert json.loads((run_dir / "metrics.json").read_text()) == measured
     labels = np.load(run_dir / "predictions.npz")["labels"]
@@ -116,7 +118,7 @@ def test_losses_chart__shows_the_choice(run) -> None:
 
 def test_summary__says_what_lambda_was_picked_on(run) -> None:
     *_, measured = run
-    record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 0.1}
+    record = {"lambda": 1.0, "gap": 0.05, "primal": 0.5, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 0.1}
     result = {
         "status": "CONVERGED", "problem": {"name": "x", "n": 5, "d": 3}, "path": [record],
         "verdict": judged(**GIVEN).record(),
@@ -124,6 +126,10 @@ def test_summary__says_what_lambda_was_picked_on(run) -> None:
     }  # fmt: skip
     said = summary(result, Path("run"))
     assert "best  λ 16 (picked on 12 validation blocks; one standard error: λ 31) · test loss" in said
+    assert "objective 0.5 at λ 1 · gap 0.05, 0.1 of it" in said
+    assert "edge" not in said
+    result["evaluate"]["best_edge"] = "low"
+    assert "this λ lies at the lower edge of the λ's that were compared" in summary(result, Path("run"))
     for name in ("validation_blocks", "one_se_lambda"):
         del result["evaluate"][name]
     assert "best  λ 16 (picked on the test split) · test loss" in summary(result, Path("run"))
