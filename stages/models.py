@@ -224,11 +224,17 @@ def open_model(where: str | Location, lam: float | str | None = None, *, trust: 
 
 
 def model_of(
-    run: str | Location, lam: float | str = BEST, *, trust: bool = False, oracle: str | type | None = None
+    run: str | Location,
+    lam: float | str = BEST,
+    *,
+    trust: bool = False,
+    oracle: str | type | None = None,
+    refit: Location | None = None,
 ) -> Model:
     """The model of a run at `lam`: any lambda that its path certifies, or "best", the one its evaluation chose.
 
-    `trust` and `oracle` are those of `load_model`.
+    `trust` and `oracle` are those of `load_model`. `refit`: a folder in which a cross-validation has solved this lambda
+    again on the run's features.
 
     Raises
     ------
@@ -255,10 +261,10 @@ def model_of(
             raise ValueError(f"{place}: not evaluated yet, so it has no best lambda; give a number, or finish the run")
         lam = float(read_json(place / "metrics.json")["best_lambda"])
     refitted = best and REFIT in stages
-    within = place / REFIT if refitted else place
+    within = refit or (place / REFIT if refitted else place)
     for output, checksum in stages[REFIT].get("outputs", {}).items() if refitted else ():
         _check(place, output, checksum)
-    found = model_at(within / "path.zarr", float(lam), as_solved=best)
+    found = model_at(within / "path.zarr", float(lam), as_solved=best or refit is not None)
     features = _features(place, stages)
     meta = {name: value for name, value in features.meta.items() if name not in ("files", "format_version")}
     file = within / "verify.json"
@@ -271,10 +277,13 @@ def model_of(
         "verified": verdict is not None,
         "certified": verdict is not None and verdict.at_lambda(float(lam), found.gap, found.allowed).certified,
     }
+    outputs = dict(stages[REFIT if refitted else "solve"].get("outputs", {}))
+    if refit is not None:
+        outputs[REFIT] = tree_checksum(refit / "path.zarr")
     origin = {
         "run": manifest["name"],
         "key": manifest["key"],
-        "digest": _digest(stages[REFIT if refitted else "solve"].get("outputs", {}), features.meta["files"]),
+        "digest": _digest(outputs, features.meta["files"]),
         "asked": BEST if best else float(lam),
         "rule": found.attrs["rule"],
         "versions": versions(),

@@ -23,12 +23,14 @@ from gapwise.stages.solver.supports import Supports
 from gapwise.stages.verify import Report, asked_for, verify
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
-from gapwise.storage.files import write_json
+from gapwise.storage.files import make_directory, read_json, remove, write_json
 from gapwise.storage.paths import SolvedPath
 from gapwise.storage.results import read_path
 
 REFIT = "refit"
 """The folder of the refitted model in that of its path."""
+RECORD = "refit.json"
+"""What the folder is a solve of."""
 TOLERANCE = 1e-3
 """On gap / dual, as that of a single lambda elsewhere."""
 
@@ -64,12 +66,25 @@ def refit(
     goal = PathOptions(rule="single", lam=lam, tolerance=TOLERANCE, relative=True).for_method(options)
     initial = start_of_all(whole, path, lam, solved)
     begins = hashlib.sha256(b"".join(part.tobytes() for part in initial or ())).hexdigest()
-    task = Task(whole, options, goal, seed, initial=initial)
-    status = solve(task, folder, key=key, science={"lambda": lam, "initial": begins}, session=session)
+    science = {"key": key, "lambda": lam, "initial": begins}
+    _claim(folder, science)
+    status = solve(Task(whole, options, goal, seed, initial=initial), folder, key=key, science=science, session=session)
     if (folder / "path.zarr").is_dir():
         asked = asked_for(goal, options.method, seed=seed, key=key, status=status.value, certainty=certainty_of(whole))
         verify(whole, folder, asked=asked, spread=session.spread, report=report)
     return status
+
+
+def _claim(folder: Location, science: Json) -> None:
+    """Note what `folder` is a solve of; what lies there of another one, as before the path went on, is removed."""
+    record = folder / RECORD
+    if record.is_file() and read_json(record) == science:
+        return
+    for name in ("state", "path.zarr", "trace.zarr"):
+        if (folder / name).exists():
+            remove(folder / name)
+    make_directory(folder)
+    write_json(record, science)
 
 
 def measure(features: Features, folder: Location, spread: Spread) -> Json:

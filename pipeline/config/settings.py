@@ -120,11 +120,14 @@ class Settings:
         return validation is not None and not (isinstance(validation, Mapping) and "fold" in validation)
 
     @property
+    def asks_for_refit(self) -> bool:
+        """Whether a lambda that is chosen on held-out blocks is to be solved on all blocks."""
+        return own_data(str(self.dataset["name"])) if self.run.refit is None else self.run.refit
+
+    @property
     def refits(self) -> bool:
-        """Whether the chosen lambda is solved on all blocks at the end of the run."""
-        return self.chooses_lambda and (
-            own_data(str(self.dataset["name"])) if self.run.refit is None else self.run.refit
-        )
+        """Whether this run does so at its end."""
+        return self.chooses_lambda and self.asks_for_refit
 
     def features_key(self, source: Mapping[str, object]) -> str:
         """Key of the featurize stage: shared by all solvers of one data set."""
@@ -174,8 +177,11 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         experiment=experiment,
         overrides=overrides,
     )
-    if settings.run.refit and not settings.chooses_lambda:
-        raise ConfigError("run.refit: expected blocks that lambda is chosen on; give dataset.validation, e.g. 0.2")
+    folds = (cfg.get("sweep") or {}).get("cv")
+    if settings.run.refit and not settings.chooses_lambda and folds is None:
+        raise ConfigError(
+            "run.refit: expected blocks that lambda is chosen on; give dataset.validation=0.2 or sweep.cv=5"
+        )
     return settings
 
 

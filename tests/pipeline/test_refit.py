@@ -13,7 +13,7 @@ from in_process import Here
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import own_data, read
 from gapwise.pipeline.interrupt import Stop
-from gapwise.pipeline.rundir import read_json
+from gapwise.pipeline.rundir import read_json, write_json
 from gapwise.stages.models import model_of, save_model
 from gapwise.storage.results import read_path
 
@@ -99,6 +99,18 @@ def test_killed_refit__goes_on_to_the_same_bits(
     ours, theirs = (read_path(some / "refit" / "path.zarr")[0] for some in (folder, run))
     assert ours["weights"].tobytes() == theirs["weights"].tobytes()
     assert ours["gap"].tobytes() == theirs["gap"].tobytes()
+
+
+@pytest.mark.slow
+def test_refit__of_another_lambda_begins_anew(data: str, tmp_path: Path) -> None:
+    run = issued(place(tmp_path, data, "dataset.validation=0.2"))
+    weights = read_path(run / "refit" / "path.zarr")[0]["weights"].tobytes()
+    record = read_json(run / "refit" / "refit.json")
+    write_json(run / "refit" / "refit.json", {**record, "initial": "of a path that has gone on since"})
+    (run / "refit" / "metrics.json").unlink()
+    assert issued(place(tmp_path, data, "dataset.validation=0.2")) == run
+    assert read_json(run / "refit" / "refit.json") == record
+    assert read_path(run / "refit" / "path.zarr")[0]["weights"].tobytes() == weights
 
 
 def test_refit__is_asked_for_with_own_data_and_held_out_blocks() -> None:
