@@ -177,7 +177,9 @@ def _objective(path: Sequence[Facts], best: Facts) -> str:
 
 def _refitted(refit: Facts) -> str:
     """The model of all training blocks, validation blocks among them."""
-    where = f"λ {_number(refit['lambda'])} on all training blocks · test loss {_number(refit['test_loss'])}"
+    at_edge = f", {Edge(refit['edge']).words}" if "edge" in refit else ""
+    picked = f"λ {_number(refit['lambda'])} (by {refit['pick']}{at_edge})"
+    where = f"{picked} on all training blocks · test loss {_number(refit['test_loss'])}"
     return f"{where} · gap {_number(refit['gap'])} of {_number(refit['primal'])}: {verdict_of(refit['verdict']).words}"
 
 

@@ -101,7 +101,7 @@ def evaluate(
         np.savez(file, labels=labels, label_ptr=problems["test"].label_ptr)
     publish(predictions)
     write_readable(run_dir, problems["test"], arrays["test"], store.meta, labels)
-    result = {
+    result: Json = {
         "best_lambda": float(lams[best]),
         "best_breakpoint": best if best < solved else int(np.sum(path["lambda"] >= lams[best])) - 1,
         **{key: float(values[best]) for key, values in columns.items()},

@@ -233,9 +233,9 @@ def of_split(store: Features) -> np.ndarray:
     """int64, (blocks,): 0 for each training block and 1 for each validation block, in their first order."""
     sizes = [build(store.meta["structure"], store.arrays(split), store.meta).n for split in ("train", VALIDATION)]
     origin = np.repeat([0, 1], sizes)
-    numbers = [_own(store, split).get("block") for split in ("train", VALIDATION)]
-    if numbers[0] is not None and numbers[1] is not None:
-        origin = origin[np.argsort(np.concatenate(numbers), kind="stable")]
+    splits = [_own(store, split) for split in ("train", VALIDATION)]
+    if all("block" in split for split in splits):
+        origin = origin[np.argsort(np.concatenate([split["block"] for split in splits]), kind="stable")]
     return origin
 
 

@@ -261,6 +261,8 @@ def model_of(
             raise ValueError(f"{place}: not evaluated yet, so it has no best lambda; give a number, or finish the run")
         lam = float(read_json(place / "metrics.json")["best_lambda"])
     refitted = best and REFIT in stages
+    if refitted:
+        lam = float(read_json(place / REFIT / "metrics.json")["lambda"])
     within = refit or (place / REFIT if refitted else place)
     for output, checksum in stages[REFIT].get("outputs", {}).items() if refitted else ():
         _check(place, output, checksum)

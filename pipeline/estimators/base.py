@@ -38,10 +38,10 @@ from gapwise.pipeline.estimators.choices import (
     workers_of,
 )
 from gapwise.pipeline.estimators.data import Data, Samples, part
-from gapwise.pipeline.estimators.fitted import Fitted
+from gapwise.pipeline.estimators.fitted import Fitted, Validated
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
 from gapwise.pipeline.interrupt import Stop
-from gapwise.stages.choice import Edge, choose
+from gapwise.stages.choice import PICKS, Edge, picked
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.predict import predict as decode
 from gapwise.stages.problems import build
@@ -75,9 +75,11 @@ class GapwiseEstimator(BaseEstimator):
         Bound on the gap itself, in units of the loss, instead of `tolerance`. A path has only this one, also that of
         "auto"; None: 0.1.
     validation : float, optional
-        For several lam: share of the blocks that is held out to choose `lambda_`, the one of least mean loss there (the
-        larger on ties). Without "auto" the model is that of the other blocks. None, not with "auto": nothing is held out,
-        and `lambda_` is the lam nearest to 1/n.
+        For several lam: share of the blocks that is held out to choose `lambda_`. Without "auto" the model is that of the
+        other blocks. None, not with "auto": nothing is held out, and `lambda_` is the lam nearest to 1/n.
+    pick : {"parabola", "least", "one_se"}
+        How the mean losses of the held-out blocks choose: the vertex of a parabola in log lam through those within a decade
+        of the least; the least itself, the larger lam on ties; the largest lam within one standard error of it.
     solver : str
         A preset of ``conf/solver``; "auto" is ``accelerated`` for given lam and ``bcpfw_gap_cache`` for the path.
     max_passes : float, optional
@@ -98,8 +100,9 @@ class GapwiseEstimator(BaseEstimator):
     lambda_ : float
         The lam of `coef_` and of `predict`.
     path_ : SolvedPath
-        What was solved on the blocks that are not held out: lambda, gap, weights, supports; with `validation` also
-        `validation_loss`.
+        What was solved on the blocks that are not held out: lambda, gap, weights, supports. With `validation` also what
+        lambda was chosen on: `validated_loss` and `validated_error` at `validated_lambda`, of a path 8 a decade; and
+        `validation_loss` at its breakpoints.
     refit_ : SolvedPath or None
         Of "auto": `lambda_` solved on all blocks, from the dual point of `path_` on. The model at `lambda_` is this one;
         `predict` gives that of `path_` at any other lam.
@@ -116,6 +119,7 @@ class GapwiseEstimator(BaseEstimator):
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
+        pick: str = PICKS[0],
         solver: str = "auto",
         max_passes: float | None = None,
         max_seconds: float | None = None,
@@ -128,6 +132,7 @@ class GapwiseEstimator(BaseEstimator):
         self.tolerance = tolerance
         self.eps = eps
         self.validation = validation
+        self.pick = pick
         self.solver = solver
         self.max_passes = max_passes
         self.max_seconds = max_seconds
@@ -188,15 +193,18 @@ class GapwiseEstimator(BaseEstimator):
     def _fit(self, data: Data, run_dir: str | Location | None) -> Self:
         lam, n = asked_lambda(self.lam, self.validation, len(data.y)), len(data.y)
         auto = is_word(lam, AUTO)
+        if self.pick not in PICKS:
+            raise refuse("pick", self.pick, f"one of {', '.join(PICKS)}")
         seed, workers = seed_of(self.random_state), workers_of(self.n_jobs)
         several = not (is_number(lam) or is_word(lam, PER_BLOCK))
         chosen = self._held_out(data, n, seed) if several else np.zeros(n, bool)
         train, held = part(data, ~chosen), part(data, chosen) if chosen.any() else None
-        goals = {"tolerance": self.tolerance, "eps": self.eps}
-        options, path = self._options(path_options(PATH if auto else lam, n=len(train.y), **goals))
+        asked = path_options(PATH if auto else lam, n=len(train.y), tolerance=self.tolerance, eps=self.eps)
+        options, path = self._options(asked)
         with contextlib.ExitStack() as stack:
             stop = stack.enter_context(Stop()) if run_dir is not None else None
             compute = stack.enter_context(computing(workers, stop))
+            other: Problem | None
             if auto:
                 whole, problem, other = stack.enter_context(self._divided(data, chosen, compute))
             else:
@@ -208,12 +216,10 @@ class GapwiseEstimator(BaseEstimator):
             result = solve(
                 problem, options, path, run_dir=run_dir, data=lambda: str(known), initial=self._initial(known, path)
             )
-            losses = None
+            validated = None
             if other is not None:
-                spread = spread_of(compute)
-                weights = result.path["weights"].values
-                losses = np.array([np.mean(decode(other, w, spread)[1]) for w in weights])
-            fitted = Fitted(result, path, self._chosen(result, path, losses, len(train.y)), losses)
+                validated = Validated.of(result.path, other, spread_of(compute))
+            fitted = Fitted(result, path, self._chosen(result, path, validated, len(train.y)), validated)
             if auto:
                 known = digest(whole, self._own_digest(data)) if hashed else None
                 options, goal = self._options(path_options(fitted.lam, n=n, tolerance=self.tolerance, eps=None))
@@ -278,11 +284,11 @@ class GapwiseEstimator(BaseEstimator):
             return supports_of(former, nearest(former, self.lambda_))
         return None
 
-    def _chosen(self, result: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> float:
+    def _chosen(self, result: Solved, path: PathOptions, validated: Validated | None, n: int) -> float:
         """`lambda_`."""
         lams = result.path["lambda"].values
-        if losses is not None:
-            return float(lams[choose(lams, losses, np.zeros(losses.size)).best])
+        if validated is not None:
+            return float(validated.lams[picked(self.pick, validated.lams, validated.losses, validated.errors)])
         if path.can.finds_lambdas:
             low = float(result.path["cell_low"].values[-1]) if result.path.sizes.get("cell") else float(lams[-1])
             return max(1.0 / n, low)
@@ -291,8 +297,8 @@ class GapwiseEstimator(BaseEstimator):
     def _keep(self, fitted: Fitted) -> None:
         """Set the fitted attributes."""
         self.path_, self.lambda_ = fitted.path.path, fitted.lam
-        if fitted.losses is not None:
-            self.path_["validation_loss"] = ("breakpoint", fitted.losses)
+        if fitted.validated is not None:
+            self.path_ = fitted.validated.beside(self.path_)
         self.refit_: SolvedPath | None = None if fitted.refit is None else fitted.refit.path
         self._of_path = fitted.certificate_of_path
         self.certificate_: ModelCertificate = fitted.certificate

@@ -22,6 +22,7 @@ from gapwise.pipeline.estimators.tokens import (
     rows_of_columns,
     sequences_of,
 )
+from gapwise.stages.choice import PICKS
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.sequences import label_type, write_blocks
@@ -38,7 +39,7 @@ class ChainSVM(GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
         Those of every estimator: see `GapwiseEstimator`.
     min_count : int
         Attributes that occur less often in the training data are left out. Not for arrays.
@@ -72,6 +73,7 @@ class ChainSVM(GapwiseEstimator):
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
+        pick: str = PICKS[0],
         min_count: int = 1,
         solver: str = "auto",
         max_passes: float | None = None,
@@ -82,8 +84,9 @@ class ChainSVM(GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
-            max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
+            random_state=random_state,
         )  # fmt: skip
         self.min_count = min_count
 

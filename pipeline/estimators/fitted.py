@@ -2,16 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.pipeline.estimators.certificate import ModelCertificate, certificate_of, ended_early
 from gapwise.pipeline.estimators.solving import Solved
-from gapwise.stages.choice import Edge, edge_of
+from gapwise.stages.choice import Edge, edge_of, standard_error
+from gapwise.stages.cross_validation import common_grid
+from gapwise.stages.parallel import Spread
+from gapwise.stages.predict import predict
+from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.refit import nearest
 from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.storage.paths import SolvedPath
+
+STRIDE = 2
+"""Of the 16 lambdas a decade of `common_grid`."""
+
+
+class Validated(NamedTuple):
+    """Losses of the held-out blocks, at lambdas of equal distance along a path, or at those that were given."""
+
+    lams: np.ndarray
+    """float64, (lambdas,), falling"""
+    losses: np.ndarray
+    """float64, (lambdas,): means over the blocks"""
+    errors: np.ndarray
+    """float64, (lambdas,): standard errors of these"""
+    at_breakpoints: np.ndarray
+    """float64, (breakpoints,): means over the blocks"""
+
+    @classmethod
+    def of(cls, path: SolvedPath, held: Problem, spread: Spread) -> Validated:
+        """Of the models of `path`."""
+        breakpoints = path["weights"].values
+        if path.sizes.get("cell"):
+            lams = common_grid([path])[::STRIDE]
+            losses = losses_of((path.weights_at(float(lam)).values for lam in lams), held, spread)
+        else:
+            lams, losses = path["lambda"].values, losses_of(breakpoints, held, spread)
+        errors = np.array([standard_error(row) for row in losses])
+        return cls(lams, losses.mean(axis=1), errors, losses_of(breakpoints, held, spread).mean(axis=1))
+
+    def beside(self, path: SolvedPath) -> SolvedPath:
+        """The path with these losses."""
+        path["validation_loss"] = ("breakpoint", self.at_breakpoints)
+        path["validated_lambda"] = ("validated", self.lams)
+        path["validated_loss"] = ("validated", self.losses)
+        path["validated_error"] = ("validated", self.errors)
+        return path
+
+
+def losses_of(models: Iterable[np.ndarray], held: Problem, spread: Spread) -> np.ndarray:
+    """float64, (models, blocks): task losses; equal models in a row are decoded once."""
+    rows: list[np.ndarray] = []
+    before = None
+    for w in models:
+        rows.append(rows[-1] if before is not None and np.array_equal(w, before) else predict(held, w, spread)[1])
+        before = w
+    return np.array(rows)
 
 
 class Fitted(NamedTuple):
@@ -23,8 +74,8 @@ class Fitted(NamedTuple):
     """Of `path`."""
     lam: float
     """The chosen lambda."""
-    losses: np.ndarray | None
-    """float64, (breakpoints,): mean losses of the held-out blocks."""
+    validated: Validated | None
+    """What lambda was chosen on."""
     refit: Solved | None = None
     """On all blocks."""
     goal: PathOptions | None = None
@@ -45,11 +96,12 @@ class Fitted(NamedTuple):
     @property
     def edge(self) -> Edge | None:
         """The edge at which held-out blocks chose lambda, if they did."""
-        lams, of_path = self.path.path["lambda"].values, bool(self.path.path.sizes.get("cell"))
-        if self.losses is None:
+        if self.validated is None:
             return None
+        of_path = bool(self.path.path.sizes.get("cell"))
         low = float(self.path.path["cell_low"].values[-1]) if of_path else 0.0
-        return edge_of(lams, nearest(self.path.path, self.lam), of_path=of_path, low=low)
+        (chosen,) = np.flatnonzero(self.validated.lams == self.lam)
+        return edge_of(self.validated.lams, int(chosen), of_path=of_path, low=low)
 
     def warnings(self, name: str) -> Iterator[str]:
         """What is to be said of solves that a limit ended."""

@@ -17,6 +17,7 @@ from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples
 from gapwise.pipeline.estimators.fitted import Fitted
+from gapwise.stages.choice import PICKS
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
@@ -33,7 +34,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
         Those of every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares.
     fit_intercept : bool
         Whether there is a bias per class: a feature that is always 1, and whose weight is regularised like the others.
@@ -59,6 +60,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
+        pick: str = PICKS[0],
         fit_intercept: bool = True,
         costs: npt.ArrayLike | None = None,
         solver: str = "auto",
@@ -70,8 +72,9 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
-            max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
+            random_state=random_state,
         )  # fmt: skip
         self.fit_intercept = fit_intercept
         self.costs = costs

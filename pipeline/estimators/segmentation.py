@@ -14,6 +14,7 @@ from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse, seed_of, workers_of
 from gapwise.pipeline.estimators.data import Data, Samples, same_length
 from gapwise.pipeline.estimators.solving import computing
+from gapwise.stages.choice import PICKS
 from gapwise.stages.datasets import NEW, Blocks
 from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
@@ -35,7 +36,7 @@ class SegmentationSVM(GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
         Those of every estimator: see `GapwiseEstimator`.
     superpixels : int
         Of pictures: about how many superpixels each is divided into.
@@ -61,6 +62,7 @@ class SegmentationSVM(GapwiseEstimator):
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
+        pick: str = PICKS[0],
         superpixels: int = 147,
         colour_words: int = 128,
         sift_words: int = 512,
@@ -74,8 +76,9 @@ class SegmentationSVM(GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
-            max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
+            random_state=random_state,
         )  # fmt: skip
         self.superpixels = superpixels
         self.colour_words = colour_words

@@ -19,6 +19,7 @@ from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples, part, same_length
 from gapwise.pipeline.estimators.examples import LENT, Lent
 from gapwise.pipeline.estimators.structured_model import StructuredModel
+from gapwise.stages.choice import PICKS
 from gapwise.stages.datasets import Blocks, open_dataset
 from gapwise.stages.problems import build
 from gapwise.stages.problems.answers import labelling
@@ -33,7 +34,7 @@ class StructuredSVM(GapwiseEstimator):
     ----------
     oracle : StructuredModel
         Features, loss, and the two oracles of one example.
-    lam, tolerance, eps, validation, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
         Those of every estimator: see `GapwiseEstimator`. Python holds a lock, so threads gain nothing here; for oracles on
         several processes run the pipeline (`dataset=python_oracle`).
 
@@ -55,6 +56,7 @@ class StructuredSVM(GapwiseEstimator):
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
+        pick: str = PICKS[0],
         solver: str = "auto",
         max_passes: float | None = None,
         max_seconds: float | None = None,
@@ -64,8 +66,9 @@ class StructuredSVM(GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
-            max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
+            random_state=random_state,
         )  # fmt: skip
         self.oracle = oracle
 

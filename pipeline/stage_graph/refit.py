@@ -22,17 +22,16 @@ if TYPE_CHECKING:
 def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.interrupt import Interrupted
     from gapwise.pipeline.progress import solver_line
-    from gapwise.pipeline.rundir import read_json
     from gapwise.stages.featurize import join, of_split, open_problem
     from gapwise.stages.problems import calls_python
-    from gapwise.stages.refit import REFIT, measure, refit
+    from gapwise.stages.refit import REFIT, measure, pick, refit
     from gapwise.stages.solve import Session
     from gapwise.storage.features import is_complete, open_features
     from gapwise.storage.files import remove
     from gapwise.storage.paths import open_path
 
     settings, folder, features = job.settings, job.dir.path / REFIT, open_features(job.features_path)
-    joined, lam = folder / "features", float(read_json(job.dir.path / "metrics.json")["best_lambda"])
+    joined, (lam, edge) = folder / "features", pick(job.dir.path / "path.zarr", settings.run.pick)
     if not is_complete(joined):
         join(features, joined, job.report)
     python = job.compute.kind == "processes" and calls_python(features.meta["structure"])
@@ -55,7 +54,8 @@ def run(job: Job) -> dict[str, object]:
         )
     measure(features, folder, job.spread)
     remove(joined)
-    return {"status": str(status), "lambda": lam, "max_seconds": settings.solver.max_seconds}
+    found = {"status": str(status), "pick": settings.run.pick, "max_seconds": settings.solver.max_seconds}
+    return {**found, **({} if edge is None else {"edge": edge.value})}
 
 
 def wanted(settings: Settings) -> bool:
@@ -63,8 +63,9 @@ def wanted(settings: Settings) -> bool:
 
 
 def unfinished(facts: Facts, settings: Settings) -> bool:
-    """Whether a refit that ran out of time is now allowed more."""
-    return facts.get("status") == "TIME_LIMIT" and settings.solver.max_seconds > float(facts["max_seconds"])
+    """Whether another rule is to pick lambda, or a refit that ran out of time is now allowed more."""
+    more = facts["status"] == "TIME_LIMIT" and settings.solver.max_seconds > float(facts["max_seconds"])
+    return more or facts["pick"] != settings.run.pick
 
 
 def check(settings: Settings) -> None:
@@ -90,8 +91,9 @@ def result(settings: Settings, directory: RunDir) -> Mapping[str, object]:
 
     folder = directory.path / REFIT
     verdict = verdict_in(read_json(folder / "verify.json"), folder / "verify.json")
-    status = directory.manifest["stages"]["refit"]["status"]
-    return {"refit": {**read_json(folder / "metrics.json"), "status": status, "verdict": verdict.record()}}
+    done = directory.manifest["stages"]["refit"]
+    facts = {name: done[name] for name in ("status", "pick", "edge") if name in done}
+    return {"refit": {**read_json(folder / "metrics.json"), **facts, "verdict": verdict.record()}}
 
 
 STAGE = Stage(

@@ -19,6 +19,7 @@ from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.run import locations
 from gapwise.pipeline.sweep.plan import EXPORT, Planned, sweep_options
 from gapwise.storage.backend import Location
+from gapwise.storage.records import Record
 
 WHOLE = "all training blocks"
 """Name of the last run."""
@@ -70,17 +71,21 @@ def plan_folds(
 
 
 def choose_lambda(
-    jobs: Sequence[Planned], folder: Location, stop: Stop, report: Callable[[int, int, str], None], refits: bool
+    jobs: Sequence[Planned], folder: Location, stop: Stop, report: Callable[[int, int, str], None], pick: str | None
 ) -> dict[str, object]:
     """Choose lambda on the finished runs; writes cross_validation.json, .csv and a figure into `folder`.
 
-    `refits`: whether that lambda is then solved on all training blocks, which leaves refit/ and model/ there.
+    `pick`: the rule (`choice.PICKS`) by which a lambda is then solved on all training blocks, which leaves refit/ and
+    model/ there; None: none is.
 
     Returns
     -------
     dict
         For summary.json: figures, text (lines for a person), cross_validation (the single numbers).
     """
+    import numpy as np
+
+    from gapwise.stages.choice import picked
     from gapwise.stages.cross_validation import FinishedRun, cross_validated, lines, table
     from gapwise.stages.reports.cross_validation import draw
     from gapwise.stages.reports.tables import write_csv
@@ -97,19 +102,20 @@ def choose_lambda(
     draw(result, folder / "figures" / "cross_validation.png")
     numbers = {name: value for name, value in result.items() if isinstance(value, int | float)}
     chosen: dict[str, object] = {"figures": ["cross_validation.png"], "cross_validation": numbers}
-    if not refits:
+    if pick is None:
         return {**chosen, "text": lines(result)}
-    again = _refitted(jobs[-1], float(result["best_lambda"]), folder, stop, report)
-    said = (
-        f"λ {again['lambda']:.3g} to a gap of {again['gap']:.3g}, {again['gap'] / again['primal']:.2g} of the objective"
-    )
+    columns = [np.array(result[name]) for name in ("lambda", "validation_loss", "standard_error")]
+    lam = float(columns[0][picked(pick, *columns)])
+    again = {**_refitted(jobs[-1], lam, folder, stop, report), "pick": pick}
+    gap = f"a gap of {again['gap']:.3g}, {again['gap'] / again['primal']:.2g} of the objective"
+    said = f"λ {again['lambda']:.3g} (by {pick}) to {gap}"
     text = [*lines(result)[:-1], f"{'refit':>8}  {said} · test loss {again['test_loss']:.3g}"]
     return {**chosen, "text": [*text, f"{'model':>8}  {folder / 'model'}"], "refit": again}
 
 
 def _refitted(
     whole: Planned, lam: float, folder: Location, stop: Stop, report: Callable[[int, int, str], None]
-) -> dict[str, object]:
+) -> Record:
     """Solve lambda on all training blocks, from the dual point of their path on, and write the model; its numbers."""
     import numpy as np
 

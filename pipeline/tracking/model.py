@@ -22,7 +22,7 @@ FOLDER = "model"
 DESCRIPTION = """\
 # Model of λ = {lam:.6g}
 
-The model of least {chosen} loss of the run `{name}`. {how}
+The model that the {chosen} loss of the run `{name}` chooses. {how}
 
 - problem: {problem}, {blocks}
 - test loss {test_loss:.6g}, train loss {train_loss:.6g}
@@ -90,7 +90,7 @@ def description(name: str, result: Facts, how: str) -> str:
     else:
         gap = "no duality gap is known: the method has no dual point"
     return DESCRIPTION.format(
-        lam=best["best_lambda"], name=name, how=how, problem=problem["name"],
+        lam=refit["lambda"] if refit else best["best_lambda"], name=name, how=how, problem=problem["name"],
         blocks=f"{problem['n']:,} training blocks" + (" and the validation blocks" if refit else ""),
         test_loss=(refit or best)["test_loss"], train_loss=best["train_loss"], gap=gap,
         chosen="validation" if "validation_loss" in best else "test",

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from gapwise import ChainSVM, MulticlassSVM, StructuredSVM, load_model, open_path
 from gapwise.pipeline.interrupt import Stop
-from gapwise.stages.choice import Edge, edge_of
+from gapwise.stages.choice import PICKS, Edge, edge_of, picked
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.problems import build
 from gapwise.stages.refit import extended, supports_of
@@ -37,8 +37,8 @@ def kind(request: pytest.FixtureRequest) -> tuple[Callable[..., Any], Any, Any]:
 def test_auto__certifies_the_model_of_all_blocks(kind: Any) -> None:
     make, X, y = kind
     model = make(tolerance=0.01).fit(X, y)
-    n, losses, lams = len(X), model.path_["validation_loss"].values, model.path_["lambda"].values
-    assert model.lambda_ == lams[losses == losses.min()].max()
+    n, losses, lams = len(X), model.path_["validated_loss"].values, model.path_["validated_lambda"].values
+    assert model.lambda_ == lams[picked("parabola", lams, losses, model.path_["validated_error"].values)]
     held = {10: 2, 12: 2, 18: 3}[n]  # a fifth, of classes of six one each
     assert (model.path_.attrs["n"], model.refit_.attrs["n"]) == (n - held, n)
     certificate = model.certificate_
@@ -161,3 +161,19 @@ def test_extended__keeps_the_dual_point_and_adds_truths() -> None:
         (atom,) = range(*new.offset[place : place + 2])
         assert (new.alpha[atom], new.losses[atom], new.label[atom]) == (1.0, 0.0, y[place])
     assert new.label_offset.tolist() == list(range(new.alpha.size + 1))
+
+
+def test_pick__is_a_choice_and_looks_at_the_models_of_held_out_blocks() -> None:
+    X, y = blobs(60)
+    found = {pick: MulticlassSVM(pick=pick, tolerance=0.1).fit(X, y) for pick in PICKS}
+    for pick, model in found.items():
+        columns = [model.path_[f"validated_{name}"].values for name in ("lambda", "loss", "error")]
+        assert model.lambda_ == columns[0][picked(pick, *columns)]
+    path, held = model.path_, model._held_out(model._checked(X, y), 60, 0)
+    lam = float(columns[0][3])
+    wrong = model.set_params().predict(X[held], lam=lam) != y[held]
+    assert columns[1][3] == np.mean(wrong)
+    assert columns[2][3] == pytest.approx(np.std(wrong, ddof=1) / np.sqrt(wrong.size))
+    assert path["validation_loss"].sizes == {"breakpoint": path.sizes["breakpoint"]}
+    with pytest.raises(ValueError, match=r"^pick: expected one of parabola, least, one_se, got 'best'"):
+        MulticlassSVM(pick="best").fit(X, y)

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from configs import composed
 
@@ -18,6 +19,7 @@ from gapwise import load_model, open_path
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import CONF, read
 from gapwise.pipeline.sweep.folds import asks_for_folds, checked, plan_folds
+from gapwise.stages.choice import picked
 from gapwise.stages.datasets import DataError
 
 OCR = ("dataset=ocr", "dataset.root=x")
@@ -108,16 +110,14 @@ def test_cross_validation__killed_goes_on_and_ends_in_a_table_and_a_figure(tmp_p
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["cross_validation"]["best_lambda"] == validation["best_lambda"]
     assert summary["figures"] == ["cross_validation.png"]
-    best, refit = (
-        validation["best_lambda"],
-        summary["refit"],
-    )  # sequences of one's own are refitted unless told otherwise
-    assert refit["lambda"] == best
+    refit = summary["refit"]  # sequences of one's own are refitted unless told otherwise
+    columns = [np.array(validation[name]) for name in ("lambda", "validation_loss", "standard_error")]
+    assert (refit["pick"], refit["lambda"]) == ("parabola", columns[0][picked("parabola", *columns)])
     assert refit["gap"] <= 1e-3 * refit["dual"]
     assert json.loads((folder / "refit" / "verify.json").read_text())["verdict"]["verified"]
     model, path = load_model(folder / "model"), open_path(folder / "refit")
     assert model.weights.tobytes() == path["weights"].values[0].tobytes()
     assert (path.attrs["n"], model.certificate["certified"], model.certificate["relative"]) == (12, True, True)
-    assert f"refit  λ {best:.3g} to a gap of {refit['gap']:.3g}" in out
+    assert f"refit  λ {refit['lambda']:.3g} (by parabola) to a gap of {refit['gap']:.3g}" in out
     assert f"best  λ {validation['best_lambda']:.3g} (least mean loss of 2 folds" in out
     assert validation["run"] == summary["jobs"][-1]["run"]

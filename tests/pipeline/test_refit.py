@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import own_data, read
 from gapwise.pipeline.interrupt import Stop
 from gapwise.pipeline.rundir import read_json, write_json
+from gapwise.stages.choice import picked
 from gapwise.stages.models import model_of, save_model
+from gapwise.storage.layout import read_group
 from gapwise.storage.results import read_path
 
 WORDS = ("dataset=multiclass_arrays", "compute=serial", "tracking=none", "path.eps=0.2", "solver.cache.kind=gap")
@@ -27,6 +30,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> str:
     x = {f"x{name[1:]}": rng.normal(size=(k.size, 4)) + 1.5 * np.eye(3, 4)[k] for name, k in y.items()}
     np.savez(folder / "own.npz", **x, **y)
     return f"dataset.file={folder / 'own.npz'}"
+
+
+COLUMNS = tuple(f"evaluated_{name}" for name in ("lambda", "validation_loss", "validation_standard_error"))
+"""Of path.zarr, what lambda is picked on."""
+
+
+def picked_by(rule: str, arrays: Mapping[str, np.ndarray]) -> float:
+    return float(arrays[COLUMNS[0]][picked(rule, *(arrays[name] for name in COLUMNS))])
 
 
 def place(root: Path, data: str, *words: str) -> Here:
@@ -54,7 +65,8 @@ def run(data: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_refit__certifies_lambda_on_all_blocks(run: Path, data: str, tmp_path: Path) -> None:
     found = result_of(run)["refit"]
     _, attrs = read_path(run / "refit" / "path.zarr")
-    assert (attrs["n"], found["lambda"]) == (30, result_of(run)["evaluate"]["best_lambda"])
+    arrays, _ = read_group(run / "path.zarr", COLUMNS)
+    assert (attrs["n"], found["lambda"]) == (30, picked_by("parabola", arrays))
     assert found["verdict"]["certified"]
     assert found["verdict"]["verified"]
     assert found["gap"] <= 1e-3 * found["dual"]
@@ -99,6 +111,19 @@ def test_killed_refit__goes_on_to_the_same_bits(
     ours, theirs = (read_path(some / "refit" / "path.zarr")[0] for some in (folder, run))
     assert ours["weights"].tobytes() == theirs["weights"].tobytes()
     assert ours["gap"].tobytes() == theirs["gap"].tobytes()
+
+
+@pytest.mark.slow
+def test_another_rule__picks_another_lambda_in_the_same_run(data: str, tmp_path: Path) -> None:
+    where = place(tmp_path, data, "dataset.validation=0.2")
+    run = issued(where, "run.pick=least")
+    least = result_of(run)["refit"]
+    assert (least["pick"], least["lambda"]) == ("least", result_of(run)["evaluate"]["best_lambda"])
+    assert issued(where, "run.pick=one_se") == run
+    other = result_of(run)["refit"]
+    arrays, _ = read_group(run / "path.zarr", COLUMNS)
+    assert (other["pick"], other["lambda"]) == ("one_se", picked_by("one_se", arrays))
+    assert model_of(run).lambda_ == other["lambda"]
 
 
 @pytest.mark.slow

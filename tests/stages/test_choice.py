@@ -12,7 +12,7 @@ from judged import GIVEN, judged
 
 from gapwise.pipeline.result import summary
 from gapwise.pipeline.stage_graph import stages
-from gapwise.stages.choice import choose, standard_error
+from gapwise.stages.choice import choose, picked, standard_error
 from gapwise.stages.evaluate import evaluate
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.predict import predict
@@ -38,6 +38,23 @@ def test_choose__takes_the_largest_lambda_within_one_standard_error() -> None:
     assert choose(lams, losses, errors) == (2, 3)
     assert choose(lams, losses, 0.99 * errors) == (2, 2)
     assert choose(lams, losses, np.full(5, 1.0)) == (2, 1)
+
+
+def test_parabola__takes_the_vertex_and_not_a_lucky_loss() -> None:
+    lams = 10.0 ** -(np.arange(17) / 8)
+    losses = 0.1 + 0.02 * (np.log10(lams) + 1.0) ** 2  # least at 0.1
+    assert lams[picked("parabola", lams, losses, 0 * losses)] == pytest.approx(0.1)
+    lucky = losses.copy()
+    lucky[11] = 0.09  # 0.042, as a few blocks would have it
+    assert lams[picked("least", lams, lucky, 0 * losses)] == pytest.approx(10 ** (-11 / 8))
+    assert lams[picked("parabola", lams, lucky, 0 * losses)] == pytest.approx(0.1, rel=0.35)
+    mixed = np.random.default_rng(0).permutation(17)
+    assert lams[mixed][picked("parabola", lams[mixed], lucky[mixed], 0 * losses)] == pytest.approx(0.1, rel=0.35)
+    for flat in (-losses, np.full(17, 0.1)):  # no minimum between the ends
+        assert picked("parabola", lams, flat, 0 * losses) == picked("least", lams, flat, 0 * losses)
+    assert picked("parabola", lams[:3], lucky[:3], 0 * lucky[:3]) == 2
+    with pytest.raises(ValueError, match="pick: expected one of parabola, least, one_se, got 'x'"):
+        picked("x", lams, losses, losses)
 
 
 def test_standard_error__is_that_of_a_mean() -> None:
