@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from gapwise.pipeline.advice import what_next
 from gapwise.pipeline.config.settings import Settings
 from gapwise.pipeline.rundir import RunDir, read_json
-from gapwise.pipeline.stage_graph import flow
+from gapwise.pipeline.stage_graph import flow_of, stages
+from gapwise.stages.choice import Edge
 from gapwise.stages.problems.certainty import UPPER_BOUNDED
 from gapwise.stages.verdict import Doubt, Verdict, verdict_of
 from gapwise.storage.backend import Location
@@ -27,8 +28,9 @@ log = logging.getLogger("gapwise")
 def build(settings: Settings, directory: RunDir) -> Record:
     """The content of result.json, from what the stages wrote; FileNotFoundError or DamagedError names what is missing."""
     result = {"format_version": FORMAT_VERSION, "key": directory.key, "experiment": directory.manifest["experiment"]}
-    for stage in flow().values():
-        result |= {} if stage.result is None else stage.result(settings, directory)
+    for stage in stages().values():
+        if stage.result is not None and stage.name in directory.manifest["stages"]:
+            result |= stage.result(settings, directory)
     return result
 
 
@@ -46,7 +48,7 @@ def complete(directory: RunDir, settings: Settings) -> Record | None:
     for part in (result, manifest):
         if part is None or part.get("key") != directory.key or part.get("format_version") != FORMAT_VERSION:
             return None
-    if any(stage.has_more(manifest["stages"], settings) for stage in flow().values()):
+    if any(stage.has_more(manifest["stages"], settings) for stage in flow_of(settings).values()):
         return None
     if not _is_result(result):
         log.warning("%s/result.json: not what a run leaves; it is made again", directory.path)
@@ -130,14 +132,16 @@ def summary(
     )
     lines.append(("work", f"{passes:.1f} effective passes · {calls:,.0f} oracle calls · {seconds:.1f} s solving"))
     if took:
-        stages = {name: spent for name, spent in took.items() if name != "compiling" and spent >= 0.5}
-        spent = " · ".join(f"{name} {seconds:.0f}" for name, seconds in stages.items())
+        longest = {name: spent for name, spent in took.items() if name != "compiling" and spent >= 0.5}
+        spent = " · ".join(f"{name} {seconds:.0f}" for name, seconds in longest.items())
         compiling = f" (compiling {took['compiling']:.0f} of it)" if took.get("compiling", 0.0) >= 0.5 else ""
         total = sum(seconds for name, seconds in took.items() if name != "compiling")
         lines.append(("time", f"{total:.0f} s{compiling}" + (f": {spent}" if spent else "")))
     primal = verdict.doubt is Doubt.NO_DUAL_POINT and len(path) == 1
     word = verdict.words + (f" · primal objective {_number(last['primal'])}" if primal else "")
     lines.append(("verify", word + _numbers(verdict)))
+    if verdict.dual_point:
+        lines.append(("", _objective(path, best)))
     if verdict.proven is not None:
         text = f"oracle proven optimal on {verdict.proven:.1%} of the blocks"
         if verdict.dual_point and verdict.bound_slack_share is not None:  # rounding may leave less than none
@@ -145,11 +149,15 @@ def summary(
         lines.append(("", text))
     losses = f"test loss {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
     lines.append(("best", f"λ {_number(best['best_lambda'])} ({_picked(best)}) · {losses}"))
+    if best.get("best_edge"):
+        lines.append(("", f"this λ lies {Edge(best['best_edge']).words}: a better one may lie beyond"))
     extra = {k: v for k, v in best.items() if k not in EVALUATE_FIELDS and k.startswith("test_") and _is_number(v)}
     if _is_number(best.get("all_zero_test_loss")):
         extra["all zero: test loss"] = best["all_zero_test_loss"]
     if extra:
         lines.append(("", " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in extra.items())))
+    if refit := result.get("refit"):
+        lines.append(("refit", _refitted(refit)))
     if advice := what_next(result, solve):
         lines.append(("next", advice))
     lines.append(
@@ -157,6 +165,22 @@ def summary(
     )
     rule = "─" * min(width, 88)
     return "\n".join([rule, *(f"{name:>8}  {text}" for name, text in lines), rule])
+
+
+def _objective(path: Sequence[Facts], best: Facts) -> str:
+    """The objective and its gap at the solved lambda nearest to the best one."""
+    record = min(path, key=lambda record: abs(math.log(record["lambda"] / best["best_lambda"])))
+    primal, gap = record["primal"], record["gap"]
+    share = f", {gap / primal:.2g} of it" if _is_number(primal) and _is_number(gap) and primal > 0.0 else ""
+    return f"objective {_number(primal)} at λ {_number(record['lambda'])} · gap {_number(gap)}{share}"
+
+
+def _refitted(refit: Facts) -> str:
+    """The model of all training blocks, validation blocks among them."""
+    at_edge = f", {Edge(refit['edge']).words}" if "edge" in refit else ""
+    picked = f"λ {_number(refit['lambda'])} (by {refit['pick']}{at_edge})"
+    where = f"{picked} on all training blocks · test loss {_number(refit['test_loss'])}"
+    return f"{where} · gap {_number(refit['gap'])} of {_number(refit['primal'])}: {verdict_of(refit['verdict']).words}"
 
 
 def _picked(best: Facts) -> str:

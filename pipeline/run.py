@@ -30,7 +30,7 @@ from gapwise.pipeline.preload import LoadAhead
 from gapwise.pipeline.progress import Progress
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.rundir import LockedError, RunDir, check_writable, locked, write_json
-from gapwise.pipeline.stage_graph import Stage, after, before, flow, stages
+from gapwise.pipeline.stage_graph import Stage, after, before, flow, flow_of, stages
 from gapwise.pipeline.tracking.mlflow import open_tracker
 from gapwise.storage.backend import Location, location
 from gapwise.storage.files import remove
@@ -147,14 +147,14 @@ def _run_stages(job: Job) -> dict[str, object] | None:
     elif settings.run.until is not None:
         wanted = [stages()[name] for name in (*before(settings.run.until), settings.run.until)]
     else:
-        wanted = list(flow().values())
+        wanted = list(flow_of(settings).values())
 
     def due(stage: Stage) -> bool:
-        return not stage.in_flow or stage.has_more(directory.manifest["stages"], settings)
+        return not stage.is_recorded or stage.has_more(directory.manifest["stages"], settings)
 
     with contextlib.ExitStack() as stack:
         compiling = early = None
-        if any(stage.in_flow and due(stage) for stage in wanted):
+        if any(stage.is_recorded and due(stage) for stage in wanted):
             compiling = stack.enter_context(Compiling(job.progress, job.stop.check))
             early = stack.enter_context(Precompile(settings, job.progress, job.stop))
         imports = stack.enter_context(LoadAhead())
@@ -162,11 +162,11 @@ def _run_stages(job: Job) -> dict[str, object] | None:
             if stage.every_invocation or due(stage):  # asked anew: a stage that runs again takes later ones along
                 if stage.spares_core:
                     later = [name for other in wanted[position + 1 :] for name in other.modules]
-                    imports.begin(later, job.tracker.load if len(wanted) == len(flow()) else lambda: None)
+                    imports.begin(later, job.tracker.load if len(wanted) >= len(flow()) else lambda: None)
                 _run_stage(stage, job, early)
     if compiling is not None and early is not None:
         job.seconds["compiling"] = compiling.seconds + early.seconds
-    if not all(stage.in_flow for stage in wanted) or set(flow()) - set(directory.manifest["stages"]):
+    if not all(stage.is_recorded for stage in wanted) or set(flow_of(settings)) - set(directory.manifest["stages"]):
         return None
     if outcome := complete(directory, settings):
         return outcome
@@ -183,7 +183,7 @@ def _run_stage(stage: Stage, job: Job, early: Precompile | None = None) -> None:
     if early is not None:
         early.wait_for(stage.name)
     work = contextlib.nullcontext() if stage.commits else job.stop.at_once()
-    if not stage.in_flow:
+    if not stage.is_recorded:
         with work:
             stage.run(job)
     else:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gapwise.stages.choice import choose, standard_error
+from gapwise.stages.choice import Edge, choose, edge_of, standard_error
 from gapwise.stages.featurize import VALIDATION, open_problem
 from gapwise.stages.predict import predict
 from gapwise.stages.problems.facts import Facts, Json
@@ -99,10 +99,12 @@ def cross_validated(
     -------
     dict
         JSON-able: ``lambda``, ``validation_loss``, ``standard_error`` (lambdas,), ``fold_losses`` (folds, lambdas);
-        best_lambda and one_se_lambda with the mean loss and its standard error there; the test loss of `whole` at both, each
+        best_edge (`choice.Edge`), if there is one; best_lambda and one_se_lambda with the mean loss and its standard
+        error there; the test loss of `whole` at both, each
         with its standard error over test blocks.
     """
-    lams = common_grid([open_path(done.run) for done in (*folds, whole)])
+    paths = [open_path(done.run) for done in (*folds, whole)]
+    lams = common_grid(paths)
 
     def losses_of(k: int, fold: FinishedRun) -> list[float]:
         return fold_means(fold, lams, folder / f"fold-{k}.json", lambda row, rows: report(row, rows, f"fold {k}"))
@@ -112,7 +114,11 @@ def cross_validated(
     errors = np.array([standard_error(column) for column in losses.T])
     choice = choose(lams, means, errors)
     test = losses_at(whole, "test", lams[[*choice]])
+    of_path = all("cell_low" in path for path in paths)
+    low = max(float(path["cell_low"][-1]) for path in paths) if of_path else 0.0
+    edge = edge_of(lams, choice.best, of_path=of_path, low=low)
     return {
+        **({} if edge is None else {"best_edge": edge.value}),
         "folds": len(folds),
         "lambda": lams.tolist(),
         "validation_loss": means.tolist(),
@@ -164,4 +170,6 @@ def lines(chosen: Facts) -> list[str]:
     ):
         where = f"λ {chosen[f'{name}_lambda']:.3g} ({why}: {loss(name, 'validation_loss')})"
         out.append(f"{head:>8}  {where} · test loss there {loss(name, 'test_loss')}")
+    if "best_edge" in chosen:
+        out.append(f"{'':>8}  the best λ lies {Edge(chosen['best_edge']).words}: a better one may lie beyond")
     return [*out, f"{'model':>8}  gapwise export {chosen['run']} --lambda {chosen['best_lambda']:.6g} -o model"]

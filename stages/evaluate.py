@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from gapwise.stages.choice import Choice, choose, standard_error
+from gapwise.stages.choice import Choice, choose, edge_of, standard_error
 from gapwise.stages.featurize import VALIDATION
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.predict import predict
@@ -55,7 +55,8 @@ def evaluate(
     dict
         The `evaluate` part of ``result.json``: best_lambda (least validation loss, or test loss if there is no validation
         split; the larger lambda on ties), its losses, and the structure's measures there; also the loss of labelling
-        everything 0. With a validation split also what `_of_choice` adds.
+        everything 0; best_edge, "low" or "high", if that lambda is the last on this side (`choice.Edge`). With a validation
+        split also what `_of_choice` adds.
     """
     store = open_features(features)
     name = store.meta["structure"]
@@ -100,12 +101,16 @@ def evaluate(
         np.savez(file, labels=labels, label_ptr=problems["test"].label_ptr)
     publish(predictions)
     write_readable(run_dir, problems["test"], arrays["test"], store.meta, labels)
-    result = {
+    result: Json = {
         "best_lambda": float(lams[best]),
         "best_breakpoint": best if best < solved else int(np.sum(path["lambda"] >= lams[best])) - 1,
         **{key: float(values[best]) for key, values in columns.items()},
         "all_zero_test_loss": _constant_loss(problems["test"]),
     }
+    of_path = "cell_low" in path
+    low = float(path["cell_low"][-1]) if of_path else 0.0
+    if (edge := edge_of(lams, best, of_path=of_path, low=low)) is not None:
+        result["best_edge"] = edge.value
     if choice is not None:
         result |= _of_choice(choice, lams, columns, order, problems[VALIDATION].n)
     write_json(run_dir / "metrics.json", result)

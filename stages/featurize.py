@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset, source_digest
+from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset, source_digest, taken
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.held_out import HeldOut
@@ -36,7 +36,7 @@ class _SplittingSink:
 
     def __init__(self, writer: FeatureWriter, name: str, rule: HeldOut | None) -> None:
         self.writer, self.rule = writer, rule
-        part = capabilities(name)
+        self.part = part = capabilities(name)
         self.derived, self.for_training = structure(name).derived, part.for_training or dict
         self.stand_ins = part.stand_ins
         self.whole, self.rows = part.whole, part.rows
@@ -94,14 +94,10 @@ class _SplittingSink:
 
     def _put_rows(self, rule: HeldOut) -> None:
         """Divide arrays whose entries ``pointer[i]:pointer[i + 1]`` belong to block i."""
-        pointer, *names = self.rows
-        start = self.waiting[pointer]
-        sizes = np.diff(start)
-        held_out = rule.among(sizes.size)
+        held_out = rule.among(self.waiting[self.rows[0]].size - 1)
         for split, blocks in (("train", ~held_out), (VALIDATION, held_out)):
-            self.writer.put(split, pointer, np.append(0, np.cumsum(sizes[blocks])).astype(start.dtype))
-            for name in names:
-                self.writer.put(split, name, self.waiting[name][np.repeat(blocks, sizes)])
+            for name, array in taken(self.waiting, self.part, blocks).items():
+                self.writer.put(split, name, array)
 
     def finish(self, facts: Json) -> Json:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
@@ -208,6 +204,79 @@ def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report
         report(block + 1, total, "dividing the features")
     sink.blocks["train"] = max(total, sink.blocks["train"])
     return {name: fact for name, fact in whole.meta.items() if name not in STORED}
+
+
+def join(store: Features, target: Location, report: Report) -> None:
+    """Write the training and the validation blocks of `store` into the split "train" of a new store, in their first order.
+
+    Validation blocks that the reader has of its own come after the training blocks. `target` has no other split.
+    """
+    name = store.meta["structure"]
+    part, derived = capabilities(name), structure(name).derived
+    shared, splits = store.arrays("shared"), [_own(store, split) for split in ("train", VALIDATION)]
+    origin, at_once = of_split(store), (*part.whole, *part.rows)
+    ragged = [array for array in splits[0] if f"{array}_ptr" in splits[0]]
+    with FeatureWriter(target) as writer:
+        for array in sorted(store.meta["files"]):
+            if array.startswith("shared/"):
+                file = array.removesuffix(".npy").split("/")[1]
+                writer.put("", file, shared[file])
+        for array in sorted(set(splits[0]) - {*ragged} - {f"{array}_ptr" for array in ragged} - {"block", *part.rows}):
+            both = splits[0][array]
+            if array in at_once:
+                both = np.empty((origin.size, *both.shape[1:]), both.dtype)
+                for which, split in enumerate(splits):
+                    both[origin == which] = split[array]
+            writer.put("train", array, both)
+        if part.rows and part.rows[0] in splits[0]:
+            for array, both in _joined_rows(splits, part.rows, origin).items():
+                writer.put("train", array, both)
+        seen = [0, 0]
+        for number, which in enumerate(origin.tolist() if ragged else ()):
+            split, block = splits[which], seen[which]
+            own = {array: split[array][slice(*split[f"{array}_ptr"][block : block + 2])] for array in ragged}
+            if which and part.for_training is not None:
+                own = part.for_training(own)
+                own |= derived(**{**shared, **own})
+            writer.append("train", **own)
+            seen[which] += 1
+            report(number + 1, origin.size, "joining the features")
+        facts = {fact: value for fact, value in store.meta.items() if fact not in ("files", VALIDATION)}
+        writer.meta = {**facts, "n_train": int(origin.size)}
+
+
+def of_split(store: Features) -> np.ndarray:
+    """int64, (blocks,): 0 for each training block and 1 for each validation block, in their first order."""
+    sizes = [build(store.meta["structure"], store.arrays(split), store.meta).n for split in ("train", VALIDATION)]
+    origin = np.repeat([0, 1], sizes)
+    splits = [_own(store, split) for split in ("train", VALIDATION)]
+    if all("block" in split for split in splits):
+        origin = origin[np.argsort(np.concatenate([split["block"] for split in splits]), kind="stable")]
+    return origin
+
+
+def _own(store: Features, split: str) -> dict[str, np.ndarray]:
+    """Arrays of a split without the shared ones."""
+    names = [file.removesuffix(".npy").split("/")[1] for file in store.meta["files"] if file.startswith(f"{split}/")]
+    arrays = store.arrays(split)
+    return {name: arrays[name] for name in names}
+
+
+def _joined_rows(
+    splits: Sequence[Mapping[str, np.ndarray]], names: tuple[str, ...], origin: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The inverse of `taken` for rows of different lengths: pointer, and the arrays that it divides."""
+    pointer, *rest = names
+    sizes = np.empty(origin.size, np.int64)
+    for which, split in enumerate(splits):
+        sizes[origin == which] = np.diff(split[pointer])
+    source = np.repeat(origin, sizes)
+    joined = {pointer: np.append(0, np.cumsum(sizes)).astype(splits[0][pointer].dtype)}
+    for name in rest:
+        joined[name] = np.empty((source.size, *splits[0][name].shape[1:]), splits[0][name].dtype)
+        for which, split in enumerate(splits):
+            joined[name][source == which] = split[name]
+    return joined
 
 
 def damaged(target: Location) -> str | None:

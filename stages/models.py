@@ -34,7 +34,9 @@ from gapwise.storage.models import is_model, read_model, write_model
 from gapwise.storage.results import read_path, weights_of
 
 BEST = "best"
-"""The lambda that the run's evaluation chose."""
+"""The lambda that the run's evaluation chose; the model of all training blocks, if the run has made it."""
+REFIT = "refit"
+"""The stage that makes it, and its folder."""
 CHECKED = (
     "the weights are the mixture of solved weights that the certificate is about, computed by separate code and read again "
     "after they were written; without data at hand, no gap was recomputed"
@@ -232,11 +234,17 @@ def open_model(where: str | Location, lam: float | str | None = None, *, trust: 
 
 
 def model_of(
-    run: str | Location, lam: float | str = BEST, *, trust: bool = False, oracle: str | type | None = None
+    run: str | Location,
+    lam: float | str = BEST,
+    *,
+    trust: bool = False,
+    oracle: str | type | None = None,
+    refit: Location | None = None,
 ) -> Model:
     """The model of a run at `lam`: any lambda that its path certifies, or "best", the one its evaluation chose.
 
-    `trust` and `oracle` are those of `load_model`.
+    `trust` and `oracle` are those of `load_model`. `refit`: a folder in which a cross-validation has solved this lambda
+    again on the run's features.
 
     Raises
     ------
@@ -264,11 +272,17 @@ def model_of(
         if "evaluate" not in stages:
             raise ValueError(f"{place}: not evaluated yet, so it has no best lambda; give a number, or finish the run")
         lam = float(read_json(place / "metrics.json")["best_lambda"])
-    found = model_at(place / "path.zarr", float(lam), as_solved=best)
-    check_weights(place / "path.zarr", float(lam), found.weights, as_solved=best)
+    refitted = best and REFIT in stages
+    if refitted:
+        lam = float(read_json(place / REFIT / "metrics.json")["lambda"])
+    within = refit or (place / REFIT if refitted else place)
+    for output, checksum in stages[REFIT].get("outputs", {}).items() if refitted else ():
+        _check(place, output, checksum)
+    found = model_at(within / "path.zarr", float(lam), as_solved=best or refit is not None)
+    check_weights(within / "path.zarr", float(lam), found.weights, as_solved=best or refit is not None)
     features = _features(place, stages)
     meta = {name: value for name, value in features.meta.items() if name not in ("files", "format_version")}
-    file = place / "verify.json"
+    file = within / "verify.json"
     verdict = verdict_in(read_json(file), file) if "verify" in stages else None
     certificate = {
         "gap": found.gap,
@@ -279,10 +293,13 @@ def model_of(
         "certified": verdict is not None and verdict.at_lambda(float(lam), found.gap, found.allowed).certified,
         "checked": CHECKED,
     }
+    outputs = dict(stages[REFIT if refitted else "solve"].get("outputs", {}))
+    if refit is not None:
+        outputs[REFIT] = tree_checksum(refit / "path.zarr")
     origin = {
         "run": manifest["name"],
         "key": manifest["key"],
-        "digest": _digest(stages["solve"].get("outputs", {}), features.meta["files"]),
+        "digest": _digest(outputs, features.meta["files"]),
         "asked": BEST if best else float(lam),
         "rule": found.attrs["rule"],
         "versions": versions(),

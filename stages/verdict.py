@@ -85,6 +85,8 @@ class Findings:
     """Part of the allowed gap that is due to the oracle's bounds."""
     accuracy: float | None = None
     """The multiplicative accuracy that an approximate oracle declares."""
+    loose: int = 0
+    """Solved lambdas whose gap is no smaller than the objective (`no_tighter`)."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,8 @@ class Verdict:
     """Part of the allowed gap that is due to the oracle's bounds."""
     accuracy: float | None = None
     """Multiplicative accuracy that the oracle declares, where gaps are estimates."""
+    loose: int = 0
+    """Solved lambdas whose certificate says no more than what needs no solve (`no_tighter`)."""
 
     @property
     def certified(self) -> bool:
@@ -154,7 +158,15 @@ class Verdict:
     def words(self) -> str:
         """One line for a person."""
         unsure = "" if self.verified or self.refuted else "; no separate code has checked this"
-        return self._words() + unsure
+        return self._words() + self.trivial + unsure
+
+    @property
+    def trivial(self) -> str:
+        """In words, that certificates are no tighter than the trivial bound; empty if none is."""
+        if not self.loose or not self.bounded:
+            return ""
+        where = "" if self.solved == 1 else f" at {self.loose} of {self.solved} λ's"
+        return f"; looser than the trivial bound{where}: the gap is no smaller than the objective"
 
     def _words(self) -> str:
         match self.doubt:
@@ -181,16 +193,20 @@ class Verdict:
             return f"; {self.met} of {self.solved} λ's are certified"
         return f"; certified {self.lambdas}" if self.of_path else ""
 
-    def at_lambda(self, lam: float, gap: float | None, allowed: float) -> Self:
-        """The verdict on the model of one lambda, from its own gap; None: no gap of its own, the path certifies it."""
+    def at_lambda(self, lam: float, gap: float | None, allowed: float, primal: float = math.nan) -> Self:
+        """The verdict on the model of one lambda, from its own gap; None: no gap of its own, the path certifies it.
+
+        `primal`: its objective; nan: not known.
+        """
+        loose = int(gap is not None and bool(no_tighter(gap, primal)))
         if self.doubt not in (None, Doubt.UNFINISHED):
-            return dataclasses.replace(self, lam_low=lam, lam_high=lam, largest_gap=gap, allowed=allowed)
+            return dataclasses.replace(self, lam_low=lam, lam_high=lam, largest_gap=gap, allowed=allowed, loose=loose)
         low, high = (math.inf if self.lam_low is None else self.lam_low), self.lam_high
         covered = self.of_path and low <= lam and (high is None or lam <= high)
         holds = covered if gap is None else gap <= allowed
         return dataclasses.replace(
             self, reach=Reach.SOLVED if holds else Reach.NOTHING, doubt=None if holds else Doubt.UNFINISHED,
-            met=int(holds), solved=1, lam_low=lam, lam_high=lam, largest_gap=gap, allowed=allowed,
+            met=int(holds), solved=1, lam_low=lam, lam_high=lam, largest_gap=gap, allowed=allowed, loose=loose,
         )  # fmt: skip
 
     def record(self) -> Json:
@@ -205,9 +221,13 @@ class Verdict:
 
 def verdict_of(record: Facts | None) -> Verdict:
     """The verdict that `Verdict.record` wrote; ValueError for any other record."""
-    names = [field.name for field in dataclasses.fields(Verdict)]
+    given = record or {}
     try:
-        values = {name: (record or {})[name] for name in names}
+        values = {
+            field.name: given[field.name]
+            for field in dataclasses.fields(Verdict)
+            if field.name != "loose" or field.name in given  # verdicts of earlier versions have none
+        }
         values["reach"], values["broken"] = Reach(values["reach"]), tuple(values["broken"])
         values["doubt"] = None if values["doubt"] is None else Doubt(values["doubt"])
         return Verdict(**values)
@@ -242,7 +262,13 @@ def judge(attrs: Facts, findings: Findings) -> Verdict:
         allowed=float(attrs["eps"]), relative=bool(attrs["relative"]), rebuild_error=_known(findings.rebuild_error),
         dual_point=dual, verified=findings.recomputed and not findings.broken, broken=tuple(findings.broken[:MOST_BROKEN]),
         proven=_known(findings.proven), bound_slack_share=_known(findings.bound_slack_share), accuracy=findings.accuracy,
+        loose=findings.loose,
     )  # fmt: skip
+
+
+def no_tighter(gap: float | np.ndarray, primal: float | np.ndarray) -> bool | np.ndarray:
+    """Whether a gap certifies no more than the dual value 0, which the truth alone has as a dual point."""
+    return (gap > 0.0) & (gap >= primal)
 
 
 def not_the_path(broken: Sequence[str]) -> Verdict:
@@ -259,6 +285,7 @@ def claimed(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
     import numpy as np
 
     gaps, lams = np.asarray(arrays["gap"], float), np.asarray(arrays["lambda"], float)
+    loose = int(np.sum(no_tighter(gaps, np.asarray(arrays["primal"], float)))) if "primal" in arrays else 0
     can = capabilities(str(attrs["rule"]))
     sense = str(attrs["certainty"]) if can.exact else ESTIMATE
     if not can.finds_lambdas:
@@ -275,7 +302,7 @@ def claimed(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
             gaps = np.divide(gaps, primal, out=gaps.copy(), where=primal > 0.0)
     proven = float(np.mean(arrays["proven"])) if sense == UPPER_BOUNDED and "proven" in arrays else math.nan
     findings = Findings(
-        sense, int(met.sum()), met.size, float(gaps.max()), low, high, recomputed=False, proven=proven,
+        sense, int(met.sum()), met.size, float(gaps.max()), low, high, recomputed=False, proven=proven, loose=loose,
     )  # fmt: skip
     return judge(attrs, findings)
 

@@ -23,7 +23,7 @@ from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
 from gapwise.stages.solver.path.rule import attributes_of
 from gapwise.stages.solver.path.rules import capabilities, rules
-from gapwise.stages.verdict import Findings, claims, ends_of, judge, not_the_path
+from gapwise.stages.verdict import Findings, claims, ends_of, judge, no_tighter, not_the_path
 from gapwise.storage.backend import Location
 from gapwise.storage.files import write_json
 from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, PATH
@@ -247,6 +247,7 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Serve
         proven=bounds.get("proven", math.nan),
         bound_slack_share=bounds.get("bound_slack_share", math.nan),
         accuracy=accuracy,
+        loose=sum(bool(no_tighter(b.gap, b.primal)) for b in rebuilt),
     )
     return findings, {
         "max_gap": findings.largest_gap,

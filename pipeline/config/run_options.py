@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gapwise.pipeline.errors import ConfigError
 from gapwise.pipeline.stage_graph import flow, stages
+from gapwise.stages.choice import PICKS
 from gapwise.stages.reports.formats import FORMATS
 from gapwise.storage.backend import location
 
@@ -137,6 +138,10 @@ class RunOptions:
     """The last stage to run; the run can be completed later."""
     export: str | None = None
     """Folder for a frozen copy of the results."""
+    refit: bool | None = None
+    """Whether the lambda that held-out blocks chose is solved on all blocks; None: with data of one's own."""
+    pick: str = PICKS[0]
+    """How the losses of held-out blocks pick the lambda of `refit`."""
     managed: bool = False
     """Whether a program started this run: it then waits while another process works on it, and stops with the program."""
 
@@ -150,6 +155,7 @@ class RunOptions:
             existing = next(path for path in (root, *root.parents) if path.exists())
             if not existing.is_dir():
                 raise ConfigError(f"run.root: expected a directory, or one that can be made, but {existing} is a file")
+        one_of("run.pick", self.pick, PICKS)
         if self.stage is not None:
             one_of("run.stage", self.stage, tuple(stages()))
         if self.until is not None:

@@ -113,6 +113,22 @@ class Settings:
         # snapshots change no number, but a run without them cannot replace one that should have them
         return {**science, "snapshots": self.snapshots.science} if self.snapshots.science else science
 
+    @property
+    def chooses_lambda(self) -> bool:
+        """Whether blocks are held out to choose lambda on, and not as a fold of several."""
+        validation = self.dataset.get("validation")
+        return validation is not None and not (isinstance(validation, Mapping) and "fold" in validation)
+
+    @property
+    def asks_for_refit(self) -> bool:
+        """Whether a lambda that is chosen on held-out blocks is to be solved on all blocks."""
+        return own_data(str(self.dataset["name"])) if self.run.refit is None else self.run.refit
+
+    @property
+    def refits(self) -> bool:
+        """Whether this run does so at its end."""
+        return self.chooses_lambda and self.asks_for_refit
+
     def features_key(self, source: Mapping[str, object]) -> str:
         """Key of the featurize stage: shared by all solvers of one data set."""
         return fingerprint({"format": FORMAT_VERSION, "dataset": datasets.science(self.dataset), "source": source})
@@ -147,7 +163,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         check_path(solver, path)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    return Settings(
+    settings = Settings(
         dataset=dataset_options(cfg.dataset),
         solver=solver,
         path=path,
@@ -161,6 +177,12 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         experiment=experiment,
         overrides=overrides,
     )
+    folds = (cfg.get("sweep") or {}).get("cv")
+    if settings.run.refit and not settings.chooses_lambda and folds is None:
+        raise ConfigError(
+            "run.refit: expected blocks that lambda is chosen on; give dataset.validation=0.2 or sweep.cv=5"
+        )
+    return settings
 
 
 def _same_parts(wanted: object) -> None:
@@ -252,6 +274,12 @@ def dataset_yaml(name: str) -> Path | None:
         return ours
     installed = conf_of(name)
     return installed[1] if installed else None
+
+
+def own_data(name: str) -> bool:
+    """Whether a data set is the user's own: its YAML leaves open where it is."""
+    file = dataset_yaml(name)
+    return file is not None and "???" in OmegaConf.to_container(OmegaConf.load(file)).values()  # type: ignore[union-attr]
 
 
 def _like(key: str, value: object, default: object) -> object:

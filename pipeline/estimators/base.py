@@ -10,6 +10,7 @@ import logging
 import math
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -19,12 +20,17 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
-from gapwise.pipeline.estimators.certificate import ModelCertificate, certificate_of, ended_early
+from gapwise.pipeline.estimators.certificate import ModelCertificate
 from gapwise.pipeline.estimators.choices import (
+    AUTO,
+    FEWEST,
+    PATH,
     PER_BLOCK,
     Lambdas,
     Seed,
+    asked_lambda,
     is_number,
+    is_word,
     path_options,
     refuse,
     seed_of,
@@ -32,16 +38,19 @@ from gapwise.pipeline.estimators.choices import (
     workers_of,
 )
 from gapwise.pipeline.estimators.data import Data, Samples, part
+from gapwise.pipeline.estimators.fitted import Fitted, Validated
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
 from gapwise.pipeline.interrupt import Stop
+from gapwise.stages.choice import PICKS, Edge, picked
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.predict import predict as decode
 from gapwise.stages.problems import build
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.refit import REFIT, nearest, start_of_all, supports_of
+from gapwise.stages.solver.options import MethodOptions, PathOptions
 from gapwise.stages.solver.supports import Supports
-from gapwise.storage.backend import Location
+from gapwise.storage.backend import Location, location
 from gapwise.storage.paths import SolvedPath
 
 log = logging.getLogger("gapwise")
@@ -55,23 +64,28 @@ class GapwiseEstimator(BaseEstimator):
 
     Parameters
     ----------
-    lam : float, "1/n", "path", or a list of floats
-        The regulariser. "1/n" is one over the number of training blocks. "path": the model of *every* lam is found
-        and certified, and `validation` chooses one; `predict(X, lam=...)` gives any other. A list: these, chosen likewise.
+    lam : "auto", float, "1/n", "path", or a list of floats
+        The regulariser. "auto": `validation` chooses one along a path, and the model is solved again at that lam on all
+        blocks; of fewer than 10 blocks none is held out, and lam is "1/n", with a warning. "1/n" is one over the number of
+        training blocks. "path": the model of *every* lam is found and certified on the blocks that are not held out, and
+        `validation` chooses one; `predict(X, lam=...)` gives any other. A list: these, chosen likewise.
     tolerance : float
-        A given lam is solved until gap / dual objective is at most this.
+        A given lam, and that of "auto" on all blocks, is solved until gap / dual objective is at most this.
     eps : float, optional
-        Bound on the gap itself, in units of the loss, instead of `tolerance`. A path has only this one; None: 0.1.
+        Bound on the gap itself, in units of the loss, instead of `tolerance`. A path has only this one, also that of
+        "auto"; None: 0.1.
     validation : float, optional
-        For several lam: share of the blocks that is held out to choose `lambda_`, the one of least mean loss there (the
-        larger on ties); the model is that of the other blocks, and `set_params(lam=lambda_).fit(X, y)` trains on all. None:
-        nothing is held out, and `lambda_` is the lam nearest to 1/n.
+        For several lam: share of the blocks that is held out to choose `lambda_`. Without "auto" the model is that of the
+        other blocks. None, not with "auto": nothing is held out, and `lambda_` is the lam nearest to 1/n.
+    pick : {"parabola", "least", "one_se"}
+        How the mean losses of the held-out blocks choose: the vertex of a parabola in log lam through those within a decade
+        of the least; the least itself, the larger lam on ties; the largest lam within one standard error of it.
     solver : str
         A preset of ``conf/solver``; "auto" is ``accelerated`` for given lam and ``bcpfw_gap_cache`` for the path.
     max_passes : float, optional
         Most effective passes (oracle calls / n) per lam.
     max_seconds : float, optional
-        Most seconds of solving.
+        Most seconds of solving; of "auto" those of the path, and as many again on all blocks.
     verify : bool
         Whether independent code recomputes the certificates.
     warm_start : bool
@@ -80,6 +94,20 @@ class GapwiseEstimator(BaseEstimator):
         Threads for exact passes, verification and prediction; None: 1, -1: all cores. No result depends on it.
     random_state : int, RandomState or None
         Seed of the solver and of the choice of held-out blocks.
+
+    Attributes
+    ----------
+    lambda_ : float
+        The lam of `coef_` and of `predict`.
+    path_ : SolvedPath
+        What was solved on the blocks that are not held out: lambda, gap, weights, supports. With `validation` also what
+        lambda was chosen on: `validated_loss` and `validated_error` at `validated_lambda`, of a path 8 a decade; and
+        `validation_loss` at its breakpoints.
+    refit_ : SolvedPath or None
+        Of "auto": `lambda_` solved on all blocks, from the dual point of `path_` on. The model at `lambda_` is this one;
+        `predict` gives that of `path_` at any other lam.
+    certificate_ : ModelCertificate
+        Of the model at `lambda_`: that of `refit_`, if there is one, and otherwise that of `path_`.
     """
 
     _structure: ClassVar[str]
@@ -87,10 +115,11 @@ class GapwiseEstimator(BaseEstimator):
     def __init__(
         self,
         *,
-        lam: Lambdas = "1/n",
+        lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
+        pick: str = PICKS[0],
         solver: str = "auto",
         max_passes: float | None = None,
         max_seconds: float | None = None,
@@ -103,6 +132,7 @@ class GapwiseEstimator(BaseEstimator):
         self.tolerance = tolerance
         self.eps = eps
         self.validation = validation
+        self.pick = pick
         self.solver = solver
         self.max_passes = max_passes
         self.max_seconds = max_seconds
@@ -149,45 +179,76 @@ class GapwiseEstimator(BaseEstimator):
         first = build(name, sink.arrays("train"), meta)
         yield first, None if held is None else build(name, sink.arrays("test"), meta)
 
+    @contextlib.contextmanager
+    def _divided(self, data: Data, chosen: np.ndarray, compute: Compute) -> Iterator[tuple[Problem, Problem, Problem]]:
+        """The problems over all blocks, over those not `chosen`, and over the others, with the features of all blocks."""
+        name = self._structure_of(data)
+        sink = Blocks(name)
+        meta = self._learn(sink, data, None, compute)
+        parts = (sink.arrays("train"), sink.part("train", ~chosen), sink.part("train", chosen))
+        whole, train, held = (build(name, arrays, meta) for arrays in parts)
+        yield whole, train, held
+
     # -- fit ------------------------------------------------------------------------------------------------------------
     def _fit(self, data: Data, run_dir: str | Location | None) -> Self:
-        n = len(data.y)
+        lam, n = asked_lambda(self.lam, self.validation, len(data.y)), len(data.y)
+        auto = is_word(lam, AUTO)
+        if self.pick not in PICKS:
+            raise refuse("pick", self.pick, f"one of {', '.join(PICKS)}")
         seed, workers = seed_of(self.random_state), workers_of(self.n_jobs)
-        several = not (is_number(self.lam) or (isinstance(self.lam, str) and self.lam == PER_BLOCK))
+        several = not (is_number(lam) or is_word(lam, PER_BLOCK))
         chosen = self._held_out(data, n, seed) if several else np.zeros(n, bool)
         train, held = part(data, ~chosen), part(data, chosen) if chosen.any() else None
-        path = path_options(self.lam, n=len(train.y), tolerance=self.tolerance, eps=self.eps)
-        limits = {"max_passes": self.max_passes, "max_seconds": self.max_seconds}
-        options = solver_options(self.solver, path=path.can.finds_lambdas, **limits)
-        path = path.for_method(options)
+        asked = path_options(PATH if auto else lam, n=len(train.y), tolerance=self.tolerance, eps=self.eps)
+        options, path = self._options(asked)
         with contextlib.ExitStack() as stack:
             stop = stack.enter_context(Stop()) if run_dir is not None else None
             compute = stack.enter_context(computing(workers, stop))
-            problem, other = stack.enter_context(self._problems(train, held, compute))
-            known = None if run_dir is None and not self.warm_start else digest(problem, self._own_digest(train))
-            result = solved(
-                problem, options, path, seed=seed, compute=compute, stop=stop, run_dir=run_dir, kind=type(self).__name__,
-                data=lambda: str(known), check=self.verify, initial=self._initial(known, path),
-            )  # fmt: skip
-            losses = None
+            other: Problem | None
+            if auto:
+                whole, problem, other = stack.enter_context(self._divided(data, chosen, compute))
+            else:
+                problem, other = stack.enter_context(self._problems(train, held, compute))
+                whole = problem
+            solve = partial(solved, seed=seed, compute=compute, stop=stop, kind=type(self).__name__, check=self.verify)
+            hashed = run_dir is not None or self.warm_start
+            known = digest(problem, self._own_digest(train)) if hashed else None
+            result = solve(
+                problem, options, path, run_dir=run_dir, data=lambda: str(known), initial=self._initial(known, path)
+            )
+            validated = None
             if other is not None:
-                spread = spread_of(compute)
-                weights = result.path["weights"].values
-                losses = np.array([np.mean(decode(other, w, spread)[1]) for w in weights])
+                validated = Validated.of(result.path, other, spread_of(compute))
+            fitted = Fitted(result, path, self._chosen(result, path, validated, len(train.y)), validated)
+            if auto:
+                known = digest(whole, self._own_digest(data)) if hashed else None
+                options, goal = self._options(path_options(fitted.lam, n=n, tolerance=self.tolerance, eps=None))
+                again = solve(
+                    whole, options, goal, run_dir=None if run_dir is None else location(run_dir) / REFIT,
+                    data=lambda: str(known), initial=start_of_all(whole, result.path, fitted.lam, ~chosen),
+                )  # fmt: skip
+                fitted = fitted._replace(refit=again, goal=goal)
         self._data_digest = known
-        self._keep(result, path, losses, n=len(train.y))
-        if ended_early(result):
-            warnings.warn(self._said_of(result, path), ConvergenceWarning, stacklevel=3)
+        self._keep(fitted)
+        for said in fitted.warnings(type(self).__name__):
+            warnings.warn(said, ConvergenceWarning, stacklevel=3)
+        if is_word(self.lam, AUTO) and not auto:
+            few = f"expected at least {FEWEST} blocks, to choose lam on some, got {n}; lam={lam!r} was used"
+            warnings.warn(f"{type(self).__name__}: lam={AUTO!r}: {few}", stacklevel=3)
+        if (edge := fitted.edge) is not None:
+            warnings.warn(self._said_of(edge), stacklevel=3)
         return self
 
-    def _said_of(self, result: Solved, path: PathOptions) -> str:
-        """The warning of a solve that a limit ended."""
-        certificate, limit = self.certificate_, "max_seconds" if result.status is Status.TIME_LIMIT else "max_passes"
-        ending = f"{type(self).__name__}: ended at {limit} ({result.status})"
-        if path.can.finds_lambdas and certificate.holds:
-            return f"{ending}; the path goes down to lam {certificate.lam_low:.3g} only; raise {limit}, or eps"
-        asked = f"{certificate.allowed:.3g} was asked for, at lam {float(result.path['lambda'].values[-1]):.3g}"
-        return f"{ending} with a gap of {certificate.gap:.3g} where {asked}; raise {limit}, or tolerance or eps"
+    def _options(self, path: PathOptions) -> tuple[MethodOptions, PathOptions]:
+        """The options of the solver for a path or given lambdas, and those of the path for this solver."""
+        limits = {"max_passes": self.max_passes, "max_seconds": self.max_seconds}
+        options = solver_options(self.solver, path=path.can.finds_lambdas, **limits)
+        return options, path.for_method(options)
+
+    def _said_of(self, edge: Edge) -> str:
+        """The warning of a choice at an edge."""
+        more = "a path goes further down with a smaller eps" if self.path_.sizes.get("cell") else "give more lambdas"
+        return f"{type(self).__name__}: lam {self.lambda_:.3g} was chosen {edge.words}; a better one may lie beyond: {more}"
 
     def _held_out(self, data: Data, n: int, seed: int) -> np.ndarray:
         """(n,) bool: the blocks that are held out."""
@@ -210,37 +271,39 @@ class GapwiseEstimator(BaseEstimator):
         """The dual solution to begin at, if `warm_start` asks for one and there is one of the same data."""
         if not self.warm_start or "path_" not in vars(self):
             return None
+        former = self._solved_at(self.lambda_)[0]
         if path.can.finds_lambdas:
             log.info("warm_start: a path begins at its own first lambda, so this fit begins anew")
         elif known != self._data_digest:
             log.info("warm_start: the data are not those of the last fit, so this fit begins anew")
-        elif not self.path_.attrs["dual_point"]:
+        elif not former.attrs["dual_point"]:
             log.info("warm_start: the last fit left no dual solution, so this fit begins anew")
-        elif "dual_scores" in self.path_:
+        elif "dual_scores" in former:
             log.info("warm_start: the dual solution of the last fit is no list of labellings, so this fit begins anew")
         else:
-            return supports_of(self.path_, self._row())
+            return supports_of(former, nearest(former, self.lambda_))
         return None
 
-    def _keep(self, result: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
-        """Set the fitted attributes."""
+    def _chosen(self, result: Solved, path: PathOptions, validated: Validated | None, n: int) -> float:
+        """`lambda_`."""
         lams = result.path["lambda"].values
-        if losses is not None:
-            result.path["validation_loss"] = ("breakpoint", losses)
-            self.lambda_ = float(lams[np.flatnonzero(losses == losses.min())[np.argmax(lams[losses == losses.min()])]])
-        elif path.can.finds_lambdas:
+        if validated is not None:
+            return float(validated.lams[picked(self.pick, validated.lams, validated.losses, validated.errors)])
+        if path.can.finds_lambdas:
             low = float(result.path["cell_low"].values[-1]) if result.path.sizes.get("cell") else float(lams[-1])
-            self.lambda_ = max(1.0 / n, low)
-        else:
-            self.lambda_ = float(lams[np.argmin(np.abs(np.log(lams * n)))])
-        self.path_ = result.path
-        self.certificate_: ModelCertificate = certificate_of(result, path, self._row())
+            return max(1.0 / n, low)
+        return float(lams[np.argmin(np.abs(np.log(lams * n)))])
+
+    def _keep(self, fitted: Fitted) -> None:
+        """Set the fitted attributes."""
+        self.path_, self.lambda_ = fitted.path.path, fitted.lam
+        if fitted.validated is not None:
+            self.path_ = fitted.validated.beside(self.path_)
+        self.refit_: SolvedPath | None = None if fitted.refit is None else fitted.refit.path
+        self._of_path = fitted.certificate_of_path
+        self.certificate_: ModelCertificate = fitted.certificate
         self._weights = self._weights_at(None)
         self.coef_ = self._weights
-
-    def _row(self) -> int:
-        """The breakpoint nearest to `lambda_`."""
-        return int(np.argmin(np.abs(np.log(self.path_["lambda"].values / self.lambda_))))
 
     # -- the model ------------------------------------------------------------------------------------------------------
     def _weights_at(self, lam: float | None) -> np.ndarray:
@@ -250,8 +313,14 @@ class GapwiseEstimator(BaseEstimator):
             lam = self.lambda_
         elif not is_number(lam) or not 0 < lam < math.inf:
             raise refuse("lam", lam, "a number > 0")
-        weights: np.ndarray = self.path_.weights_at(float(lam)).values
+        weights: np.ndarray = self._solved_at(float(lam))[0].weights_at(float(lam)).values
         return weights
+
+    def _solved_at(self, lam: float) -> tuple[SolvedPath, ModelCertificate]:
+        """What the model at lam was solved in, and its certificate: the path, or at `lambda_` the solve on all blocks."""
+        if self.refit_ is not None and lam == self.lambda_:
+            return self.refit_, self.certificate_
+        return self.path_, self._of_path
 
     def save(self, folder: str | Location, lam: float | None = None) -> None:
         """Write the model at `lam` into a folder that `gapwise.load_model` and ``gapwise predict`` read, without pickle.
@@ -271,7 +340,9 @@ class GapwiseEstimator(BaseEstimator):
         if portable is None:
             raise ValueError(f"save: a {type(self).__name__} of such inputs has no form outside Python; pickle it")
         meta, shared = portable
-        certificate, attrs = self.certificate_, self.path_.attrs
+        chosen = float(self.lambda_ if lam is None else lam)
+        solved_in, certificate = self._solved_at(chosen)
+        attrs = solved_in.attrs
         claims = {
             "gap": certificate.gap if lam is None and certificate.lam_low == certificate.lam_high else None,
             "eps": attrs["eps"],
@@ -282,7 +353,6 @@ class GapwiseEstimator(BaseEstimator):
         }
         origin = {"run": type(self).__name__, "key": attrs["key"], "rule": attrs["rule"], "versions": versions()}
         facts = {**meta, "d": int(weights.size)}
-        chosen = float(self.lambda_ if lam is None else lam)
         Model(chosen, weights, claims, facts, shared, origin).save(folder)
 
     def _decoded(self, problem: Problem, lam: float | None) -> np.ndarray:
@@ -299,14 +369,3 @@ class GapwiseEstimator(BaseEstimator):
     def _checked(self, X: Samples, y: Samples) -> Data:
         """Training data in the form that `_learn` takes; ValueError names the argument."""
         raise NotImplementedError
-
-
-def supports_of(path: SolvedPath, row: int) -> Supports:
-    """The dual solution at a breakpoint."""
-    offset = path["support_offset"].values[row]
-    atoms = slice(int(offset[0]), int(offset[-1]))
-    label_offset = path["label_offset"].values[atoms.start : atoms.stop + 1]
-    labels = path["support_label"].values[int(label_offset[0]) : int(label_offset[-1])]
-    alpha, losses = path["support_alpha"].values[atoms], path["support_loss"].values[atoms]
-    used = np.zeros(alpha.size, np.int64)
-    return Supports(offset - offset[0], alpha, losses, used, labels, label_offset - label_offset[0])

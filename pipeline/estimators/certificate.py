@@ -66,7 +66,8 @@ def certificate_of(solved: Solved, path: PathOptions, row: int) -> ModelCertific
     else:
         dual = max(float(stored["dual"].values[row]), 0.0) if path.relative else 1.0
         low = high = float(stored["lambda"].values[row])
-        verdict = whole.at_lambda(low, float(stored["gap"].values[row]), path.tolerance * dual)
+        gap, primal = (float(stored[name].values[row]) for name in ("gap", "primal"))
+        verdict = whole.at_lambda(low, gap, path.tolerance * dual, primal)
     nothing = float("nan")
     return ModelCertificate(
         gap=nothing if verdict.largest_gap is None else verdict.largest_gap,

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import Lambdas, Seed
+from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples, same_length, weighted
-from gapwise.pipeline.estimators.solving import Solved
+from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.token_losses import Constraints, LabelWeights, token_losses
 from gapwise.pipeline.estimators.tokens import (
     Tokens,
@@ -24,6 +24,7 @@ from gapwise.pipeline.estimators.tokens import (
     rows_of_columns,
     sequences_of,
 )
+from gapwise.stages.choice import PICKS
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.sequences import label_type, write_blocks
@@ -32,7 +33,6 @@ from gapwise.stages.problems import build
 from gapwise.stages.problems.chain.metrics import encode_names
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.loss_names import PER_TOKEN
-from gapwise.stages.solver.options import PathOptions
 from gapwise.storage.backend import Location
 
 
@@ -42,7 +42,7 @@ class ChainSVM(GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
         Those of every estimator: see `GapwiseEstimator`.
     min_count : int
         Attributes that occur less often in the training data are left out. Not for arrays.
@@ -68,7 +68,7 @@ class ChainSVM(GapwiseEstimator):
     coef_ : array, shape (attributes, K);  bias_ : array, shape (3, K);  transitions_ : array, shape (K, K)
         The model at `lambda_`: scores of labels for each attribute; for every, the first and the last token; and for label a
         (row) before b (column).
-    lambda_, path_, certificate_
+    lambda_, path_, refit_, certificate_
         As in `GapwiseEstimator`.
 
     Examples
@@ -84,10 +84,11 @@ class ChainSVM(GapwiseEstimator):
     def __init__(
         self,
         *,
-        lam: Lambdas = "1/n",
+        lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
+        pick: str = PICKS[0],
         min_count: int = 1,
         loss: str = PER_TOKEN,
         label_weights: LabelWeights = None,
@@ -102,8 +103,9 @@ class ChainSVM(GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
-            max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
+            random_state=random_state,
         )  # fmt: skip
         self.min_count = min_count
         self.loss = loss
@@ -226,8 +228,8 @@ class ChainSVM(GapwiseEstimator):
         facts = {"dataset": "sequences_csv", "structure": "chain", "label_names": names, "test_only_labels": []}
         return {**facts, **self._meta(), "text": {"templates": None, "valued": True}}, sink.whole[""]
 
-    def _keep(self, result: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
-        super()._keep(result, path, losses, n)
+    def _keep(self, fitted: Fitted) -> None:
+        super()._keep(fitted)
         K = len(self.classes_)
         emissions = self._weights[: -K * K].reshape(-1, K)
         self.coef_, self.bias_ = emissions[:-3], emissions[-3:]

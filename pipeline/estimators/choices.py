@@ -17,10 +17,12 @@ Lambdas: TypeAlias = float | str | Iterable[float]
 Seed: TypeAlias = int | np.random.RandomState | None
 """Values of `random_state`."""
 
-PER_BLOCK, PATH = "1/n", "path"
-"""Values of `lam` besides numbers: one over the number of blocks, and the whole path."""
+AUTO, PER_BLOCK, PATH = "auto", "1/n", "path"
+"""Values of `lam` besides numbers: chosen on held-out blocks along a path; one over the number of blocks; the whole path."""
+FEWEST = 10
+"""Fewest blocks of which some can be held out to choose a lambda: two of them, by default."""
 
-AUTO = {True: "bcpfw_gap_cache", False: "accelerated"}
+PRESETS = {True: "bcpfw_gap_cache", False: "accelerated"}
 """The preset of "auto": for a path, and for given lambdas."""
 PATH_EPS = 0.1
 """`eps` of a path for which none is given."""
@@ -53,7 +55,7 @@ def solver_options(name: str, *, path: bool, max_passes: float | None, max_secon
                 raise refuse(key, value, "a number > 0, or None for no limit")
             limits[key] = float(value)
     known = solver_presets()
-    asked = AUTO[path] if name == "auto" else name
+    asked = PRESETS[path] if name == "auto" else name
     options = solver_preset(asked) if asked in known else None
     if options is None or not options.capabilities.certifies:
         certified = [preset for preset in known if solver_preset(preset).capabilities.certifies]
@@ -62,6 +64,22 @@ def solver_options(name: str, *, path: bool, max_passes: float | None, max_secon
     options = dataclasses.replace(options, max_passes=passes, max_seconds=seconds)
     options.check()
     return options
+
+
+def is_word(lam: object, word: str) -> bool:
+    """Whether `lam` is this word."""
+    return isinstance(lam, str) and lam == word
+
+
+def asked_lambda(lam: Lambdas, validation: float | None, n: int) -> Lambdas:
+    """What `lam` says for `n` blocks: "auto" is "1/n" if none of them can be held out; ValueError for unknown words."""
+    if isinstance(lam, str) and lam not in (AUTO, PER_BLOCK, PATH):
+        raise refuse("lam", lam, f"a number > 0, {AUTO!r}, {PER_BLOCK!r} or {PATH!r}")
+    if not is_word(lam, AUTO):
+        return lam
+    if validation is None:
+        raise refuse("validation", validation, f"a share between 0 and 1, as lam={AUTO!r} chooses on held-out blocks")
+    return lam if n >= FEWEST else PER_BLOCK
 
 
 def path_options(lam: object, *, n: int, tolerance: float, eps: float | None) -> PathOptions:
@@ -80,10 +98,10 @@ def path_options(lam: object, *, n: int, tolerance: float, eps: float | None) ->
         raise refuse("eps", eps, "a number > 0, or None")
     if not (is_number(tolerance) and 0 < tolerance < math.inf):
         raise refuse("tolerance", tolerance, "a number > 0")
-    if isinstance(lam, str) and lam == PATH:
+    if is_word(lam, PATH):
         return PathOptions(eps=PATH_EPS if eps is None else float(eps))
     goal = PathOptions(rule="single", tolerance=float(tolerance if eps is None else eps), relative=eps is None)
-    if isinstance(lam, str) and lam == PER_BLOCK:
+    if is_word(lam, PER_BLOCK):
         return dataclasses.replace(goal, lam=1.0 / n)
     if is_number(lam) and 0 < lam < math.inf:
         return dataclasses.replace(goal, lam=float(lam))

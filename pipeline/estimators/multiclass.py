@@ -14,15 +14,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import Lambdas, Seed
+from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples
-from gapwise.pipeline.estimators.solving import Solved
+from gapwise.pipeline.estimators.fitted import Fitted
+from gapwise.stages.choice import PICKS
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.multiclass_sparse import class_weights
-from gapwise.stages.solver.options import PathOptions
 from gapwise.storage.backend import Location
 
 
@@ -34,7 +34,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
         Those of every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares.
     fit_intercept : bool
         Whether there is a bias per class: a feature that is always 1, and whose weight is regularised like the others.
@@ -46,10 +46,8 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     classes_ : array, shape (K,)
     coef_ : array, shape (K, n_features);  intercept_ : array, shape (K,)
         The model at `lambda_`.
-    lambda_ : float
-    path_ : xarray.Dataset
-        Everything that was solved: lambda, gap, weights, supports; of several lam also `validation_loss`.
-    certificate_ : ModelCertificate
+    lambda_, path_, refit_, certificate_
+        As in `GapwiseEstimator`.
     n_features_in_ : int
     """
 
@@ -58,10 +56,11 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     def __init__(
         self,
         *,
-        lam: Lambdas = "1/n",
+        lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
+        pick: str = PICKS[0],
         fit_intercept: bool = True,
         costs: npt.ArrayLike | None = None,
         solver: str = "auto",
@@ -73,8 +72,9 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
-            max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
+            random_state=random_state,
         )  # fmt: skip
         self.fit_intercept = fit_intercept
         self.costs = costs
@@ -149,8 +149,8 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         names = [name.item() if name.dtype.kind in "iub" else str(name) for name in self.classes_]
         return {**facts, **sizes, "class_names": names, "arrays": arrays, "label_column": None, "first_index": None}, {}
 
-    def _keep(self, result: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
-        super()._keep(result, path, losses, n)
+    def _keep(self, fitted: Fitted) -> None:
+        super()._keep(fitted)
         self.coef_, self.intercept_ = self._model(self._weights)
 
     def _model(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import Lambdas, Seed, refuse, seed_of, workers_of
+from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse, seed_of, workers_of
 from gapwise.pipeline.estimators.data import Data, Samples, same_length
 from gapwise.pipeline.estimators.solving import computing
+from gapwise.stages.choice import PICKS
 from gapwise.stages.datasets import NEW, Blocks
 from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
@@ -35,7 +36,7 @@ class SegmentationSVM(GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
         Those of every estimator: see `GapwiseEstimator`.
     superpixels : int
         Of pictures: about how many superpixels each is divided into.
@@ -51,7 +52,7 @@ class SegmentationSVM(GapwiseEstimator):
     ----------
     coef_ : array, shape (d,)
         Weights at `lambda_`: those of unary features, then those of pairwise ones.
-    lambda_, path_, certificate_
+    lambda_, path_, refit_, certificate_
         As in `GapwiseEstimator`.
     """
 
@@ -60,10 +61,11 @@ class SegmentationSVM(GapwiseEstimator):
     def __init__(
         self,
         *,
-        lam: Lambdas = "1/n",
+        lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
+        pick: str = PICKS[0],
         superpixels: int = 147,
         colour_words: int = 128,
         sift_words: int = 512,
@@ -78,8 +80,9 @@ class SegmentationSVM(GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
-            max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
+            random_state=random_state,
         )  # fmt: skip
         self.superpixels = superpixels
         self.colour_words = colour_words

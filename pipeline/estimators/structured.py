@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import Lambdas, Seed
-from gapwise.pipeline.estimators.data import Data, Samples, same_length
+from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
+from gapwise.pipeline.estimators.data import Data, Samples, part, same_length
 from gapwise.pipeline.estimators.examples import LENT, Lent
 from gapwise.pipeline.estimators.structured_model import StructuredModel
+from gapwise.stages.choice import PICKS
 from gapwise.stages.datasets import Blocks, open_dataset
 from gapwise.stages.problems import build
 from gapwise.stages.problems.answers import labelling
@@ -33,7 +34,7 @@ class StructuredSVM(GapwiseEstimator):
     ----------
     oracle : StructuredModel
         Features, loss, and the two oracles of one example.
-    lam, tolerance, eps, validation, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
         Those of every estimator: see `GapwiseEstimator`. Python holds a lock, so threads gain nothing here; for oracles on
         several processes run the pipeline (`dataset=python_oracle`).
 
@@ -41,7 +42,7 @@ class StructuredSVM(GapwiseEstimator):
     ----------
     coef_ : array, shape (d,)
         w at `lambda_`.
-    lambda_, path_, certificate_
+    lambda_, path_, refit_, certificate_
         As in `GapwiseEstimator`.
     """
 
@@ -51,10 +52,11 @@ class StructuredSVM(GapwiseEstimator):
         self,
         oracle: StructuredModel | None = None,
         *,
-        lam: Lambdas = "1/n",
+        lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
+        pick: str = PICKS[0],
         solver: str = "auto",
         max_passes: float | None = None,
         max_seconds: float | None = None,
@@ -64,8 +66,9 @@ class StructuredSVM(GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
-            max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
+            random_state=random_state,
         )  # fmt: skip
         self.oracle = oracle
 
@@ -117,6 +120,13 @@ class StructuredSVM(GapwiseEstimator):
             yield first, None if held is None else build(self._structure, sink.arrays("test"), meta)
         finally:
             del LENT[number]
+
+    @contextlib.contextmanager
+    def _divided(self, data: Data, chosen: np.ndarray, compute: Compute) -> Iterator[tuple[Problem, Problem, Problem]]:
+        parts = (data, None), (part(data, ~chosen), part(data, chosen))
+        with self._problems(*parts[0], compute) as (whole, _), self._problems(*parts[1], compute) as (train, held):
+            assert held is not None
+            yield whole, train, held
 
     def _own_digest(self, data: Data) -> bytes:
         text = hashlib.sha256(joblib.hash([self.oracle, list(data.x)]).encode())

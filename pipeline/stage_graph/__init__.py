@@ -45,6 +45,8 @@ class Stage:
         Stages that must be done before.
     in_flow : bool
         Whether it is part of a plain run; otherwise it runs only as `run.stage=<name>`, and every time.
+    wanted : callable, optional
+        Of a stage that is not part of every plain run: whether it is part of those with these settings.
     computes : bool
         False for a stage that only displays an existing run: no invocation is begun.
     every_invocation : bool
@@ -76,6 +78,7 @@ class Stage:
     run: Callable[[Job], Mapping[str, object]]
     needs: tuple[str, ...] = ()
     in_flow: bool = True
+    wanted: Callable[[Settings], bool] | None = None
     computes: bool = True
     every_invocation: bool = False
     modules: tuple[str, ...] = ()
@@ -88,6 +91,11 @@ class Stage:
     usable: Callable[[Job], None] | None = None
     export: Callable[[Export], None] | None = None
     result: Callable[[Settings, RunDir], Mapping[str, object]] | None = None
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the manifest says that it is done; other stages leave nothing that a run lacks without them."""
+        return self.in_flow or self.wanted is not None
 
     def has_more(self, done: Mapping[str, Mapping[str, object]], settings: Settings) -> bool:
         """Whether the stage has to be run or continued; `done` holds the manifest's facts by stage."""
@@ -116,6 +124,15 @@ def stages() -> Mapping[str, Stage]:
 def flow() -> dict[str, Stage]:
     """The stages of a plain run, in order."""
     return {name: stage for name, stage in stages().items() if stage.in_flow}
+
+
+def flow_of(settings: Settings) -> dict[str, Stage]:
+    """The stages of a plain run with these settings, in order."""
+
+    def is_part(stage: Stage) -> bool:
+        return stage.in_flow or (stage.wanted is not None and stage.wanted(settings))
+
+    return {name: stage for name, stage in stages().items() if is_part(stage)}
 
 
 def before(name: str) -> list[str]:

@@ -118,7 +118,8 @@ def cross_validation(cfg: DictConfig) -> int:
         except (Interrupted, KeyboardInterrupt):
             return interrupted(stop)
         name = f"{settings.experiment or settings.dataset['name']}-cv"
-        return carry_out(Sweep(name, jobs, workers, settings.tracking, folds=True), stop)
+        refit = settings.run.pick if settings.asks_for_refit else None
+        return carry_out(Sweep(name, jobs, workers, settings.tracking, folds=True, refit=refit), stop)
 
 
 def _source(settings: Settings) -> Mapping[str, object]:

@@ -12,11 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from omegaconf import DictConfig, OmegaConf
 
-from gapwise.pipeline.config.run_options import ConfigError, default_workers
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, default_workers
 from gapwise.pipeline.config.settings import Settings, read, resolved
+from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.run import locations
 from gapwise.pipeline.sweep.plan import EXPORT, Planned, sweep_options
 from gapwise.storage.backend import Location
+from gapwise.storage.records import Record
 
 WHOLE = "all training blocks"
 """Name of the last run."""
@@ -55,7 +58,7 @@ def plan_folds(
     for fold in (*range(folds), None):
         own = copy.deepcopy(cfg)
         OmegaConf.set_struct(own, False)
-        own.sweep, own.tracking = None, {"kind": "none", "uri": None}
+        own.sweep, own.tracking, own.run.refit = None, {"kind": "none", "uri": None}, None
         if settings.compute.kind == "threads" and settings.compute.workers is None:
             own.compute.workers = max(1, default_workers() // workers)
         if fold is not None:
@@ -68,15 +71,21 @@ def plan_folds(
 
 
 def choose_lambda(
-    jobs: Sequence[Planned], folder: Location, report: Callable[[int, int, str], None]
+    jobs: Sequence[Planned], folder: Location, stop: Stop, report: Callable[[int, int, str], None], pick: str | None
 ) -> dict[str, object]:
     """Choose lambda on the finished runs; writes cross_validation.json, .csv and a figure into `folder`.
+
+    `pick`: the rule (`choice.PICKS`) by which a lambda is then solved on all training blocks, which leaves refit/ and
+    model/ there; None: none is.
 
     Returns
     -------
     dict
         For summary.json: figures, text (lines for a person), cross_validation (the single numbers).
     """
+    import numpy as np
+
+    from gapwise.stages.choice import picked
     from gapwise.stages.cross_validation import FinishedRun, cross_validated, lines, table
     from gapwise.stages.reports.cross_validation import draw
     from gapwise.stages.reports.tables import write_csv
@@ -92,4 +101,46 @@ def choose_lambda(
     write_csv(folder / "cross_validation.csv", table(result))
     draw(result, folder / "figures" / "cross_validation.png")
     numbers = {name: value for name, value in result.items() if isinstance(value, int | float)}
-    return {"figures": ["cross_validation.png"], "text": lines(result), "cross_validation": numbers}
+    chosen: dict[str, object] = {"figures": ["cross_validation.png"], "cross_validation": numbers}
+    if pick is None:
+        return {**chosen, "text": lines(result)}
+    columns = [np.array(result[name]) for name in ("lambda", "validation_loss", "standard_error")]
+    lam = float(columns[0][picked(pick, *columns)])
+    again = {**_refitted(jobs[-1], lam, folder, stop, report), "pick": pick}
+    gap = f"a gap of {again['gap']:.3g}, {again['gap'] / again['primal']:.2g} of the objective"
+    said = f"λ {again['lambda']:.3g} (by {pick}) to {gap}"
+    text = [*lines(result)[:-1], f"{'refit':>8}  {said} · test loss {again['test_loss']:.3g}"]
+    return {**chosen, "text": [*text, f"{'model':>8}  {folder / 'model'}"], "refit": again}
+
+
+def _refitted(
+    whole: Planned, lam: float, folder: Location, stop: Stop, report: Callable[[int, int, str], None]
+) -> Record:
+    """Solve lambda on all training blocks, from the dual point of their path on, and write the model; its numbers."""
+    import numpy as np
+
+    from gapwise.stages.featurize import open_problem
+    from gapwise.stages.models import model_of
+    from gapwise.stages.refit import REFIT, measure, refit
+    from gapwise.stages.solve import Session
+    from gapwise.storage.features import open_features
+    from gapwise.storage.paths import open_path
+
+    settings = whole.settings
+    assert settings is not None
+    directory, features, _ = locations(settings, whole.source)
+    problem, store = open_problem(features, "train"), open_features(features)
+    with Compute(ComputeOptions(), stop) as compute:
+        spread = compute.spread(features, folder / ".tmp-weights", False)
+        session = Session(spread=spread, stop=stop, every_seconds=settings.checkpoint.every_seconds)
+        status = refit(
+            problem, open_path(directory.path), lam, np.ones(problem.n, bool), folder / REFIT,
+            options=settings.solver, seed=settings.seed, key=directory.key, session=session, report=report,
+        )  # fmt: skip
+        if status == "INTERRUPTED":
+            raise Interrupted(stop.signal)
+        if not (folder / REFIT / "path.zarr").is_dir():
+            raise ValueError(f"refit: solver.max_seconds was over before λ {lam:g} was solved; give more")
+        found = measure(store, folder / REFIT, spread)
+    model_of(directory.path, lam, trust=True, refit=folder / REFIT).save(folder / "model")
+    return {**found, "status": str(status)}

@@ -49,6 +49,8 @@ class Sweep:
     figure: str | None = None
     folds: bool = False
     """Whether the runs are the folds of a cross-validation and the run on all training blocks."""
+    refit: str | None = None
+    """The rule by which folds pick the lambda that is solved on all training blocks; None: none is."""
     formats: tuple[str, ...] = ("png",)
     """Of the figures over all runs."""
 
@@ -231,7 +233,7 @@ def _folds(whole: Sweep, stop: Stop) -> dict[str, object]:
             said = time.monotonic()
             print(f"losses at {done}/{total} lambdas · {activity}", file=sys.stderr, flush=True)
 
-    return choose_lambda(whole.jobs, whole.folder, report)
+    return choose_lambda(whole.jobs, whole.folder, stop, report, whole.refit)
 
 
 def _summary(whole: Sweep) -> Record:

@@ -22,9 +22,9 @@ FOLDER = "model"
 DESCRIPTION = """\
 # Model of λ = {lam:.6g}
 
-The model of least {chosen} loss of the run `{name}`. {how}
+The model that the {chosen} loss of the run `{name}` chooses. {how}
 
-- problem: {problem}, {n:,} training blocks
+- problem: {problem}, {blocks}
 - test loss {test_loss:.6g}, train loss {train_loss:.6g}
 - {gap}
 """
@@ -83,14 +83,16 @@ def _weights_alone(run_dir: Location, to: Path, result: Facts) -> str:
 
 def description(name: str, result: Facts, how: str) -> str:
     """README.md of a run's model; `how` says what reads it."""
-    best, verdict, problem = result["evaluate"], verdict_of(result["verdict"]), result["problem"]
+    best, problem, refit = result["evaluate"], result["problem"], result.get("refit")
+    verdict = verdict_of((refit or result)["verdict"])
     if verdict.largest_gap is not None:
         gap = f"duality gap at most {verdict.largest_gap:.3g} ({verdict.sense})"
     else:
         gap = "no duality gap is known: the method has no dual point"
     return DESCRIPTION.format(
-        lam=best["best_lambda"], name=name, how=how, problem=problem["name"], n=problem["n"],
-        test_loss=best["test_loss"], train_loss=best["train_loss"], gap=gap,
+        lam=refit["lambda"] if refit else best["best_lambda"], name=name, how=how, problem=problem["name"],
+        blocks=f"{problem['n']:,} training blocks" + (" and the validation blocks" if refit else ""),
+        test_loss=(refit or best)["test_loss"], train_loss=best["train_loss"], gap=gap,
         chosen="validation" if "validation_loss" in best else "test",
     )  # fmt: skip
 

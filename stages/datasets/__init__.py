@@ -42,6 +42,7 @@ import numpy as np
 
 from gapwise.parts import with_parts
 from gapwise.stages.problems import capabilities, structure
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.installed import READERS, announced, installed_module
 from gapwise.stages.problems.user_code import imported_names, own_files
@@ -250,7 +251,7 @@ class Blocks:
     ) -> None:
         part, derived = capabilities(structure_name), structure(structure_name).derived
         self.derived: Callable[..., dict[str, np.ndarray]] = (part.stand_ins if decoding else None) or derived
-        self.for_training = part.for_training or dict
+        self.for_training, self.written_at_once = part.for_training or dict, part
         self.whole: dict[str, dict[str, np.ndarray]] = defaultdict(dict, {"": dict(shared or {})})
         self.blocks: dict[str, dict[str, list[np.ndarray]]] = defaultdict(lambda: defaultdict(list))
 
@@ -265,11 +266,31 @@ class Blocks:
 
     def arrays(self, split: str) -> dict[str, np.ndarray]:
         """Arrays of one split, the shared ones included."""
-        arrays = {**self.whole[""], **self.whole[split]}
-        for name, parts in self.blocks[split].items():
+        return self._with(self.whole[split], self.blocks[split])
+
+    def part(self, split: str, chosen: np.ndarray) -> dict[str, np.ndarray]:
+        """The same for the blocks of a split that are `chosen`, bool (blocks,), in their order."""
+        rows = np.flatnonzero(chosen)
+        appended = {name: [blocks[i] for i in rows] for name, blocks in self.blocks[split].items()}
+        return self._with(taken(self.whole[split], self.written_at_once, chosen), appended)
+
+    def _with(self, whole: Mapping[str, np.ndarray], blocks: Mapping[str, list[np.ndarray]]) -> dict[str, np.ndarray]:
+        arrays = {**self.whole[""], **whole}
+        for name, parts in blocks.items():
             arrays[name] = np.concatenate(parts)
             arrays[f"{name}_ptr"] = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
         return arrays
+
+
+def taken(arrays: Mapping[str, np.ndarray], part: Capabilities, chosen: np.ndarray) -> dict[str, np.ndarray]:
+    """The `chosen` blocks, bool (blocks,), of arrays that a reader wrote at once; arrays without blocks as they are."""
+    found = {name: array[chosen] if name in part.whole else array for name, array in arrays.items()}
+    if part.rows and part.rows[0] in arrays:
+        pointer, *names = part.rows
+        sizes = np.diff(arrays[pointer])
+        start = np.append(0, np.cumsum(sizes[chosen])).astype(arrays[pointer].dtype)
+        found |= {pointer: start, **{name: arrays[name][np.repeat(chosen, sizes)] for name in names}}
+    return found
 
 
 @dataclass(frozen=True)

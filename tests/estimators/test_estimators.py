@@ -73,9 +73,10 @@ def test_fit__has_the_bits_of_the_stage(tmp_path: Path) -> None:
 def test_path__has_the_model_of_every_lambda(kind: Any) -> None:
     make, X, y = kind
     model = make(lam="path", validation=0.4).fit(X, y)
-    losses = model.path_["validation_loss"].values
-    best = np.flatnonzero(losses == losses.min())
-    assert model.lambda_ == model.path_["lambda"].values[best].max()
+    losses = model.path_["validated_loss"].values
+    least = model.path_["validated_lambda"].values[losses == losses.min()].max()
+    assert np.abs(np.log10(model.lambda_ / least)) <= 1.0
+    assert make(lam="path", validation=0.4, pick="least").fit(X, y).lambda_ == least
     assert model.certificate_.holds
     assert model.certificate_.lam_high == np.inf
     between = float(np.sqrt(np.prod(model.path_["lambda"].values[:2])))

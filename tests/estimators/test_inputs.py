@@ -129,8 +129,8 @@ def test_chain__counts_labels_of_held_out_sequences_as_errors_if_none_trained_on
 def test_chain__keeps_labels_as_they_were_given() -> None:
     rng = np.random.default_rng(0)
     X = [rng.integers(2, size=(4, 5)) for _ in range(8)]
-    numbers = ChainSVM(tolerance=0.1).fit(X, [x[:, 0] for x in X])
-    letters = ChainSVM(tolerance=0.1).fit(
+    numbers = ChainSVM(lam="1/n", tolerance=0.1).fit(X, [x[:, 0] for x in X])
+    letters = ChainSVM(lam="1/n", tolerance=0.1).fit(
         [sparse.csr_array(x) for x in X], ["".join("ab"[k] for k in x[:, 0]) for x in X]
     )
     assert numbers.predict(X) == [x[:, 0].tolist() for x in X]
@@ -179,7 +179,7 @@ def test_multiclass__costs_move_the_border() -> None:
 def test_segmentation__takes_graphs_without_pairwise_features_and_area() -> None:
     X, y = graphs()
     full = [{**g, "pairwise": np.ones((4, 1)), "area": np.ones(5), "edges": g["edges"][:, ::-1]} for g in X]
-    short, long = (SegmentationSVM(tolerance=0.05).fit(some, y) for some in (X, full))
+    short, long = (SegmentationSVM(lam="1/n", tolerance=0.05).fit(some, y) for some in (X, full))
     np.testing.assert_array_equal(short.coef_, long.coef_)
     with pytest.raises(ValueError, match="X: graph 0: unary has 3 columns, expected 2"):
         short.predict([{"unary": np.eye(3), "edges": []}])

@@ -35,7 +35,9 @@ def test_pictures__are_loaded_for_pictures(tmp_path: Path) -> None:
     mask = np.zeros((24, 30), np.uint8)
     mask[6:18, 8:20] = 1
     X = [(rng.integers(0, 60, size=(24, 30, 3)) + 120 * mask[..., None]).astype(np.uint8) for _ in range(2)]
-    model = SegmentationSVM(tolerance=0.05, superpixels=12, colour_words=4, sift_words=4).fit(X, [mask, mask])
+    model = SegmentationSVM(lam="1/n", tolerance=0.05, superpixels=12, colour_words=4, sift_words=4).fit(
+        X, [mask, mask]
+    )
     model.save(tmp_path / "model")
     predicted = load_model(tmp_path / "model").predict(X)
     for i, ours in enumerate(model.predict(X)):
@@ -46,9 +48,9 @@ def test_other_inputs__have_no_form_outside_python(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     columns = [rng.integers(2, size=(3, 2)) for _ in range(6)]
     for model in (
-        ChainSVM(tolerance=0.1).fit(columns, [x[:, 0] for x in columns]),
-        SegmentationSVM(tolerance=0.1).fit(*graphs()),
-        StructuredSVM(Bits(), tolerance=0.1).fit(*bits()),
+        ChainSVM(lam="1/n", tolerance=0.1).fit(columns, [x[:, 0] for x in columns]),
+        SegmentationSVM(lam="1/n", tolerance=0.1).fit(*graphs()),
+        StructuredSVM(Bits(), lam="1/n", tolerance=0.1).fit(*bits()),
     ):
         with pytest.raises(ValueError, match=r"^save: a \w+ of such inputs has no form outside Python; pickle it"):
             model.save(tmp_path / "model")

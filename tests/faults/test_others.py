@@ -26,7 +26,13 @@ PICTURES = [
 """Features that are made by worker processes."""
 ORACLES = [
     *("dataset=python_oracle", "dataset.oracle=python_task:Pairs", "+dataset.arguments.n=60"),
-    *("+dataset.arguments.delay=0.002", "path=single", "path.lambda=0.02", "path.tolerance=0.002"),
+    *(
+        "+dataset.arguments.delay=0.002",
+        "path=single",
+        "path.lambda=0.02",
+        "path.tolerance=0.002",
+        "path.relative=false",
+    ),
     *("solver=bcpfw_gap", "solver.rebase_steps=60", "checkpoint.every_seconds=0", "run.until=verify"),
     *("tracking=none", "compute=processes", "compute.workers=2"),
 ]

@@ -26,7 +26,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 PIPELINE = (
     "dataset=python_oracle", "dataset.oracle=python_task:Pairs", "+dataset.arguments.n=40",
-    "path=single", "path.lambda=0.1", "path.tolerance=0.02", "solver=bcpfw_gap", "tracking=none",
+    "path=single", "path.lambda=0.1", "path.tolerance=0.02", "path.relative=false", "solver=bcpfw_gap", "tracking=none",
     "checkpoint.every_seconds=1000",
 )  # fmt: skip
 

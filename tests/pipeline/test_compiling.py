@@ -36,7 +36,7 @@ def test_compiling__is_said_while_it_lasts_and_counted_once() -> None:
 def test_summary__says_where_the_time_went() -> None:
     from pathlib import Path
 
-    record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 1.0}
+    record = {"lambda": 1.0, "gap": 0.05, "primal": 0.5, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 1.0}
     result = {
         "path": [record],
         "verdict": judged(status="PASS_LIMIT", findings={"met": 0}).record(),

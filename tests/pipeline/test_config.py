@@ -105,7 +105,7 @@ def test_defaults__are_what_is_fastest_with_cheap_oracles() -> None:
     ("words", "key"),
     [
         (("path.rule=one_sided",), "ed2b4d72"),
-        (("path=single", "solver=bcpfw_gap_cache"), "4ce844ca"),
+        (("path=single", "solver=bcpfw_gap_cache", "path.tolerance=0.1", "path.relative=false"), "4ce844ca"),
         (("path=grid",), "8046d998"),
         (("path=heuristic",), "e7fd309f"),
         (("path.rule=two_sided",), "a816b1aa"),
@@ -113,6 +113,18 @@ def test_defaults__are_what_is_fastest_with_cheap_oracles() -> None:
 )
 def test_key__stays_what_it_is(words: tuple[str, ...], key: str) -> None:
     assert read(composed(*words)).run_key({}).startswith(key)
+
+
+def test_single_lambda__has_the_tolerance_of_the_library() -> None:
+    single, grid = (read(composed(f"path={path}")).path for path in ("single", "grid"))
+    assert (single.tolerance, single.relative) == (1e-3, True)
+    assert (grid.tolerance, grid.relative) == (0.1, False)
+
+
+@pytest.mark.parametrize("experiment", ["staleness", "cache_regimes", "compare_family", "hard_and_easy", "multiplane"])
+def test_absolute_tolerances_of_experiments__stay_absolute(experiment: str) -> None:
+    path = composed(f"+experiment={experiment}").path
+    assert (path.rule, path.relative) == ("single", False)
 
 
 def test_key__knows_of_batches() -> None:

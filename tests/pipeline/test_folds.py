@@ -11,12 +11,15 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from configs import composed
 
+from gapwise import load_model, open_path
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import CONF, read
 from gapwise.pipeline.sweep.folds import asks_for_folds, checked, plan_folds
+from gapwise.stages.choice import picked
 from gapwise.stages.datasets import DataError
 
 OCR = ("dataset=ocr", "dataset.root=x")
@@ -53,6 +56,14 @@ def test_plan__is_one_ordinary_run_a_fold_and_one_on_all_blocks() -> None:
 def test_checked__refuses_what_cannot_be_cross_validated(words: tuple[str, ...], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         checked(composed(*OCR, *words), None)
+
+
+def test_folds__are_not_refitted_one_by_one() -> None:
+    cfg = composed(*OCR, "sweep.cv=4", "run.refit=true")
+    settings = checked(cfg, None)
+    assert settings.asks_for_refit
+    jobs, _ = plan_folds(cfg, settings, {}, 626)
+    assert not any(job.settings.refits for job in jobs if job.settings is not None)
 
 
 def test_plan__refuses_more_folds_than_blocks() -> None:
@@ -99,5 +110,14 @@ def test_cross_validation__killed_goes_on_and_ends_in_a_table_and_a_figure(tmp_p
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["cross_validation"]["best_lambda"] == validation["best_lambda"]
     assert summary["figures"] == ["cross_validation.png"]
+    refit = summary["refit"]  # sequences of one's own are refitted unless told otherwise
+    columns = [np.array(validation[name]) for name in ("lambda", "validation_loss", "standard_error")]
+    assert (refit["pick"], refit["lambda"]) == ("parabola", columns[0][picked("parabola", *columns)])
+    assert refit["gap"] <= 1e-3 * refit["dual"]
+    assert json.loads((folder / "refit" / "verify.json").read_text())["verdict"]["verified"]
+    model, path = load_model(folder / "model"), open_path(folder / "refit")
+    assert model.weights.tobytes() == path["weights"].values[0].tobytes()
+    assert (path.attrs["n"], model.certificate["certified"], model.certificate["relative"]) == (12, True, True)
+    assert f"refit  λ {refit['lambda']:.3g} (by parabola) to a gap of {refit['gap']:.3g}" in out
     assert f"best  λ {validation['best_lambda']:.3g} (least mean loss of 2 folds" in out
     assert validation["run"] == summary["jobs"][-1]["run"]

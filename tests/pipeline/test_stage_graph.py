@@ -65,9 +65,9 @@ def command(folder: Path, *words: str, parts: Path | None = None) -> subprocess.
 
 def test_flow__is_ordered_by_what_stages_need() -> None:
     assert list(flow()) == ["featurize", "init_path", "solve", "verify", "evaluate", "report"]
-    assert set(stages()) - set(flow()) == {"figures", "sync"}
+    assert set(stages()) - set(flow()) == {"figures", "refit", "sync"}
     assert before("verify") == ["featurize", "init_path", "solve"]
-    assert after("solve") == ["verify", "evaluate", "figures", "report"]
+    assert after("solve") == ["verify", "evaluate", "figures", "refit", "report"]
     assert before("sync") == after("figures") == []
 
 

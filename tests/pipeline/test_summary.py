@@ -16,7 +16,7 @@ HEURISTIC = {"rule": "heuristic", "certainty": "estimate"}
 def result_of(
     status: str, low: float, certified: bool = True, findings: dict | None = None, attrs: dict | None = None
 ) -> dict:
-    record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 0.1}
+    record = {"lambda": 1.0, "gap": 0.05, "primal": 0.5, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 0.1}
     met = 3 if certified else 2
     verdict = judged(status=status, findings={"lam_low": low, "met": met, **(findings or {})}, **(attrs or {}))
     return {

@@ -12,7 +12,7 @@ from judged import GIVEN, judged
 
 from gapwise.pipeline.result import summary
 from gapwise.pipeline.stage_graph import stages
-from gapwise.stages.choice import choose, standard_error
+from gapwise.stages.choice import choose, picked, standard_error
 from gapwise.stages.evaluate import evaluate
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.predict import predict
@@ -38,6 +38,23 @@ def test_choose__takes_the_largest_lambda_within_one_standard_error() -> None:
     assert choose(lams, losses, errors) == (2, 3)
     assert choose(lams, losses, 0.99 * errors) == (2, 2)
     assert choose(lams, losses, np.full(5, 1.0)) == (2, 1)
+
+
+def test_parabola__takes_the_vertex_and_not_a_lucky_loss() -> None:
+    lams = 10.0 ** -(np.arange(17) / 8)
+    losses = 0.1 + 0.02 * (np.log10(lams) + 1.0) ** 2  # least at 0.1
+    assert lams[picked("parabola", lams, losses, 0 * losses)] == pytest.approx(0.1)
+    lucky = losses.copy()
+    lucky[11] = 0.09  # 0.042, as a few blocks would have it
+    assert lams[picked("least", lams, lucky, 0 * losses)] == pytest.approx(10 ** (-11 / 8))
+    assert lams[picked("parabola", lams, lucky, 0 * losses)] == pytest.approx(0.1, rel=0.35)
+    mixed = np.random.default_rng(0).permutation(17)
+    assert lams[mixed][picked("parabola", lams[mixed], lucky[mixed], 0 * losses)] == pytest.approx(0.1, rel=0.35)
+    for flat in (-losses, np.full(17, 0.1)):  # no minimum between the ends
+        assert picked("parabola", lams, flat, 0 * losses) == picked("least", lams, flat, 0 * losses)
+    assert picked("parabola", lams[:3], lucky[:3], 0 * lucky[:3]) == 2
+    with pytest.raises(ValueError, match="pick: expected one of parabola, least, one_se, got 'x'"):
+        picked("x", lams, losses, losses)
 
 
 def test_standard_error__is_that_of_a_mean() -> None:
@@ -80,6 +97,8 @@ def test_evaluate__chooses_on_the_validation_blocks(run) -> None:
     assert (measured["one_se_lambda"], measured["one_se_test_loss"]) == (LAMS[simple], arrays["test_loss"][simple])
     assert measured["hindsight_test_loss"] == arrays["test_loss"].min()
     assert (measured["picked_on"], measured["validation_blocks"]) == ("validation", 12)
+    at_edge = {LAMS[0]: "high", LAMS[-1]: "low"}.get(LAMS[best])
+    assert measured.get("best_edge") == at_edge
     assert measured["validation_error_rate"] == arrays["validation_error_rate"][best]
     assert json.loads((run_dir / "metrics.json").read_text()) == measured
     labels = np.load(run_dir / "predictions.npz")["labels"]
@@ -116,7 +135,7 @@ def test_losses_chart__shows_the_choice(run) -> None:
 
 def test_summary__says_what_lambda_was_picked_on(run) -> None:
     *_, measured = run
-    record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 0.1}
+    record = {"lambda": 1.0, "gap": 0.05, "primal": 0.5, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 0.1}
     result = {
         "status": "CONVERGED", "problem": {"name": "x", "n": 5, "d": 3}, "path": [record],
         "verdict": judged(**GIVEN).record(),
@@ -124,6 +143,10 @@ def test_summary__says_what_lambda_was_picked_on(run) -> None:
     }  # fmt: skip
     said = summary(result, Path("run"))
     assert "best  λ 16 (picked on 12 validation blocks; one standard error: λ 31) · test loss" in said
+    assert "objective 0.5 at λ 1 · gap 0.05, 0.1 of it" in said
+    assert "edge" not in said
+    result["evaluate"]["best_edge"] = "low"
+    assert "this λ lies at the lower edge of the λ's that were compared" in summary(result, Path("run"))
     for name in ("validation_blocks", "one_se_lambda"):
         del result["evaluate"][name]
     assert "best  λ 16 (picked on the test split) · test loss" in summary(result, Path("run"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged import GIVEN, judged
+from judged import ATTRS, GIVEN, judged
 from tiny import TINY
 from verified import KINDS, copy_of, problem_of, run_of
 
@@ -26,7 +26,17 @@ from gapwise.pipeline.tracking.curves import headline
 from gapwise.pipeline.tracking.model import description
 from gapwise.stages.reports.page.verdict import in_words
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.verdict import Doubt, Reach, Verdict, claimed, claims, not_the_path, verdict_in, verdict_of
+from gapwise.stages.verdict import (
+    Doubt,
+    Reach,
+    Verdict,
+    claimed,
+    claims,
+    no_tighter,
+    not_the_path,
+    verdict_in,
+    verdict_of,
+)
 from gapwise.stages.verify import verify
 from gapwise.storage.files import DamagedError
 from gapwise.storage.paths import open_path
@@ -199,3 +209,30 @@ def test_record__has_every_field() -> None:
     verdict = judged()
     assert {field.name for field in dataclasses.fields(Verdict)} < verdict.record().keys()
     assert SimpleNamespace(**verdict.record()).words == verdict.words
+
+
+def test_certificate__no_tighter_than_the_trivial_bound_is_called_so() -> None:
+    loose = judged(rule="single", findings={"met": 1, "solved": 1, "largest_gap": 0.071, "loose": 1})
+    assert loose.words == (
+        "every certificate holds; looser than the trivial bound: the gap is no smaller than the objective"
+    )
+    assert "says no more than the trivial bound" in in_words(loose)
+    some = judged(findings={"loose": 2})
+    assert "looser than the trivial bound at 2 of 3 λ's: the gap" in some.words
+    assert "trivial" not in judged().words
+    assert "trivial" not in in_words(judged())
+    assert [bool(no_tighter(*pair)) for pair in ((0.071, 0.037), (0.1, 0.1), (0.1, 0.2), (0.0, 0.0), (math.nan, 1.0))] == [
+        True, True, False, False, False,
+    ]  # fmt: skip
+    at = judged(**GIVEN).at_lambda(0.5, 0.071, 0.1, 0.037)
+    assert (at.certified, at.loose) == (True, 1)
+    assert judged(**GIVEN).at_lambda(0.5, 0.071, 0.1).loose == 0
+    arrays = {"gap": [0.071], "lambda": [0.5], "status": [0], "dual": [-0.034], "primal": [0.037]}
+    attrs = {**ATTRS, **GIVEN, "status_meanings": ["CONVERGED"]}
+    assert claimed({name: np.array(values) for name, values in arrays.items()}, attrs).loose == 1
+
+
+def test_verdict__of_an_earlier_version_is_read() -> None:
+    record = judged().record()
+    del record["loose"]
+    assert verdict_of(record) == judged()

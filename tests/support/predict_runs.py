@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = {"B": ("the", "a"), "I": ("cat", "dog", "cats"), "O": ("sat", "ran", "and")}
 TEMPLATE = "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[1,1]\nB\n"
-SINGLE = ("path=single", "path.lambda=0.1", "path.tolerance=0.2")
+SINGLE = ("path=single", "path.lambda=0.1", "path.tolerance=0.2", "path.relative=false")
 PICTURES = {"n_train": 3, "n_test": 7, "superpixels": 12, "colour_words": 4, "sift_words": 4}
 FEW = ("solver.max_passes=8",)
 

@@ -13,12 +13,23 @@ from gapwise.stages.verdict import Doubt, Reach, Verdict
 
 
 def verdict(run: ReportedRun) -> Markup:
-    """What is proven about the run and what is not, in one or two sentences."""
+    """What is proven about the run and what is not, in a few sentences."""
     return in_words(run.verdict) if run.verified else Markup("Nothing has been verified yet.")
 
 
 def in_words(verdict: Verdict) -> Markup:
     """The sentences of `verdict`."""
+    if not verdict.trivial:
+        return _in_words(verdict)
+    where = "" if verdict.solved == 1 else f" At {verdict.loose} of {verdict.solved} λ's"
+    loose = Markup(
+        "{} the {} is no smaller than the objective, so this {} says no more than the trivial bound 0 on it."
+    )
+    subject = where or " Here"
+    return _in_words(verdict) + loose.format(subject, term("duality gap"), term("certificate"))
+
+
+def _in_words(verdict: Verdict) -> Markup:
     match verdict.doubt:
         case Doubt.BROKEN:
             text = Markup("<strong>The {} does not hold:</strong> {}.")

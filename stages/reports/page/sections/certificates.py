@@ -26,7 +26,9 @@ def content(run: ReportedRun) -> Markup:
     heads: list[object] = [
         "",
         "λ",
+        "objective",
         term("duality gap", "gap"),
+        "gap / objective",
         "kind of gap",
         term("effective pass", "passes"),
         term("max-oracle", "oracle calls"),
@@ -56,11 +58,12 @@ def cells(run: ReportedRun, k: int, losses: list[str]) -> list[object]:
     """The row of breakpoint `k`."""
     arrays, attrs = run.arrays, run.attrs
     kind = run.verdict.sense
-    gap = float(arrays["gap"][k])
+    gap, primal = float(arrays["gap"][k]), float(arrays["primal"][k])
     names = attrs.get("status_meanings", [])
     code = int(arrays["status"][k]) if "status" in arrays else -1
     return [
-        k + 1, number(float(arrays["lambda"][k]), ".4g"), number(gap),
+        k + 1, number(float(arrays["lambda"][k]), ".4g"), number(primal, ".4g"), number(gap),
+        number(gap / primal, ".3g") if primal > 0.0 else "–",
         "none" if np.isnan(gap) else kind if k else term(kind),
         number(float(arrays["effective_passes"][k]), ".2f"),
         f"{int(arrays['oracle_calls'][k]):,}" if "oracle_calls" in arrays else "–",

@@ -1,0 +1,121 @@
+"""What a fit has solved: a path or given lambdas, and the chosen lambda once more on all blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from gapwise.pipeline.estimators.certificate import ModelCertificate, certificate_of, ended_early
+from gapwise.pipeline.estimators.solving import Solved
+from gapwise.stages.choice import Edge, edge_of, standard_error
+from gapwise.stages.cross_validation import common_grid
+from gapwise.stages.parallel import Spread
+from gapwise.stages.predict import predict
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.refit import nearest
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.storage.paths import SolvedPath
+
+STRIDE = 2
+"""Of the 16 lambdas a decade of `common_grid`."""
+
+
+class Validated(NamedTuple):
+    """Losses of the held-out blocks, at lambdas of equal distance along a path, or at those that were given."""
+
+    lams: np.ndarray
+    """float64, (lambdas,), falling"""
+    losses: np.ndarray
+    """float64, (lambdas,): means over the blocks"""
+    errors: np.ndarray
+    """float64, (lambdas,): standard errors of these"""
+    at_breakpoints: np.ndarray
+    """float64, (breakpoints,): means over the blocks"""
+
+    @classmethod
+    def of(cls, path: SolvedPath, held: Problem, spread: Spread) -> Validated:
+        """Of the models of `path`."""
+        breakpoints = path["weights"].values
+        if path.sizes.get("cell"):
+            lams = common_grid([path])[::STRIDE]
+            losses = losses_of((path.weights_at(float(lam)).values for lam in lams), held, spread)
+        else:
+            lams, losses = path["lambda"].values, losses_of(breakpoints, held, spread)
+        errors = np.array([standard_error(row) for row in losses])
+        return cls(lams, losses.mean(axis=1), errors, losses_of(breakpoints, held, spread).mean(axis=1))
+
+    def beside(self, path: SolvedPath) -> SolvedPath:
+        """The path with these losses."""
+        path["validation_loss"] = ("breakpoint", self.at_breakpoints)
+        path["validated_lambda"] = ("validated", self.lams)
+        path["validated_loss"] = ("validated", self.losses)
+        path["validated_error"] = ("validated", self.errors)
+        return path
+
+
+def losses_of(models: Iterable[np.ndarray], held: Problem, spread: Spread) -> np.ndarray:
+    """float64, (models, blocks): task losses; equal models in a row are decoded once."""
+    rows: list[np.ndarray] = []
+    before = None
+    for w in models:
+        rows.append(rows[-1] if before is not None and np.array_equal(w, before) else predict(held, w, spread)[1])
+        before = w
+    return np.array(rows)
+
+
+class Fitted(NamedTuple):
+    """All that the fitted attributes are made from."""
+
+    path: Solved
+    """On the blocks that are not held out."""
+    options: PathOptions
+    """Of `path`."""
+    lam: float
+    """The chosen lambda."""
+    validated: Validated | None
+    """What lambda was chosen on."""
+    refit: Solved | None = None
+    """On all blocks."""
+    goal: PathOptions | None = None
+    """Of `refit`."""
+
+    @property
+    def certificate_of_path(self) -> ModelCertificate:
+        """That of `path`; of given lambdas at the chosen one."""
+        return certificate_of(self.path, self.options, nearest(self.path.path, self.lam))
+
+    @property
+    def certificate(self) -> ModelCertificate:
+        """That of the model at the chosen lambda."""
+        if self.refit is None or self.goal is None:
+            return self.certificate_of_path
+        return certificate_of(self.refit, self.goal, 0)
+
+    @property
+    def edge(self) -> Edge | None:
+        """The edge at which held-out blocks chose lambda, if they did."""
+        if self.validated is None:
+            return None
+        of_path = bool(self.path.path.sizes.get("cell"))
+        low = float(self.path.path["cell_low"].values[-1]) if of_path else 0.0
+        (chosen,) = np.flatnonzero(self.validated.lams == self.lam)
+        return edge_of(self.validated.lams, int(chosen), of_path=of_path, low=low)
+
+    def warnings(self, name: str) -> Iterator[str]:
+        """What is to be said of solves that a limit ended."""
+        if ended_early(self.path):
+            yield _said_of(name, self.path, self.options, self.certificate_of_path)
+        if self.refit is not None and self.goal is not None and ended_early(self.refit):
+            yield _said_of(name, self.refit, self.goal, self.certificate)
+
+
+def _said_of(name: str, result: Solved, path: PathOptions, certificate: ModelCertificate) -> str:
+    """The warning of a solve that a limit ended."""
+    limit = "max_seconds" if result.status is Status.TIME_LIMIT else "max_passes"
+    ending = f"{name}: ended at {limit} ({result.status})"
+    if path.can.finds_lambdas and certificate.holds:
+        return f"{ending}; the path goes down to lam {certificate.lam_low:.3g} only; raise {limit}, or eps"
+    asked = f"{certificate.allowed:.3g} was asked for, at lam {float(result.path['lambda'].values[-1]):.3g}"
+    return f"{ending} with a gap of {certificate.gap:.3g} where {asked}; raise {limit}, or tolerance or eps"

@@ -1,0 +1,181 @@
+"""The last step of choosing lambda: the same lambda on all training blocks, those included that chose it.
+
+A path is solved on the blocks that are not held out, the others choose lambda, and the model that leaves home is trained on
+all of them at that lambda. Its solve begins at the path's dual point there; blocks that were held out begin at their truth.
+Estimators and the stage `refit` share this file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+
+from gapwise.stages.choice import Edge, edge_of, picked
+from gapwise.stages.featurize import VALIDATION
+from gapwise.stages.parallel import Spread
+from gapwise.stages.predict import predict
+from gapwise.stages.problems import build, structure
+from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.facts import Json
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solve import Session, Task, solve
+from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
+from gapwise.stages.solver.supports import Supports
+from gapwise.stages.verify import Report, asked_for, verify
+from gapwise.storage.backend import Location
+from gapwise.storage.features import Features
+from gapwise.storage.files import make_directory, read_json, remove, write_json
+from gapwise.storage.layout import EVALUATED, open_group, read_group
+from gapwise.storage.paths import SolvedPath
+from gapwise.storage.results import read_path
+
+REFIT = "refit"
+"""The folder of the refitted model in that of its path."""
+RECORD = "refit.json"
+"""What the folder is a solve of."""
+TOLERANCE = 1e-3
+"""On gap / dual, as that of a single lambda elsewhere."""
+
+
+class Picked(NamedTuple):
+    """The lambda to solve on all blocks."""
+
+    lam: float
+    edge: Edge | None
+    """The edge of the compared lambdas at which it lies."""
+
+
+def pick(path: Location, rule: str) -> Picked:
+    """By a rule of `choice.PICKS`, from the validation losses that evaluate has left in a path.zarr."""
+    stored = set(open_group(path))
+    first = EVALUATED if f"{EVALUATED}lambda" in stored else ""
+    names = [f"{first}{name}" for name in ("lambda", f"{VALIDATION}_loss", f"{VALIDATION}_standard_error")]
+    ends = ("cell_low",) if "cell_low" in stored else ()
+    arrays, _ = read_group(path, (*names, *ends))
+    lams, losses, errors = (arrays[name] for name in names)
+    chosen = picked(rule, lams, losses, errors)
+    low = float(arrays["cell_low"][-1]) if ends else 0.0
+    return Picked(float(lams[chosen]), edge_of(lams, chosen, of_path=bool(ends), low=low))
+
+
+def refit(
+    whole: Problem,
+    path: SolvedPath,
+    lam: float,
+    solved: np.ndarray,
+    folder: Location,
+    *,
+    options: MethodOptions,
+    seed: int,
+    key: str,
+    session: Session,
+    report: Report,
+) -> Status:
+    """Solve all blocks at lambda, committing to ``folder/state``; leaves path.zarr, trace.zarr and verify.json there.
+
+    Parameters
+    ----------
+    whole, path, lam, solved
+        As in `start_of_all`.
+    key : str
+        Of the run of `path`.
+
+    Returns
+    -------
+    Status
+        INTERRUPTED or TIME_LIMIT if there is no path.zarr yet, and the same call goes on. CertificateError if a
+        certificate does not hold.
+    """
+    goal = PathOptions(rule="single", lam=lam, tolerance=TOLERANCE, relative=True).for_method(options)
+    initial = start_of_all(whole, path, lam, solved)
+    begins = hashlib.sha256(b"".join(part.tobytes() for part in initial or ())).hexdigest()
+    science = {"key": key, "lambda": lam, "initial": begins}
+    _claim(folder, science)
+    status = solve(Task(whole, options, goal, seed, initial=initial), folder, key=key, science=science, session=session)
+    if (folder / "path.zarr").is_dir():
+        asked = asked_for(goal, options.method, seed=seed, key=key, status=status.value, certainty=certainty_of(whole))
+        verify(whole, folder, asked=asked, spread=session.spread, report=report)
+    return status
+
+
+def _claim(folder: Location, science: Json) -> None:
+    """Note what `folder` is a solve of; what lies there of another one, as before the path went on, is removed."""
+    record = folder / RECORD
+    if record.is_file() and read_json(record) == science:
+        return
+    for name in ("state", "path.zarr", "trace.zarr"):
+        if (folder / name).exists():
+            remove(folder / name)
+    make_directory(folder)
+    write_json(record, science)
+
+
+def measure(features: Features, folder: Location, spread: Spread) -> Json:
+    """Loss and measures on the test blocks of `features` of the model in `folder`; writes metrics.json there."""
+    name, arrays = features.meta["structure"], features.arrays("test")
+    problem = build(name, arrays, features.meta)
+    solved, _ = read_path(folder / "path.zarr", ("lambda", "gap", "primal", "dual", "weights"))
+    labels, losses = predict(problem, solved["weights"][0], spread, "test")
+    measures = structure(name).metrics(problem, arrays, labels)
+    result = {
+        **{number: float(solved[number][0]) for number in ("lambda", "gap", "primal", "dual")},
+        "test_loss": float(np.mean(losses)),
+        **{f"test_{measured}": value for measured, value in measures.items()},
+    }
+    write_json(folder / "metrics.json", result)
+    return result
+
+
+def supports_of(path: SolvedPath, row: int) -> Supports:
+    """The dual solution at a breakpoint."""
+    offset = path["support_offset"].values[row]
+    atoms = slice(int(offset[0]), int(offset[-1]))
+    label_offset = path["label_offset"].values[atoms.start : atoms.stop + 1]
+    labels = path["support_label"].values[int(label_offset[0]) : int(label_offset[-1])]
+    alpha, losses = path["support_alpha"].values[atoms], path["support_loss"].values[atoms]
+    used = np.zeros(alpha.size, np.int64)
+    return Supports(offset - offset[0], alpha, losses, used, labels, label_offset - label_offset[0])
+
+
+def nearest(path: SolvedPath, lam: float) -> int:
+    """The breakpoint nearest to lambda, on a logarithmic scale."""
+    return int(np.argmin(np.abs(np.log(path["lambda"].values / lam))))
+
+
+def lists_labellings(path: SolvedPath) -> bool:
+    """Whether the dual solutions of a path are kept as labellings with weights."""
+    return bool(path.attrs["dual_point"]) and "dual_scores" not in path
+
+
+def start_of_all(whole: Problem, path: SolvedPath, lam: float, solved: np.ndarray) -> Supports | None:
+    """The dual point at which all blocks begin at lambda; None: at w = 0, as the path has no list of labellings.
+
+    Parameters
+    ----------
+    whole : Problem
+        All blocks.
+    path : SolvedPath
+        Of some of them.
+    solved : bool array, (n,)
+        Which blocks of `whole` are those of the path, in the same order.
+    """
+    return extended(supports_of(path, nearest(path, lam)), whole, solved) if lists_labellings(path) else None
+
+
+def extended(supports: Supports, whole: Problem, solved: np.ndarray) -> Supports:
+    """`supports` of the blocks `solved`, bool (n,), of `whole`; each other block has its truth alone, with weight 1."""
+    counts = np.ones(whole.n, np.int64)
+    counts[solved] = np.diff(supports.offset)
+    from_path = np.repeat(solved, counts)
+    alpha, losses, used = np.ones(from_path.size), np.zeros(from_path.size), np.zeros(from_path.size, np.int64)
+    alpha[from_path], losses[from_path] = supports.alpha, supports.losses
+    lengths = np.empty(from_path.size, np.int64)
+    lengths[from_path] = np.diff(supports.label_offset)
+    lengths[~from_path] = np.diff(whole.label_ptr)[~solved]
+    label = np.empty(int(lengths.sum()), whole.truth.dtype)
+    of_path = np.repeat(from_path, lengths)
+    label[of_path] = supports.label
+    label[~of_path] = whole.truth[np.repeat(~solved, np.diff(whole.label_ptr))]
+    return Supports(np.append(0, np.cumsum(counts)), alpha, losses, used, label, np.append(0, np.cumsum(lengths)))

@@ -1,0 +1,179 @@
+"""`lam="auto"`: a path on some blocks, lambda by the others, and the model of all blocks at that lambda."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from library import Bits, bits, blobs, sentences
+from sklearn.base import clone
+
+from gapwise import ChainSVM, MulticlassSVM, StructuredSVM, load_model, open_path
+from gapwise.pipeline.interrupt import Stop
+from gapwise.stages.choice import PICKS, Edge, edge_of, picked
+from gapwise.stages.datasets import Blocks
+from gapwise.stages.problems import build
+from gapwise.stages.refit import extended, supports_of
+
+pytestmark = pytest.mark.slow
+
+KINDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "chain": (ChainSVM, sentences),
+    "multiclass": (MulticlassSVM, blobs),
+    "structured": (lambda **choices: StructuredSVM(Bits(), **choices), lambda: bits(10)),
+}
+
+
+@pytest.fixture(params=sorted(KINDS))
+def kind(request: pytest.FixtureRequest) -> tuple[Callable[..., Any], Any, Any]:
+    make, data = KINDS[request.param]
+    return (make, *data())
+
+
+def test_auto__certifies_the_model_of_all_blocks(kind: Any) -> None:
+    make, X, y = kind
+    model = make(tolerance=0.01).fit(X, y)
+    n, losses, lams = len(X), model.path_["validated_loss"].values, model.path_["validated_lambda"].values
+    assert model.lambda_ == lams[picked("parabola", lams, losses, model.path_["validated_error"].values)]
+    held = {10: 2, 12: 2, 18: 3}[n]  # a fifth, of classes of six one each
+    assert (model.path_.attrs["n"], model.refit_.attrs["n"]) == (n - held, n)
+    certificate = model.certificate_
+    assert certificate.holds
+    assert certificate.verified
+    assert certificate.lam_low == certificate.lam_high == model.lambda_
+    assert certificate.gap == float(model.refit_["gap"][0]) <= 0.01 * float(model.refit_["dual"][0])
+    cold = make(lam=model.lambda_, tolerance=0.01).fit(X, y)
+    assert abs(float(model.refit_["primal"][0] - cold.path_["primal"][0])) <= certificate.allowed
+    assert str(model.predict(X, lam=model.lambda_)) == str(model.predict(X))
+    other = float(lams[-1])
+    np.testing.assert_array_equal(model._weights_at(other), model.path_.weights_at(other).values)
+    again = make(lam=model.lambda_, tolerance=0.02, warm_start=True)
+    model.set_params(lam=model.lambda_, tolerance=0.02, warm_start=True)
+    calls = model.fit(X, y).path_["oracle_calls"].values
+    assert calls.tolist() <= again.fit(X, y).path_["oracle_calls"].values.tolist()
+
+
+@pytest.mark.parametrize("checks", [4, "refit"])
+def test_stopped_auto__goes_on_to_the_same_bits(
+    kind: Any, checks: int | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, X, y = kind
+    model, where = make(tolerance=1e-4, random_state=3), tmp_path / "run"
+    whole = clone(model).fit(X, y)
+    with monkeypatch.context() as patch:
+        asked = itertools.count()
+
+        def stops(self: Stop) -> bool:
+            in_refit = (where / "refit").is_dir()
+            return in_refit if checks == "refit" else next(asked) > int(checks)
+
+        patch.setattr(Stop, "__call__", stops)
+        with pytest.raises(KeyboardInterrupt, match="the same call goes on from there"):
+            clone(model).fit(X, y, run_dir=where)
+    assert (where / "refit" / "state" / "HEAD.json").is_file() is (checks == "refit")
+    for _ in range(2):
+        again = clone(model).fit(X, y, run_dir=where)
+        assert again.refit_["weights"].values.tobytes() == whole.refit_["weights"].values.tobytes()
+        assert again.path_["weights"].values.tobytes() == whole.path_["weights"].values.tobytes()
+        assert again.coef_.tobytes() == whole.coef_.tobytes()
+    assert open_path(where / "refit")["weights"].values.tobytes() == whole.refit_["weights"].values.tobytes()
+
+
+def test_few_blocks__are_told_of_and_get_one_over_n() -> None:
+    X, y = blobs(9)
+    with pytest.warns(UserWarning, match="lam='auto': expected at least 10 blocks, .* got 9; lam='1/n' was used"):
+        model = MulticlassSVM(tolerance=0.1).fit(X, y)
+    assert (model.lambda_, model.refit_) == (1 / 9, None)
+    with pytest.raises(ValueError, match=r"^validation: expected a share .* as lam='auto' chooses on held-out blocks"):
+        MulticlassSVM(validation=None).fit(X, y)
+    with pytest.raises(ValueError, match=r"^lam: expected a number > 0, 'auto', '1/n' or 'path', got 'best'"):
+        MulticlassSVM(lam="best").fit(X, y)
+
+
+def test_choice_at_an_edge__warns() -> None:
+    X, y = blobs(60)
+    with pytest.warns(UserWarning, match=r"lam 50 was chosen at the upper edge of the λ's .* give more lambdas"):
+        MulticlassSVM(lam=[50.0, 5.0], tolerance=0.1, fit_intercept=False).fit(X, y)
+    lams = np.array([4.0, 2.0, 1.0])
+    assert [edge_of(lams, k, of_path=False) for k in range(3)] == [Edge.HIGH, None, Edge.LOW]
+    assert [edge_of(lams, k, of_path=True, low=0.5) for k in range(3)] == [None, None, Edge.LOW]
+    assert [edge_of(lams, k, of_path=True, low=0.0) for k in range(3)] == [None] * 3  # all smaller ones have this model
+    assert edge_of(lams[:1], 0, of_path=False) is None
+
+
+def test_save__of_auto_is_the_refitted_model(tmp_path: Path) -> None:
+    X, y = blobs()
+    model = MulticlassSVM(tolerance=0.05).fit(X, y)
+    model.save(tmp_path / "model")
+    model.save(tmp_path / "other", lam=2 * model.lambda_)
+    saved, other = (load_model(tmp_path / name) for name in ("model", "other"))
+    assert saved.weights.tobytes() == model.refit_["weights"].values[0].tobytes()
+    assert (saved.certificate["gap"], saved.certificate["relative"]) == (model.certificate_.gap, True)
+    assert other.weights.tobytes() == model.path_.weights_at(2 * model.lambda_).values.tobytes()
+    assert (other.certificate["eps"], other.certificate["certified"]) == (0.1, True)
+
+
+def test_labels_of_held_out_blocks__are_known_to_the_refitted_model() -> None:
+    X, y = sentences()
+    (rare,) = np.flatnonzero(ChainSVM()._held_out(ChainSVM()._checked(X, y), 12, 0))[:1]
+    y[rare] = ["Z"] * len(y[rare])
+    model = ChainSVM(tolerance=0.05).fit(X, y)
+    assert "Z" in model.classes_
+    assert model.refit_.sizes["feature"] == model.path_.sizes["feature"]
+
+
+def test_part__of_blocks_is_what_these_blocks_give_alone() -> None:
+    rng = np.random.default_rng(0)
+    lengths, chosen = np.array([2, 0, 3, 1]), np.array([False, True, True, False])
+    start = np.append(0, np.cumsum(lengths))
+    sink = Blocks("multiclass_sparse", {"cost": np.eye(2)})
+    arrays = {"row_ptr": start, "ids": np.arange(6), "values": rng.normal(size=6), "labels": np.array([0, 1, 1, 0])}
+    for name, array in arrays.items():
+        sink.put("train", name, array)
+    part = sink.part("train", chosen)
+    assert part["row_ptr"].tolist() == [0, 0, 3]
+    assert part["ids"].tolist() == [2, 3, 4]
+    assert part["labels"].tolist() == [1, 1]
+    assert part["cost"] is sink.whole[""]["cost"]
+    blocks = Blocks("multiclass")
+    for k in range(4):
+        blocks.append("train", x=np.full(k, k))
+    assert blocks.part("train", chosen)["x"].tolist() == [1, 2, 2]
+    assert blocks.part("train", chosen)["x_ptr"].tolist() == [0, 1, 3]
+
+
+def test_extended__keeps_the_dual_point_and_adds_truths() -> None:
+    X, y = blobs()
+    model = MulticlassSVM(tolerance=0.05, fit_intercept=False).fit(X, y)
+    solved = ~model._held_out(model._checked(X, y), 18, 0)
+    whole = build("multiclass", {"x": X, "labels": y}, {"classes": 3})
+    old = supports_of(model.path_, 1)
+    new = extended(old, whole, solved)
+    for i, place in enumerate(np.flatnonzero(solved)):
+        ours, theirs = slice(*new.offset[place : place + 2]), slice(*old.offset[i : i + 2])
+        for name in ("alpha", "losses", "label"):  # one label a labelling
+            np.testing.assert_array_equal(getattr(new, name)[ours], getattr(old, name)[theirs])
+    for place in np.flatnonzero(~solved):
+        (atom,) = range(*new.offset[place : place + 2])
+        assert (new.alpha[atom], new.losses[atom], new.label[atom]) == (1.0, 0.0, y[place])
+    assert new.label_offset.tolist() == list(range(new.alpha.size + 1))
+
+
+def test_pick__is_a_choice_and_looks_at_the_models_of_held_out_blocks() -> None:
+    X, y = blobs(60)
+    found = {pick: MulticlassSVM(pick=pick, tolerance=0.1).fit(X, y) for pick in PICKS}
+    for pick, model in found.items():
+        columns = [model.path_[f"validated_{name}"].values for name in ("lambda", "loss", "error")]
+        assert model.lambda_ == columns[0][picked(pick, *columns)]
+    path, held = model.path_, model._held_out(model._checked(X, y), 60, 0)
+    lam = float(columns[0][3])
+    wrong = model.set_params().predict(X[held], lam=lam) != y[held]
+    assert columns[1][3] == np.mean(wrong)
+    assert columns[2][3] == pytest.approx(np.std(wrong, ddof=1) / np.sqrt(wrong.size))
+    assert path["validation_loss"].sizes == {"breakpoint": path.sizes["breakpoint"]}
+    with pytest.raises(ValueError, match=r"^pick: expected one of parabola, least, one_se, got 'best'"):
+        MulticlassSVM(pick="best").fit(X, y)

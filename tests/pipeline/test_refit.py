@@ -1,0 +1,155 @@
+"""`run.refit`: the chosen lambda on all training blocks as a step of the run: committed, verified, what leaves home."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from configs import composed
+from in_process import Here
+
+from gapwise.pipeline.config.run_options import ConfigError
+from gapwise.pipeline.config.settings import own_data, read
+from gapwise.pipeline.interrupt import Stop
+from gapwise.pipeline.rundir import read_json, write_json
+from gapwise.stages.choice import picked
+from gapwise.stages.models import model_of, save_model
+from gapwise.storage.layout import read_group
+from gapwise.storage.results import read_path
+
+WORDS = ("dataset=multiclass_arrays", "compute=serial", "tracking=none", "path.eps=0.2", "solver.cache.kind=gap")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("data")
+    y = {"y_train": rng.integers(3, size=30), "y_test": rng.integers(3, size=12)}
+    x = {f"x{name[1:]}": rng.normal(size=(k.size, 4)) + 1.5 * np.eye(3, 4)[k] for name, k in y.items()}
+    np.savez(folder / "own.npz", **x, **y)
+    return f"dataset.file={folder / 'own.npz'}"
+
+
+COLUMNS = tuple(f"evaluated_{name}" for name in ("lambda", "validation_loss", "validation_standard_error"))
+"""Of path.zarr, what lambda is picked on."""
+
+
+def picked_by(rule: str, arrays: Mapping[str, np.ndarray]) -> float:
+    return float(arrays[COLUMNS[0]][picked(rule, *(arrays[name] for name in COLUMNS))])
+
+
+def place(root: Path, data: str, *words: str) -> Here:
+    return Here(root, (*WORDS, data, *words))
+
+
+def issued(where: Here, *more: str) -> Path:
+    done = where.issue(*more)
+    assert done.code == 0, done.err
+    return Path(done.out.rsplit("run: ", 1)[1].strip())
+
+
+def result_of(run: Path) -> dict[str, Any]:
+    found = read_json(run / "result.json", seal=True)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.fixture(scope="module")
+def run(data: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return issued(place(tmp_path_factory.mktemp("runs"), data, "dataset.validation=0.2"))
+
+
+@pytest.mark.slow
+def test_refit__certifies_lambda_on_all_blocks(run: Path, data: str, tmp_path: Path) -> None:
+    found = result_of(run)["refit"]
+    _, attrs = read_path(run / "refit" / "path.zarr")
+    arrays, _ = read_group(run / "path.zarr", COLUMNS)
+    assert (attrs["n"], found["lambda"]) == (30, picked_by("parabola", arrays))
+    assert found["verdict"]["certified"]
+    assert found["verdict"]["verified"]
+    assert found["gap"] <= 1e-3 * found["dual"]
+    alone = issued(place(tmp_path, data, "path=single", "solver=bcpfw_gap_cache"), f"path.lambda={found['lambda']!r}")
+    other = result_of(alone)["path"][0]
+    assert abs(other["primal"] - found["primal"]) <= max(other["gap"], found["gap"])
+    assert not (run / "refit" / "features").exists()
+
+
+@pytest.mark.slow
+def test_refitted_model__is_what_leaves_home(run: Path, tmp_path: Path) -> None:
+    arrays, _ = read_path(run / "refit" / "path.zarr")
+    model = model_of(run)
+    assert model.weights.tobytes() == arrays["weights"][0].tobytes()
+    assert (model.certificate["gap"], model.certificate["certified"]) == (float(arrays["gap"][0]), True)
+    assert model_of(run, model.lambda_).weights.tobytes() != model.weights.tobytes()  # a number: the path's
+    save_model(run, "best", tmp_path / "model")
+    (run / "refit" / "verify.json").rename(tmp_path / "verify.json")
+    with pytest.raises((ValueError, OSError), match=r"verify\.json: changed since the run wrote it"):
+        model_of(run)
+    (tmp_path / "verify.json").rename(run / "refit" / "verify.json")
+
+
+@pytest.mark.slow
+def test_killed_refit__goes_on_to_the_same_bits(
+    run: Path, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = place(tmp_path, data, "dataset.validation=0.2")
+    issued(where, "run.refit=false")
+    (folder,) = tmp_path.glob("multiclass_arrays-*")
+    assert "refit" not in result_of(folder)
+    before = read_json(folder / "manifest.json", seal=True)["stages"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Stop, "__call__", lambda self: (folder / "refit" / "features").is_dir())
+        patch.setattr(Stop, "signal", 2, raising=False)
+        assert where.issue().code == 130
+    assert (folder / "refit" / "state" / "HEAD.json").is_file()
+    assert not (folder / "result.json").is_file()
+    issued(where)
+    after = read_json(folder / "manifest.json", seal=True)["stages"]
+    assert {name: after[name] for name in before} == before  # nothing else ran again
+    ours, theirs = (read_path(some / "refit" / "path.zarr")[0] for some in (folder, run))
+    assert ours["weights"].tobytes() == theirs["weights"].tobytes()
+    assert ours["gap"].tobytes() == theirs["gap"].tobytes()
+
+
+@pytest.mark.slow
+def test_another_rule__picks_another_lambda_in_the_same_run(data: str, tmp_path: Path) -> None:
+    where = place(tmp_path, data, "dataset.validation=0.2")
+    run = issued(where, "run.pick=least")
+    least = result_of(run)["refit"]
+    assert (least["pick"], least["lambda"]) == ("least", result_of(run)["evaluate"]["best_lambda"])
+    assert issued(where, "run.pick=one_se") == run
+    other = result_of(run)["refit"]
+    arrays, _ = read_group(run / "path.zarr", COLUMNS)
+    assert (other["pick"], other["lambda"]) == ("one_se", picked_by("one_se", arrays))
+    assert model_of(run).lambda_ == other["lambda"]
+
+
+@pytest.mark.slow
+def test_refit__of_another_lambda_begins_anew(data: str, tmp_path: Path) -> None:
+    run = issued(place(tmp_path, data, "dataset.validation=0.2"))
+    weights = read_path(run / "refit" / "path.zarr")[0]["weights"].tobytes()
+    record = read_json(run / "refit" / "refit.json")
+    write_json(run / "refit" / "refit.json", {**record, "initial": "of a path that has gone on since"})
+    (run / "refit" / "metrics.json").unlink()
+    assert issued(place(tmp_path, data, "dataset.validation=0.2")) == run
+    assert read_json(run / "refit" / "refit.json") == record
+    assert read_path(run / "refit" / "path.zarr")[0]["weights"].tobytes() == weights
+
+
+def test_refit__is_asked_for_with_own_data_and_held_out_blocks() -> None:
+    def refits(*words: str) -> bool:
+        return read(composed(*words)).refits
+
+    own = ("dataset=multiclass_arrays", "dataset.file=x", "dataset.validation=0.2")
+    assert refits(*own)
+    assert not refits(*own, "run.refit=false")
+    assert not refits(*own[:2])
+    assert not refits(*own[:2], "dataset.validation={folds: 3, fold: 1}")
+    assert not refits("dataset.validation=0.2")
+    assert refits("dataset.validation=0.2", "run.refit=true")
+    assert [own_data(name) for name in ("sequences_csv", "images", "ocr", "conll")] == [True, True, False, False]
+    assert read(composed(*own)).run_key({}) == read(composed(*own, "run.refit=false")).run_key({})
+    with pytest.raises(ConfigError, match=r"^run\.refit: expected blocks that lambda is chosen on"):
+        read(composed("run.refit=true"))

@@ -1,0 +1,67 @@
+"""Training and validation blocks joined again: byte for byte the features that were not divided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from predict_runs import text
+
+from gapwise.stages.featurize import featurize, join, of_split
+from gapwise.storage.features import Features, open_features
+
+
+def made(dataset: dict[str, Any], target: Path) -> Features:
+    featurize(dataset, target, key="k", map_blocks=map, report=lambda *_: None)
+    return open_features(target)
+
+
+def rows(folder: Path, sparse: bool) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    lines = []
+    for k in range(31):
+        columns = sorted(rng.choice(9, size=rng.integers(1, 5), replace=False).tolist())
+        lines.append(f"{k % 3} " + " ".join(f"{column + 1}:{rng.normal():.3f}" for column in columns))
+    (folder / "rows.svm").write_text("\n".join(lines) + "\n")
+    x, y = rng.normal(size=(31, 4)), np.arange(31) % 3
+    np.savez(folder / "rows.npz", x=x, y=y)
+    return {"name": "multiclass_arrays", "file": str(folder / ("rows.svm" if sparse else "rows.npz"))}
+
+
+def sequences(folder: Path) -> dict[str, Any]:
+    for seed, name in enumerate(("train", "test", "validation")):
+        (folder / name).write_text(text(seed, 15), encoding="utf-8")
+    (folder / "template").write_text("U00:%x[0,0]\nB\n", encoding="utf-8")
+    files = {"file": str(folder / "train"), "test_file": str(folder / "test"), "template": str(folder / "template")}
+    return {"name": "sequences_csv", **files}
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "chain"])
+@pytest.mark.parametrize("validation", [{"share": 0.3, "seed": 1}, {"share": 0.6, "seed": 0}])
+def test_join__is_the_inverse_of_dividing(kind: str, validation: dict[str, Any], tmp_path: Path) -> None:
+    dataset = sequences(tmp_path) if kind == "chain" else rows(tmp_path, sparse=kind == "sparse")
+    whole = made(dataset, tmp_path / "whole")
+    divided = made({**dataset, "validation": validation}, tmp_path / "divided")
+    join(divided, tmp_path / "joined", lambda *_: None)
+    joined = open_features(tmp_path / "joined")
+    ours, theirs = joined.arrays("train"), whole.arrays("train")
+    assert ours.keys() == theirs.keys()
+    for name in theirs:
+        assert ours[name].dtype == theirs[name].dtype
+        np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+    held = divided.arrays("validation")["block"]
+    np.testing.assert_array_equal(np.flatnonzero(of_split(divided) == 1), held)
+    assert not joined.has("test")
+
+
+def test_join__puts_a_readers_own_validation_blocks_last(tmp_path: Path) -> None:
+    dataset = sequences(tmp_path)
+    own = made({**dataset, "validation": "file", "validation_file": str(tmp_path / "validation")}, tmp_path / "own")
+    join(own, tmp_path / "joined", lambda *_: None)
+    joined = open_features(tmp_path / "joined").arrays("train")
+    both = [own.arrays(split)["labels"] for split in ("train", "validation")]
+    np.testing.assert_array_equal(joined["labels"], np.concatenate(both))
+    assert "decode_only" not in joined
+    assert of_split(own).tolist() == [0] * 15 + [1] * 15
