@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.scale import Scale
 from gapwise.stages.problems.void import has_void
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features, FeatureWriter, is_complete, open_features
@@ -39,6 +40,7 @@ class _SplittingSink:
         self.derived, self.for_training = structure(name).derived, part.for_training or dict
         self.whole, self.rows = part.whole, part.rows
         self.waiting: dict[str, np.ndarray] = {}
+        self.scales: dict[str, Scale] = defaultdict(lambda: Scale(name, part))
         self.shared: dict[str, np.ndarray] = {}
         self.blocks: Counter[str] = Counter()
 
@@ -51,6 +53,7 @@ class _SplittingSink:
             more = self.derived(**{**self.shared, **arrays})
         except ValueError as error:
             raise DataError(f"{split} block {number}: {error}") from error
+        self._look(split, arrays, number)
         self.writer.append(target, **arrays, **more)
         self.blocks[split] += 1
 
@@ -58,7 +61,15 @@ class _SplittingSink:
         """The split that block `number` of the reader's `split` goes to."""
         return VALIDATION if split == "train" and self.rule is not None and self.rule(number) else split
 
+    def _look(self, split: str, arrays: Mapping[str, np.ndarray], block: int | None = None) -> None:
+        """Check the sizes of features; of arrays that are `put`, rows are counted."""
+        try:
+            self.scales[split].see(arrays, block)
+        except ValueError as error:
+            raise DataError(f"{split}: {error}") from error
+
     def put(self, split: str, name: str, array: np.ndarray) -> None:
+        self._look(split, {name: array})
         if split == "train" and self.rule is not None:
             self._put_parts(name, array, self.rule)
         else:
@@ -96,8 +107,12 @@ class _SplittingSink:
     def finish(self, facts: Json) -> Json:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
 
-        DataError if a split would be empty, or if there are fewer blocks than folds.
+        DataError if a split would be empty, if there are fewer blocks than folds, or if all features are too small.
         """
+        try:
+            self.scales["train"].end()
+        except ValueError as error:
+            raise DataError(f"train: {error}") from error
         if self.rule is None:
             return facts
         blocks = self.blocks["train"]

@@ -84,8 +84,10 @@ def weights_at(path: Location) -> Callable[[float], np.ndarray]:
 def read_mixture(path: Location) -> Mixture:
     """The mixture of a path.zarr; FileNotFoundError if there is no solved path."""
     from gapwise.storage.layout import open_group
-    from gapwise.storage.results import read_path
+    from gapwise.storage.results import check_path, read_path
 
+    if path.is_dir():
+        check_path(path)
     stored = set(open_group(path)) if path.is_dir() else set()
     return Mixture(*read_path(path, (*NAMES, *(name for name in CELL_NAMES if name in stored))))
 

@@ -19,6 +19,7 @@ from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
 from gapwise.stages.problems import build
 from gapwise.stages.problems.facts import Json
+from gapwise.stages.problems.scale import check_single
 from gapwise.storage.backend import Location
 
 Graph: TypeAlias = dict[str, np.ndarray]
@@ -118,7 +119,7 @@ class SegmentationSVM(GapwiseEstimator):
             for split, data in (("train", train), ("test", held)):
                 for number, (graph, labels) in enumerate(zip(*(data or ((), ())), strict=True)):
                     sink.append(split, **self._graph(number, graph), labels=labels)
-            return {"checked": True}
+            return {}
         return self._learn_pictures(sink, train, held, compute)
 
     def _learn_pictures(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
@@ -242,6 +243,7 @@ def _numbers(where: str, name: str, value: object) -> np.ndarray:
     array = np.asarray(value)
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise ValueError(f"{where}: expected {name} as numbers in rows and columns, got {array.dtype} {array.shape}")
+    check_single(array, lambda k: f"{where}: {name}[{k // array.shape[1]}, {k % array.shape[1]}]")
     array = array.astype(np.float32)
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]

@@ -23,6 +23,7 @@ from gapwise.parts import with_parts
 from gapwise.stages.problems.capabilities import Capabilities, capabilities_of
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.installed import STRUCTURES, announced, installed_module
+from gapwise.stages.problems.scale import check_scale
 
 if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
     import numpy as np
@@ -62,8 +63,14 @@ def calls_python(name: str) -> bool:
 
 
 def build(name: str, arrays: Mapping[str, np.ndarray], meta: Facts) -> Problem:
-    """The problem of structure `name` over the arrays of one split; ValueError if its bounds do not fit its weights."""
-    problem: Problem = structure(name).build(arrays, meta)
+    """The problem of structure `name` over the arrays of one split; ValueError if its bounds do not fit its weights.
+
+    Sizes of features are checked (`scale`) unless `meta` says under ``checked`` that featurize has done so.
+    """
+    part = structure(name)
+    if not meta.get("checked", False):
+        check_scale(name, capabilities_of(part), arrays)
+    problem: Problem = part.build(arrays, meta)
     if problem.lower.shape != problem.upper.shape or problem.lower.shape not in ((0,), (problem.d,)):
         raise ValueError(
             f"{name}: lower has shape {problem.lower.shape} and upper {problem.upper.shape}; expected ({problem.d},) for "
