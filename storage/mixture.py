@@ -30,7 +30,8 @@ class Mixture:
         b = int(np.argmin(np.abs(np.log(lams) - np.log(lam)))) if lam > 0.0 else 0
         if not np.isclose(lams[b], lam, rtol=1e-9, atol=0.0):
             raise ValueError(
-                f"weights_at: lambda {lam:g} was not solved; there are {lams.tolist()}. Use path=regpath for all lambdas"
+                f"weights_at: lambda {lam:g} was not solved; there are {lams.tolist()}. "
+                'The model of every lambda is that of a path: path=regpath, or lam="path" in Python'
             )
         return {b: 1.0}
 

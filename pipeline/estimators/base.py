@@ -33,6 +33,7 @@ from gapwise.pipeline.estimators.choices import (
 )
 from gapwise.pipeline.estimators.data import Data, Samples, part
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
+from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.predict import predict as decode
@@ -159,7 +160,8 @@ class GapwiseEstimator(BaseEstimator):
         path = path_options(self.lam, n=len(train.y), tolerance=self.tolerance, eps=self.eps)
         limits = {"max_passes": self.max_passes, "max_seconds": self.max_seconds}
         options = solver_options(self.solver, path=path.can.finds_lambdas, **limits)
-        path = path.for_method(options)
+        with library_words():
+            path = path.for_method(options)
         with contextlib.ExitStack() as stack:
             stop = stack.enter_context(Stop()) if run_dir is not None else None
             compute = stack.enter_context(computing(workers, stop))
