@@ -107,8 +107,15 @@ class _SplittingSink:
     def finish(self, facts: Json) -> Json:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
 
-        DataError if a split would be empty, if there are fewer blocks than folds, or if all features are too small.
+        DataError if a split would be empty, if there are fewer blocks than folds, if all features are too small, or if
+        there is one label only, which leaves nothing to learn.
         """
+        if facts.get("classes") == 1:
+            names = [*facts.get("label_names", ()), *facts.get("class_names", ())]
+            named = f"{names[0]!r}" if names else "the same one for all"
+            raise DataError(
+                f"train: expected at least two labels, got one only: {named}; look whether the labels are right"
+            )
         try:
             self.scales["train"].end()
         except ValueError as error:

@@ -23,7 +23,6 @@ from gapwise.parts import with_parts
 from gapwise.stages.problems.capabilities import Capabilities, capabilities_of
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.installed import STRUCTURES, announced, installed_module
-from gapwise.stages.problems.scale import check_scale
 
 if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
     import numpy as np
@@ -67,6 +66,8 @@ def build(name: str, arrays: Mapping[str, np.ndarray], meta: Facts) -> Problem:
 
     Sizes of features are checked (`scale`) unless `meta` says under ``checked`` that featurize has done so.
     """
+    from gapwise.stages.problems.scale import check_scale  # imports numpy, which lists of runs do not need
+
     part = structure(name)
     if not meta.get("checked", False):
         check_scale(name, capabilities_of(part), arrays)
