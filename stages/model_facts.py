@@ -24,7 +24,8 @@ def check_model(facts: Facts, weights: int, where: object) -> None:
         How many weights the model has.
     """
     lam = facts.get("lambda")
-    _refuse(where, "lambda", lam, _is_number(lam) and 0.0 < float(lam) < math.inf, "a number > 0")
+    fits = isinstance(lam, int | float) and not isinstance(lam, bool) and 0.0 < lam < math.inf
+    _refuse(where, "lambda", lam, fits, "a number > 0")
     for name in ("certificate", "origin", "features"):
         _refuse(where, name, facts.get(name), isinstance(facts.get(name), Mapping), "an object")
     check_features(facts["features"], weights, where)
@@ -58,10 +59,6 @@ def fitting(where: object) -> Iterator[None]:
             f"{where}: what it says of its features does not fit their arrays ({type(error).__name__}: {error}); it was "
             "changed, or is damaged: make it again"
         ) from error
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _is_count(value: object) -> bool:

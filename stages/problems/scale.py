@@ -126,7 +126,7 @@ def _place(arrays: Mapping[str, np.ndarray], name: str, block: int | None, entry
         inside = f"row {row - int(pointer[block])}, "
     elif block is None:
         block, inside = row, ""
-    if column is None and np.shape(arrays.get("ids")) == values.shape:
+    if column is None and "ids" in arrays and arrays["ids"].shape == values.shape:
         return f"block {block}: feature {int(arrays['ids'][row])}: "
     return f"block {block}: " + (f"entry {row}: " if column is None else f"{inside}feature {column}: ")
 
