@@ -16,8 +16,29 @@ class ConfigError(ValueError):
 
 
 def one_line(error: Exception) -> str:
-    """The error's message without line breaks, or its type where it has none."""
+    """The error's message without line breaks, or its type where it has none; whose file it is that may not be used."""
+    if isinstance(error, PermissionError) and isinstance(error.filename, str):
+        return f"{error.filename}: {error.strerror}{_owner(error.filename)}"
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def _owner(file: str) -> str:
+    """Who owns a file, or the nearest folder above it, and how it can be shared."""
+    import os
+    from pathlib import Path
+
+    for path in (Path(file), *Path(file).absolute().parents):
+        try:
+            owner = path.owner()
+        except (OSError, KeyError):  # not there, not to be looked at, or without a name
+            continue
+        if path.stat().st_uid == os.getuid():
+            return "; it is yours, so give yourself the right to read and write it"
+        return (
+            f"; {path} belongs to {owner}. To share a folder of runs, let a group write to it (chmod g+ws) and let "
+            "everybody use umask 002; otherwise give a folder of your own, as run.root=FOLDER or in $GAPWISE_RUNS"
+        )
+    return ""
 
 
 def refuse(error: Exception, code: int, where: str = "") -> int:

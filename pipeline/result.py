@@ -114,11 +114,12 @@ def summary(
     width: int = 100,
     took: Mapping[str, float] | None = None,
     solve: Facts | None = None,
+    places: str | None = None,
 ) -> str:
     """A few lines for the end of a run: what was solved, at what cost, how good it is, where to look, what to do next.
 
     `took`: seconds of this command by stage, and of compiling, which they contain. `solve`: the manifest's facts of the
-    solve, which name the limit that ended it.
+    solve, which name the limit that ended it. `places`: where runs and what MLflow shows of them lie.
     """
     path, verdict, best = result["path"], verdict_of(result["verdict"]), result["evaluate"]
     problem, last = result["problem"], path[-1]
@@ -163,6 +164,8 @@ def summary(
     lines.append(
         ("look at", "report.html · figures/*.png · path.zarr (xarray.open_zarr(…, consolidated=False)) · result.json")
     )
+    if places:
+        lines.append(("stored", places))
     rule = "─" * min(width, 88)
     return "\n".join([rule, *(f"{name:>8}  {text}" for name, text in lines), rule])
 

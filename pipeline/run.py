@@ -21,6 +21,7 @@ from gapwise.pipeline import result
 from gapwise.pipeline.compiling import Compiling
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.compute.ready import check_packages, check_scheduler
+from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.config.settings import Settings, read
 from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse, refuse_setup
 from gapwise.pipeline.interrupt import Interrupted, Stop, number_of
@@ -31,7 +32,7 @@ from gapwise.pipeline.progress import Progress
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.rundir import LockedError, RunDir, check_writable, locked, write_json
 from gapwise.pipeline.stage_graph import Stage, after, before, flow, flow_of, stages
-from gapwise.pipeline.tracking.mlflow import open_tracker
+from gapwise.pipeline.tracking.mlflow import open_tracker, shown_store
 from gapwise.storage.backend import Location, location
 from gapwise.storage.files import remove
 
@@ -66,7 +67,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
         if finished:
             tracker.ensure_shown()
             _export(settings, directory, features)
-            return _print_summary(finished, directory)
+            return _print_summary(finished, directory, settings.tracking)
         if asked is not None and not asked.computes and not (directory.path / "manifest.json").is_file():
             raise FileNotFoundError(
                 f"{directory.path}: there is no such run yet; run.stage={asked.name} only shows what is there"
@@ -134,7 +135,7 @@ def _guarded(job: Job) -> int:
     if outcome is None:
         return _print_directory(job.dir)
     job.tracker.finish("FINISHED")
-    return _print_summary(outcome, job.dir, job.seconds)
+    return _print_summary(outcome, job.dir, job.settings.tracking, job.seconds)
 
 
 def _run_stages(job: Job) -> dict[str, object] | None:
@@ -253,11 +254,25 @@ def _wait(holder: str) -> None:
     print(f"waiting for this run, which {holder} works on", file=sys.stderr, flush=True)
 
 
-def _print_summary(outcome: Mapping[str, object], directory: RunDir, seconds: Mapping[str, float] | None = None) -> int:
+def _print_summary(
+    outcome: Mapping[str, object],
+    directory: RunDir,
+    tracking: TrackingOptions,
+    seconds: Mapping[str, float] | None = None,
+) -> int:
     width = min(shutil.get_terminal_size().columns, 120)
     solve = directory.manifest["stages"].get("solve", {})
-    print(result.summary(outcome, directory.path, width, seconds or {}, solve))
+    print(result.summary(outcome, directory.path, width, seconds or {}, solve, _places(directory, tracking)))
     return _print_directory(directory)
+
+
+def _places(directory: RunDir, tracking: TrackingOptions) -> str:
+    """Where runs lie and, if MLflow shows them, its store: the same for every kind of install."""
+    root = directory.path.parent
+    runs = f"runs in {root.resolve() if isinstance(root, Path) else root}"
+    if tracking.kind == "none":
+        return f"{runs} (run.root, $GAPWISE_RUNS)"
+    return f"{runs} (run.root, $GAPWISE_RUNS) · MLflow in {shown_store(tracking)} (tracking.uri)"
 
 
 def _print_directory(directory: RunDir) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -13,6 +13,7 @@ from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.scale import Scale
 from gapwise.stages.problems.void import has_void
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features, FeatureWriter, is_complete, open_features
@@ -41,6 +42,7 @@ class _SplittingSink:
         self.stand_ins = part.stand_ins
         self.whole, self.rows = part.whole, part.rows
         self.waiting: dict[str, np.ndarray] = {}
+        self.scales: dict[str, Scale] = defaultdict(lambda: Scale(name, part))
         self.shared: dict[str, np.ndarray] = {}
         self.blocks: Counter[str] = Counter()
         self.labels: Counter[int] = Counter()
@@ -55,6 +57,7 @@ class _SplittingSink:
             more = made(**{**self.shared, **arrays})
         except ValueError as error:
             raise DataError(f"{split} block {number}: {error}") from error
+        self._look(split, arrays, number)
         self.write(target, {**arrays, **more})
         self.blocks[split] += 1
 
@@ -68,7 +71,15 @@ class _SplittingSink:
         """The split that block `number` of the reader's `split` goes to."""
         return VALIDATION if split == "train" and self.rule is not None and self.rule(number) else split
 
+    def _look(self, split: str, arrays: Mapping[str, np.ndarray], block: int | None = None) -> None:
+        """Check the sizes of features; of arrays that are `put`, rows are counted."""
+        try:
+            self.scales[split].see(arrays, block)
+        except ValueError as error:
+            raise DataError(f"{split}: {error}") from error
+
     def put(self, split: str, name: str, array: np.ndarray) -> None:
+        self._look(split, {name: array})
         if split == "train" and self.rule is not None:
             self._put_parts(name, array, self.rule)
         else:
@@ -103,8 +114,19 @@ class _SplittingSink:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
 
         Where the loss depends on how often each label occurs in training, the fact ``label_counts`` says it; blocks that are
-        held out are not counted. DataError if a split would be empty, or if there are fewer blocks than folds.
+        held out are not counted. DataError if a split would be empty, if there are fewer blocks than folds, if all features
+        are too small, or if there is one label only, which leaves nothing to learn.
         """
+        if facts.get("classes") == 1:
+            names = [*facts.get("label_names", ()), *facts.get("class_names", ())]
+            named = f"{names[0]!r}" if names else "the same one for all"
+            raise DataError(
+                f"train: expected at least two labels, got one only: {named}; look whether the labels are right"
+            )
+        try:
+            self.scales["train"].end()
+        except ValueError as error:
+            raise DataError(f"train: {error}") from error
         if self.rule is None:
             return facts
         if "label_counts" in facts:

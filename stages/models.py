@@ -7,6 +7,7 @@ model.predict("He PRP\\nreckons VBZ\\n").named(0)
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -20,6 +21,7 @@ import numpy as np
 from gapwise.stages.datasets import FeatureMap, MapBlocks
 from gapwise.stages.datasets.inputs import Predicted, label_names, stored_input
 from gapwise.stages.datasets.inputs.own_class import code_of, with_code
+from gapwise.stages.model_facts import check_features, check_model, fitting
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.trust import only
 from gapwise.stages.verdict import verdict_in
@@ -69,6 +71,8 @@ class Model:
         Name, key and `digest` of the run, the lambda that was asked for, and the versions of what made it.
     allowed : frozenset of str, optional
         Code of one's own that `predict` may run, ``module:Class`` or a command; None: whatever the files name.
+    place : str
+        The file that says all this, for messages.
     """
 
     lambda_: float
@@ -78,6 +82,7 @@ class Model:
     shared: dict[str, np.ndarray] = field(repr=False)
     origin: dict[str, Any] = field(repr=False)
     allowed: frozenset[str] | None = field(default=frozenset(), repr=False)
+    place: str = field(default="model", repr=False)
 
     @property
     def code(self) -> str | None:
@@ -106,9 +111,7 @@ class Model:
         UntrustedError
             If it takes code that only the model's files name; `load_model` says how to allow it.
         """
-        if self.allowed is None:
-            return self._predict(raw, map_blocks)
-        with only(self.allowed):
+        with fitting(self.place), contextlib.nullcontext() if self.allowed is None else only(self.allowed):
             return self._predict(raw, map_blocks)
 
     def _predict(self, raw: Any, map_blocks: MapBlocks | None) -> Predicted:
@@ -165,17 +168,11 @@ def load_model(
     """
     where = location(folder)
     facts, weights, shared = read_model(where)
-    try:
-        meta = dict(facts["features"])
-        found = Model(float(facts["lambda"]), weights, facts["certificate"], meta, shared, facts["origin"])
-    except (KeyError, TypeError) as error:
-        raise DamagedError(
-            f"{where}/model.json: {error} is missing or has another form; export the model again"
-        ) from error
-    if weights.size != int(meta.get("d", weights.size)):
-        raise DamagedError(
-            f"{where}/weights.npy: {weights.size} weights, but the features have {meta['d']}; export it again"
-        )
+    check_model(facts, weights.size, where / "model.json")
+    found = Model(
+        float(facts["lambda"]), weights, facts["certificate"], dict(facts["features"]), shared, facts["origin"],
+        place=str(where / "model.json"),
+    )  # fmt: skip
     if run is not None:
         compare(found, location(run), where)
     return _allowing(found, trust, oracle)
@@ -304,9 +301,11 @@ def model_of(
         "rule": found.attrs["rule"],
         "versions": versions(),
     }
-    return _allowing(
-        Model(float(lam), found.weights, certificate, meta, features.shared(), origin), trust=trust, oracle=oracle
+    check_features(meta, found.weights.size, features.path / "meta.json")
+    model = Model(
+        float(lam), found.weights, certificate, meta, features.shared(), origin, place=str(features.path / "meta.json")
     )
+    return _allowing(model, trust=trust, oracle=oracle)
 
 
 def check_weights(path: Location, lam: float, weights: np.ndarray, *, as_solved: bool = False) -> None:

@@ -17,10 +17,10 @@ from typing import IO
 
 import numpy as np
 
-from gapwise.storage.backend import Location, backend, location_in
+from gapwise.storage.backend import DamagedError, Location, backend, location_in
 from gapwise.storage.files import aside, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.integrity import changed, checked_array, checksums, sealed, unsealed
+from gapwise.storage.integrity import changed, checked_array, checksums, mapped_array, sealed, unsealed
 from gapwise.storage.records import Facts, Record
 
 _HEADER = 128
@@ -137,6 +137,9 @@ class Features:
                 f"{path}: features of format version {self.meta.get('format_version')}, expected {FORMAT_VERSION}; "
                 "delete the directory to make them again"
             )
+        files = self.meta.get("files")
+        if not isinstance(files, dict) or any(".." in name.split("/") for name in files):
+            raise DamagedError(f"{path / 'meta.json'}: does not list the store's own files; delete the directory")
 
     def arrays(self, split: str) -> Mapping[str, np.ndarray]:
         """The arrays of a split and the shared ones by name, read-only and memory-mapped."""
@@ -145,7 +148,7 @@ class Features:
         for folder in ("shared", split):
             for name in sorted(self.meta["files"]):  # whatever else lies there is none of the store's
                 if name.startswith(f"{folder}/"):
-                    arrays[Path(name).stem] = np.load(root / name, mmap_mode="r", allow_pickle=False)
+                    arrays[Path(name).stem] = mapped_array(root / name)
         return arrays
 
     def has(self, split: str) -> bool:

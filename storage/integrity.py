@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from gapwise.storage.backend.base import DamagedError, Location
 from gapwise.storage.records import Record
@@ -58,20 +59,56 @@ def changed(folder: Path, expected: Mapping[str, Mapping[str, object]]) -> str |
     return None
 
 
-def checked_array(folder: Location, name: str, expected: Mapping[str, object]) -> np.ndarray:
+def checked_array(folder: Location, name: str, expected: object) -> np.ndarray:
     """The array of the file `name` below `folder`; DamagedError unless it matches `expected` (of `checksums`)."""
     import numpy as np  # not needed by a complete run
 
+    if not isinstance(expected, Mapping):
+        raise DamagedError(
+            f"{folder}: says {expected!r} of {name}, expected its size and checksum; the file is damaged"
+        )
     try:
         data = (folder / name).read_bytes()
     except FileNotFoundError as error:
         raise DamagedError(f"{folder / name}: missing; it was there when {folder} was written") from error
     if len(data) != expected.get("bytes") or hashlib.sha256(data).hexdigest() != expected.get("sha256"):
         raise DamagedError(f"{folder / name}: does not match its checksum; the file is damaged")
+    check_npy(io.BytesIO(data), len(data), folder / name)
+    return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
+
+
+def mapped_array(file: Path) -> np.ndarray:
+    """The array of an .npy file, memory-mapped; DamagedError if it is missing, or not as long as its header says."""
+    import numpy as np
+
     try:
-        return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
+        with file.open("rb") as stream:
+            size = check_npy(stream, file.stat().st_size, file)
+    except FileNotFoundError as error:
+        raise DamagedError(f"{file}: missing; it was there when the features were written") from error
+    array: np.ndarray = np.load(file, mmap_mode="r" if size else None, allow_pickle=False)
+    return array
+
+
+def check_npy(stream: IO[bytes], size: int, where: object) -> int:
+    """Bytes of the array in an .npy file of `size` bytes; DamagedError, before anything is allocated, if it holds another
+    number of bytes than its header says, or objects, or has no such header."""
+    import numpy as np
+
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+        if dtype.hasobject or min(shape, default=0) < 0:
+            raise ValueError("objects, or a negative size")
     except (ValueError, EOFError) as error:
-        raise DamagedError(f"{folder / name}: not an .npy file without pickled objects ({error})") from error
+        raise DamagedError(f"{where}: not an .npy file without pickled objects ({error})") from error
+    claimed, held = math.prod(shape) * dtype.itemsize, size - stream.tell()
+    if claimed != held:
+        raise DamagedError(
+            f"{where}: its header says {claimed:,} bytes of numbers, the file holds {held:,}; it is damaged"
+        )
+    return held
 
 
 def _seal(bare: Mapping[str, object]) -> str:

@@ -7,6 +7,7 @@ Dtype "label" stands for the structure's label type (uint8 or int16).
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Literal, NamedTuple
 
@@ -22,6 +23,14 @@ CHUNK_BYTES = 1 << 21
 
 COMPRESSION = ZstdCodec(level=1)
 """Supports become as small as at zarr's own level, which takes longer."""
+
+
+UNREADABLE = (KeyError, IndexError, ValueError, TypeError, AttributeError, RuntimeError, MemoryError, OverflowError)
+"""What zarr raises for contents it cannot read."""
+
+LARGE, MOST_PACKED = 1 << 30, 100_000
+"""Bytes of an array from which on they are compared with those of its files, and how many times more they may be: zstd
+makes a chunk of zeros about 20,000 times smaller."""
 
 
 class ArraySpec(NamedTuple):
@@ -187,7 +196,7 @@ def readable(path: Location, name: str) -> Iterator[None]:
         yield
     except DamagedError:
         raise
-    except (KeyError, IndexError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+    except UNREADABLE as error:
         raise DamagedError(
             f"{path}: {name} is missing or cannot be read ({type(error).__name__}: {error}); delete {path} and repeat the "
             "command, which makes it again"
@@ -244,4 +253,9 @@ def array_of(group: zarr.Group, name: str) -> zarr.Array:
     array = group[name]
     if not isinstance(array, zarr.Array):
         raise TypeError(f"{group.store_path}: {name} is not an array")
+    claimed = math.prod(array.shape) * array.dtype.itemsize
+    if claimed > LARGE and claimed > MOST_PACKED * (held := array.nbytes_stored()):
+        raise DamagedError(
+            f"{group.store_path}: {name}: says that it has {claimed:,} bytes, but its files hold {held:,}; it is damaged"
+        )
     return array

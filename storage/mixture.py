@@ -30,7 +30,8 @@ class Mixture:
         b = int(np.argmin(np.abs(np.log(lams) - np.log(lam)))) if lam > 0.0 else 0
         if not np.isclose(lams[b], lam, rtol=1e-9, atol=0.0):
             raise ValueError(
-                f"weights_at: lambda {lam:g} was not solved; there are {lams.tolist()}. Use path=regpath for all lambdas"
+                f"weights_at: lambda {lam:g} was not solved; there are {lams.tolist()}. "
+                'The model of every lambda is that of a path: path=regpath, or lam="path" in Python'
             )
         return {b: 1.0}
 
@@ -84,8 +85,10 @@ def weights_at(path: Location) -> Callable[[float], np.ndarray]:
 def read_mixture(path: Location) -> Mixture:
     """The mixture of a path.zarr; FileNotFoundError if there is no solved path."""
     from gapwise.storage.layout import open_group
-    from gapwise.storage.results import read_path
+    from gapwise.storage.results import check_path, read_path
 
+    if path.is_dir():
+        check_path(path)
     stored = set(open_group(path)) if path.is_dir() else set()
     return Mixture(*read_path(path, (*NAMES, *(name for name in CELL_NAMES if name in stored))))
 

@@ -10,10 +10,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from gapwise.storage.backend import Location, backend, location
-from gapwise.storage.format import check_format
-from gapwise.storage.layout import path_specs
+from gapwise.storage.layout import path_specs, readable
 from gapwise.storage.mixture import CELL_NAMES, NAMES, Mixture, mixed
-from gapwise.storage.results import CELL_SPECS
+from gapwise.storage.results import CELL_SPECS, check_path
 
 
 class SolvedPath(xr.Dataset):
@@ -73,17 +72,20 @@ def open_path(run: str | Location) -> SolvedPath:
     FileNotFoundError
         If the solve stage has not made it.
     ValueError
-        If another version of Gapwise wrote it.
+        If another version of Gapwise wrote it, or it is damaged.
     """
     folder = location(run) / "path.zarr"
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no solved path here; run the solve stage first")
+    check_path(folder)
     store = backend(folder).zarr_store(folder, read_only=True)
-    opened = xr.open_zarr(store, chunks=None, consolidated=False, zarr_format=3)  # format 2 may hold pickled objects
-    stored = opened.set_coords("lambda")
-    check_format(stored.attrs, folder)
-    for name in ("lambda", "gap", "dual", *(name for name in stored.data_vars if str(name).startswith("cell_"))):
-        stored[name].load()
+    with readable(folder, "an array"):
+        opened = xr.open_zarr(
+            store, chunks=None, consolidated=False, zarr_format=3
+        )  # format 2 may hold pickled objects
+        stored = opened.set_coords("lambda")
+        for name in ("lambda", "gap", "dual", *(name for name in stored.data_vars if str(name).startswith("cell_"))):
+            stored[name].load()
     return SolvedPath(stored.data_vars, stored.coords, stored.attrs)
 
 

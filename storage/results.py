@@ -15,6 +15,7 @@ from gapwise.storage.layout import (
     CELLS,
     EVALUATED,
     LOSSES,
+    PATH,
     TRACE,
     ArraySpec,
     array_of,
@@ -196,6 +197,36 @@ def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dic
     arrays, attrs = read_group(path, names)
     check_format(attrs, path)
     return arrays, attrs
+
+
+SERVING = ("lambda", "gap", "dual", "weights")
+"""The arrays that the model of a lambda is made of, besides cells."""
+
+
+def check_path(path: Location) -> None:
+    """DamagedError, before any array is read, unless a path.zarr has what the model of every lambda takes.
+
+    Arrays must have the layout's dtypes and agree on the size of every dimension, and attributes say what is certified.
+    """
+    group = open_group(path)
+    attrs = dict(group.attrs)
+    check_format(attrs, path)
+    with readable(path, "an array or attribute"):
+        names = {name for name, _ in group.members()}
+        needed = (*SERVING, *(spec.name for spec in CELLS if "cell_low" in names or "cell_interval" in names))
+        specs = {spec.name: spec for spec in (*PATH, *CELLS, *CELL_CERTIFICATES)}
+        sizes: dict[str, tuple[int, str]] = {"side": (2, "the layout")}
+        for name in (*needed, *sorted(names & {spec.name for spec in specs.values()} - {*needed})):
+            array, spec = array_of(group, name), specs[name]
+            if (spec.dtype != "label" and array.dtype != np.dtype(spec.dtype)) or array.ndim != len(spec.dims):
+                raise TypeError(f"{name} is {array.dtype}{array.shape}, expected {spec.dtype}{spec.dims}")
+            for dim, size in zip(spec.dims, array.shape, strict=True):
+                known, by = sizes.setdefault(dim, (size, name))
+                if size != known:
+                    raise ValueError(f"{name} has {size} entries along {dim}, {by} has {known}")
+        eps, relative = attrs.get("eps"), attrs.get("relative")
+        if isinstance(eps, bool) or not isinstance(eps, int | float) or not isinstance(relative, bool):
+            raise ValueError(f"eps is {eps!r} and relative {relative!r}; expected a number, and true or false")
 
 
 def without_weights(path: Location) -> tuple[dict[str, np.ndarray], Record]:

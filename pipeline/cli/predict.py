@@ -101,6 +101,7 @@ def unlink(out: Location) -> None:
 
 def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.datasets.inputs import read_new, show
+    from gapwise.stages.model_facts import fitting
     from gapwise.stages.models import open_model
     from gapwise.stages.problems.trust import only
 
@@ -111,16 +112,17 @@ def run(asked: argparse.Namespace) -> int:
     where = place(asked.model, asked.root)
     model = open_model(where, asked.lam, trust=asked.trust)
     compare_at_hand(model, where, asked.root)
-    new = read_new(model.meta, asked.inputs)
-    only_labels = out is not None and out.name.endswith(".npz")
-    _check_place(out, new.several and not only_labels, asked.force)
-    with only(None if asked.trust else ()):
-        predicted = model.predict(new.raw)
-    if out is None:
-        _print(show(model.meta, new, predicted).text)
-        return DONE
-    unlink(out)
-    write(out, _npz(predicted) if only_labels else show(model.meta, new, predicted))
+    with fitting(model.place):
+        new = read_new(model.meta, asked.inputs)
+        only_labels = out is not None and out.name.endswith(".npz")
+        _check_place(out, new.several and not only_labels, asked.force)
+        with only(None if asked.trust else ()):
+            predicted = model.predict(new.raw)
+        if out is None:
+            _print(show(model.meta, new, predicted).text)
+            return DONE
+        unlink(out)
+        write(out, _npz(predicted) if only_labels else show(model.meta, new, predicted))
     return DONE
 
 

@@ -40,6 +40,7 @@ from gapwise.pipeline.estimators.choices import (
 from gapwise.pipeline.estimators.data import Data, Samples, part
 from gapwise.pipeline.estimators.fitted import Fitted, Validated
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
+from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.choice import PICKS, Edge, picked
 from gapwise.stages.datasets import Blocks
@@ -243,7 +244,8 @@ class GapwiseEstimator(BaseEstimator):
         """The options of the solver for a path or given lambdas, and those of the path for this solver."""
         limits = {"max_passes": self.max_passes, "max_seconds": self.max_seconds}
         options = solver_options(self.solver, path=path.can.finds_lambdas, **limits)
-        return options, path.for_method(options)
+        with library_words():
+            return options, path.for_method(options)
 
     def _said_of(self, edge: Edge) -> str:
         """The warning of a choice at an edge."""

@@ -7,6 +7,7 @@ from typing import TypedDict, Unpack
 
 from gapwise.pipeline.estimators.choices import Lambdas, Seed, path_options, seed_of, solver_options, workers_of
 from gapwise.pipeline.estimators.solving import computing, solved
+from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
@@ -54,7 +55,8 @@ def solve(
     """
     path = path_options(lam, n=problem.n, tolerance=tolerance, eps=eps)
     options = solver_options(solver, path=path.can.finds_lambdas, max_passes=max_passes, max_seconds=max_seconds)
-    path = path.for_method(options)
+    with library_words():
+        path = path.for_method(options)
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(Stop()) if run_dir is not None else None
         compute = stack.enter_context(computing(workers_of(n_jobs), stop))

@@ -21,6 +21,7 @@ from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, fea
 from gapwise.stages.problems import build
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.loss_names import BALANCED, PICTURE_LOSSES
+from gapwise.stages.problems.scale import check_single
 from gapwise.storage.backend import Location
 
 Graph: TypeAlias = dict[str, np.ndarray]
@@ -251,6 +252,7 @@ def _numbers(where: str, name: str, value: object) -> np.ndarray:
     array = np.asarray(value)
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise ValueError(f"{where}: expected {name} as numbers in rows and columns, got {array.dtype} {array.shape}")
+    check_single(array, lambda k: f"{where}: {name}[{k // array.shape[1]}, {k % array.shape[1]}]")
     array = array.astype(np.float32)
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]

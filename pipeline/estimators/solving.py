@@ -15,6 +15,7 @@ import numpy as np
 from gapwise.pipeline.compiling import Compiling
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
+from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.rundir import flat
 from gapwise.stages.outcome import in_memory
@@ -73,7 +74,7 @@ def computing(workers: int, stop: Stop | None) -> Iterator[Compute]:
     """Threads for the blocks; says so if code is compiled meanwhile. A stop becomes the exception of its signal."""
     options = ComputeOptions(kind="serial" if workers == 1 else "threads", workers=workers)
     try:
-        with Compute(options, stop) as compute, Compiling(_Compiler()):
+        with library_words(), Compute(options, stop) as compute, Compiling(_Compiler()):
             yield compute
     except Interrupted as end:
         raise _ended(end.signal) from end

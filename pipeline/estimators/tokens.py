@@ -16,6 +16,7 @@ from scipy import sparse
 
 from gapwise.pipeline.estimators.data import Samples
 from gapwise.stages.datasets.text.vocabulary import Rows
+from gapwise.stages.problems.scale import check_single
 
 SEPARATOR = ":"
 
@@ -134,8 +135,12 @@ def _named(name: str, value: object) -> Iterator[tuple[str, float]]:
 
 def _rows(counts: np.ndarray, ids: np.ndarray, values: np.ndarray) -> Rows:
     """Rows in the form of the chain structure: no values where all are 1."""
+
+    def token(entry: int) -> str:
+        return f"X: token {int(np.searchsorted(np.cumsum(counts), entry, side='right'))} of all"
+
+    check_single(values, token)
     single = values.astype(np.float32)
     if not np.isfinite(single).all():
-        token = int(np.searchsorted(np.cumsum(counts), np.argmax(~np.isfinite(single)), side="right"))
-        raise ValueError(f"X: token {token} of all has a value that is NaN, infinite or beyond float32")
+        raise ValueError(f"{token(int(np.argmin(np.isfinite(single))))} has a value that is NaN or infinite")
     return Rows(counts.astype(np.int64), ids.astype(np.int32), None if (values == 1.0).all() else single)

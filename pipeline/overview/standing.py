@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gapwise.pipeline.errors import one_line
 from gapwise.pipeline.overview.invocation_log import Said, last_words
 from gapwise.pipeline.stage_graph import flow
 from gapwise.stages.verdict import Verdict, verdict_of
@@ -97,6 +98,8 @@ def standing(run: Location) -> Standing:
     try:
         state = dataclasses.replace(state, holder=holder(run / "lock"))
         manifest = record(run / "manifest.json") if _has_manifest(run) else None
+    except PermissionError as error:
+        return dataclasses.replace(state, state="unreadable", why=one_line(error))
     except (OSError, ValueError) as error:
         return dataclasses.replace(state, why=_line(error))
     if manifest is None and not state.holder:

@@ -13,6 +13,7 @@ STATES = {
     "interrupted": "stopped or killed; the same command goes on from the last commit",
     "failed": "a command ended with an error; resumable once its cause is gone",
     "damaged": "a file is damaged or missing; the same command makes it again",
+    "unreadable": "you may not read its files",
     "other version": "written by a Gapwise with another format on disk",
     "foreign": "not a run",
 }

@@ -17,6 +17,10 @@ def number(value: object, form: str = ".3g") -> str:
     return format(value, form) if math.isfinite(value) else str(value)
 
 
+SKEW = 60.0
+"""Seconds by which clocks of machines may differ without a word."""
+
+
 def duration(seconds: float) -> str:
     """42 s, 7 min, 2.5 h, 3 days."""
     for size, unit in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
@@ -26,8 +30,14 @@ def duration(seconds: float) -> str:
 
 
 def ago(then: float | None, now: float | None = None) -> str:
-    """How long ago `then` was, in seconds since the epoch; a dash if that is not known."""
-    return "–" if then is None else f"{duration((time.time() if now is None else now) - then)} ago"
+    """How long ago `then` was, in seconds since the epoch; a dash if that is not known.
+
+    A time that is more than `SKEW` ahead, because a clock was set back or another machine's differs, is said to be ahead.
+    """
+    if then is None:
+        return "–"
+    passed = (time.time() if now is None else now) - then
+    return f"{duration(-passed)} ahead" if passed < -SKEW else f"{duration(passed)} ago"
 
 
 def size(bytes: int) -> str:

@@ -87,6 +87,15 @@ def store_uri(options: TrackingOptions) -> str:
     return options.uri or f"sqlite:///{Path(root) / 'mlflow.db'}"
 
 
+def shown_store(options: TrackingOptions) -> str:
+    """`store_uri` for people: the path of a database here, and no password of one elsewhere."""
+    uri = store_uri(options)
+    scheme, rest = uri.split("://", 1) if "://" in uri else ("", uri)
+    if scheme == "sqlite":
+        return rest.removeprefix("/")
+    return uri if "@" not in rest else f"{scheme}://{rest.rpartition('@')[2]}"
+
+
 class MlflowTracker:
     """Projects one run directory into the MLflow store at `uri`; with `children`, breakpoints are runs too."""
 

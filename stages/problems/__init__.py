@@ -62,8 +62,16 @@ def calls_python(name: str) -> bool:
 
 
 def build(name: str, arrays: Mapping[str, np.ndarray], meta: Facts) -> Problem:
-    """The problem of structure `name` over the arrays of one split; ValueError if its bounds do not fit its weights."""
-    problem: Problem = structure(name).build(arrays, meta)
+    """The problem of structure `name` over the arrays of one split; ValueError if its bounds do not fit its weights.
+
+    Sizes of features are checked (`scale`) unless `meta` says under ``checked`` that featurize has done so.
+    """
+    from gapwise.stages.problems.scale import check_scale  # imports numpy, which lists of runs do not need
+
+    part = structure(name)
+    if not meta.get("checked", False):
+        check_scale(name, capabilities_of(part), arrays)
+    problem: Problem = part.build(arrays, meta)
     if problem.lower.shape != problem.upper.shape or problem.lower.shape not in ((0,), (problem.d,)):
         raise ValueError(
             f"{name}: lower has shape {problem.lower.shape} and upper {problem.upper.shape}; expected ({problem.d},) for "

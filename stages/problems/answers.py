@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from gapwise.stages.problems.scale import LARGEST, too_large
 from gapwise.stages.problems.user_code import told
 
 T = TypeVar("T")
@@ -36,9 +37,12 @@ def numbers(answer: object, shape: tuple[int, ...]) -> np.ndarray:
         raise ValueError(f"the answer must have shape {shape}, got {values.shape}")
     if values.dtype.kind not in "fiub":
         raise ValueError(f"the answer must be real numbers, got {values.dtype}")
-    if not np.isfinite(values).all():
-        j = int(np.argmax(~np.isfinite(values)))
-        raise ValueError(f"the answer must be finite, entry {j} is {_named(float(values[j]))}")
+    fits = np.abs(values) <= LARGEST
+    if not fits.all():
+        j = int(np.argmin(fits))
+        if not math.isfinite(float(values[j])):
+            raise ValueError(f"the answer must be finite, entry {j} is {_named(float(values[j]))}")
+        raise ValueError(too_large(f"entry {j} of the answer", abs(float(values[j]))))
     return values
 
 

@@ -37,6 +37,12 @@ class Capabilities:
         Arrays with a row a block that readers write at once.
     rows : tuple of str
         Arrays of rows of different lengths that readers write at once: the pointer's name, then those that it divides.
+    features : tuple of str
+        Arrays that hold features, whose sizes are checked (`scale`).
+    single : bool
+        Whether features, or their inner products, are kept as float32.
+    counts : tuple of str
+        Facts of the features that are numbers of things with weights of their own, so from 1 to d.
     confusion : function (problem, arrays, meta, predictions) -> (names, matrix), optional
         If single labels mean something: their names, and float64 (labels, labels), how many tokens, pixels or examples of
         each true label (row) are predicted as which.
@@ -53,6 +59,9 @@ class Capabilities:
     marginals: bool = False
     whole: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    single: bool = False
+    counts: tuple[str, ...] = ()
     confusion: Callable[[Any, Block, Options, np.ndarray], tuple[list[str], np.ndarray]] | None = None
     for_training: Callable[[Block], Arrays] | None = None
     stand_ins: Callable[..., Arrays] | None = None

@@ -158,4 +158,6 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Multiclass:
     )
 
 
-CAPABILITIES = Capabilities(marginals=True, whole=("x", "labels"), confusion=confusion)
+CAPABILITIES = Capabilities(
+    marginals=True, whole=("x", "labels"), features=("x",), counts=("classes",), confusion=confusion
+)

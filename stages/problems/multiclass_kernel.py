@@ -39,6 +39,7 @@ from gapwise.stages.problems.kernel_rows import (
 )
 from gapwise.stages.problems.operations import SEARCH, Operations
 from gapwise.stages.problems.protocol import frozen
+from gapwise.stages.problems.scale import check_norms
 from gapwise.stages.problems.single_label import (
     check_finite,
     checked_cost,
@@ -51,7 +52,7 @@ from gapwise.stages.problems.single_label import (
 
 __all__ = ["CAPABILITIES", "MulticlassKernel", "build", "derived", "metrics"]
 
-CAPABILITIES = Capabilities(whole=("x", "labels", "row"), confusion=confusion)
+CAPABILITIES = Capabilities(whole=("x", "labels", "row"), counts=("classes",), confusion=confusion)
 
 OUTSIDE = -1
 
@@ -153,12 +154,14 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassKernel:
         raise ValueError(f"multiclass_kernel: block {int(np.argmax(bad))} is none of the {m} points; row must be (n,)")
     dtype = np.float32 if x.dtype == np.float32 and points.dtype == np.float32 else np.float64
     x, points, kernel = frozen(x, dtype), frozen(points, dtype), Kernel.of(meta)
+    norms2 = np.array([evaluate(kernel, example, example) for example in x])
+    check_norms("multiclass_kernel", enumerate(norms2.tolist()))
     return MulticlassKernel(
         n,
         2 * classes * m,
         *of_labels,
         x=x,
-        norms2=frozen(np.array([evaluate(kernel, example, example) for example in x])),
+        norms2=frozen(norms2),
         cost=checked_cost("multiclass_kernel", arrays, meta, classes),
         points=points,
         row=frozen(row),

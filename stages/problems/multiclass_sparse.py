@@ -133,7 +133,14 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassSparse:
     )
 
 
-CAPABILITIES = Capabilities(marginals=True, whole=("labels",), rows=("row_ptr", "ids", "values"), confusion=confusion)
+CAPABILITIES = Capabilities(
+    marginals=True,
+    whole=("labels",),
+    rows=("row_ptr", "ids", "values"),
+    features=("values",),
+    counts=("classes", "width"),
+    confusion=confusion,
+)
 
 
 def class_weights(w: np.ndarray, classes: int) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 
 from gapwise.stages.problems.answers import ask, bound, labelling, numbers, task_loss
 from gapwise.stages.problems.oracle import Oracle, has_bound, labels_of
+from gapwise.stages.problems.scale import LARGEST, too_small
 
 BLOCKS = 5
 """Most blocks that are tried: the first, the last, and some between."""
@@ -47,25 +48,31 @@ def try_oracle(oracle: Oracle, truths: Sequence[np.ndarray], split: str) -> None
     """
     end = time.monotonic() + SECONDS
     rng = np.random.default_rng(0)
+    largest = 0.0
     for i in dict.fromkeys(np.linspace(0, len(truths) - 1, BLOCKS).round().astype(int).tolist()):
-        _try_block(oracle, truths, split, i, rng, end)
+        largest = max(largest, _try_block(oracle, truths, split, i, rng, end))
         if time.monotonic() > end:
-            return
+            break
+    if 0.0 < largest < 1.0 / LARGEST:
+        name = f"{type(oracle).__name__}.features: {split}: the largest entry of all answers"
+        raise ValueError(too_small(name, largest))
 
 
 def _try_block(
     oracle: Oracle, truths: Sequence[np.ndarray], split: str, i: int, rng: np.random.Generator, end: float
-) -> None:
+) -> float:
+    """Try one block; returns the size of the largest feature that was seen."""
     truth, ids = truths[i], ask(_where(oracle, "coordinates", split, i), oracle.coordinates, i)
     chosen = np.arange(oracle.d) if ids is None else np.asarray(ids, np.int64)
     phi = ask(_where(oracle, "features", split, i), lambda: numbers(oracle.features(i, truth.copy()), chosen.shape))
     size = float(np.linalg.norm(phi.astype(float)))
     rivals = [Rival("the truth", truth), *_other_truths(truths, i)]
     answers: list[np.ndarray] = []
+    largest = float(np.max(np.abs(phi), initial=0.0))
     points = [np.zeros(oracle.d), *(rng.normal(size=oracle.d) / (size or 1.0) for _ in range(RANDOM))]
     for number, w in enumerate(points):
         if number and time.monotonic() > end:
-            return
+            break
         theta = _inside(oracle, w)[chosen]
         w_name = "w = 0" if number == 0 else "a random w"
         answer = _labels(oracle, "max_oracle", split, i, theta, truth.size)
@@ -83,6 +90,9 @@ def _try_block(
         ]
         _compare(oracle, split, i, theta, answer, known, w_name)
         answers.append(answer)
+        phi = ask(_where(oracle, "features", split, i), lambda y=answer: numbers(oracle.features(i, y), chosen.shape))
+        largest = max(largest, float(np.max(np.abs(phi), initial=0.0)))
+    return largest
 
 
 def _compare(

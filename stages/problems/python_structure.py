@@ -20,14 +20,17 @@ import numpy as np
 
 from gapwise.stages.problems.answers import ask
 from gapwise.stages.problems.capabilities import traits_of
-from gapwise.stages.problems.contract import checked_shapes
+from gapwise.stages.problems.contract import checked_shapes, local, truth_of
 from gapwise.stages.problems.facts import Facts, Options
 from gapwise.stages.problems.protocol import Problem, frozen
+from gapwise.stages.problems.scale import check_norms
 from gapwise.stages.problems.user_code import oracle_source, user_module
 
 ATTRIBUTES = ("n", "d", "local_ptr", "label_ptr", "truth", "lower", "upper", "labels", "unconstrained")
 METHODS = ("scores", "max_oracle", "decode", "value", "add", "norm2", "push", "loss", "least_loss", "scratch")
 """What `protocol.Problem` asks for."""
+TRIED = 5
+"""Most blocks of a split whose joint features are tried for their size."""
 
 
 def problem_class(name: str) -> Any:
@@ -63,7 +66,14 @@ def read_problem(name: str, split: str, arguments: Options) -> Problem:
     ask(where, checked_shapes, problem)
     if problem.n < 1:
         raise ValueError(f"{where}: the {split} split has no blocks")
+    tried = dict.fromkeys(np.linspace(0, problem.n - 1, TRIED).astype(int).tolist())
+    check_norms(where, ((i, _norm2_of_truth(problem, i)) for i in tried))
     return problem
+
+
+def _norm2_of_truth(problem: Problem, i: int) -> float:
+    """||B_i m_i(y_i)||^2 of block i."""
+    return float(problem.norm2(i, local(problem, i, truth_of(problem, i))))
 
 
 def fields_of(problem: Any, where: str = "") -> tuple[dict[str, np.ndarray], dict[str, str]]:

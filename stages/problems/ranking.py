@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.operations import SEARCH, Operations
 from gapwise.stages.problems.protocol import FAST, JIT, frozen
@@ -284,6 +285,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Ranking:
         share=frozen(share),
         longest=int(counts.max()),
     )
+
+
+CAPABILITIES = Capabilities(features=("x",))
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:

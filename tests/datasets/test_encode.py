@@ -50,7 +50,7 @@ def test_columns__of_a_template_are_encoded_as_featurized(tmp_path, train, test,
 
 def test_vocabulary__has_the_names_of_attributes_in_order_of_their_ids(tmp_path):
     template = "U0:%x[-2,0]/%x[1,1]\nB\n"
-    train = "a x P\nb y P\nc z P\n\na x P\n\na x P\n"
+    train = "a x P\nb y P\nc z P\n\na x P\n\na x Q\n"
     feature_map, _ = made(sequences(tmp_path, train, "a x P\n", template), tmp_path)
     names = [name.split("\t") for name in read_vocabulary(feature_map.shared)]
     assert names[0] == ["U0:%x/%x", " _B-2", " _B+1"]

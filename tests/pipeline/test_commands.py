@@ -351,7 +351,8 @@ def test_words__are_short() -> None:
         "2.5 h",
         "2.3 days",
     ]
-    assert [ago(None), ago(10.0, 52.0)] == ["–", "42 s ago"]
+    assert [ago(None), ago(10.0, 52.0), ago(52.0, 10.0)] == ["–", "42 s ago", "0 s ago"]
+    assert ago(7200.0, 0.0) == "2.0 h ahead", "a clock was set back"
     assert [size(b) for b in (12, 12_345, 12_345_678, 3 * 10**9)] == ["12 B", "12.3 kB", "12.3 MB", "3.0 GB"]
     assert [number(v) for v in (None, "inf", 0.12345, True, 3)] == ["–", "inf", "0.123", "True", "3"]
     assert [number(v) for v in ("nan", float("nan"))] == ["–", "–"], "of a method without a dual point"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from gapwise import ChainSVM
 from gapwise.stages import featurize as module
 from gapwise.stages.datasets import DataError
 from gapwise.stages.featurize import featurize, open_problem
@@ -69,3 +72,14 @@ def test_featurize__makes_damaged_features_again(monkeypatch, tmp_path, caplog):
     run(monkeypatch, tmp_path / "store", Pictures())
     assert file.read_bytes() == whole
     assert "unary.npy does not match its checksum; the features are made again" in caplog.text
+
+
+def test_featurize__refuses_one_label_as_estimators_do(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("P\ta\nP\tb\n\nP\tb\n")
+    options = {"name": "sequences_csv", "file": str(tmp_path / "train.txt"), "test_file": str(tmp_path / "train.txt")}
+    said = "expected at least two labels, got one only: 'P'"
+    with pytest.raises(DataError, match=said):
+        featurize(options, tmp_path / "store", key="k", map_blocks=map, report=lambda *_: None)
+    assert not (tmp_path / "store").exists()
+    with pytest.raises(ValueError, match=said):
+        ChainSVM().fit([[["a"], ["b"]], [["b"]]], [["P", "P"], ["P"]])

@@ -5,6 +5,13 @@ from gapwise.stages.problems.chain.chain import Chain, build
 from gapwise.stages.problems.chain.features import derived, stand_ins
 from gapwise.stages.problems.chain.metrics import confusion, metrics
 
-CAPABILITIES = Capabilities(marginals=True, confusion=confusion, stand_ins=stand_ins)
+CAPABILITIES = Capabilities(
+    marginals=True,
+    features=("values",),
+    single=True,
+    counts=("classes", "attributes"),
+    confusion=confusion,
+    stand_ins=stand_ins,
+)
 
 __all__ = ["CAPABILITIES", "Chain", "build", "derived", "metrics"]

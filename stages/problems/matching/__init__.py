@@ -1,6 +1,9 @@
 """Matchings: bipartite word alignments, exact by shortest augmenting paths."""
 
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.matching.matching import Matching, build, derived
 from gapwise.stages.problems.matching.metrics import metrics
 
-__all__ = ["Matching", "build", "derived", "metrics"]
+CAPABILITIES = Capabilities(features=("x",), single=True)
+
+__all__ = ["CAPABILITIES", "Matching", "build", "derived", "metrics"]

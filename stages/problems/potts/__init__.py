@@ -6,4 +6,6 @@ from gapwise.stages.problems.void import silenced
 
 __all__ = ["CAPABILITIES", "Potts", "build", "derived", "metrics"]
 
-CAPABILITIES = Capabilities(confusion=confusion, for_training=silenced)
+CAPABILITIES = Capabilities(
+    features=("unary", "pairwise"), single=True, counts=("classes",), confusion=confusion, for_training=silenced
+)

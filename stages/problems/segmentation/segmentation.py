@@ -245,7 +245,7 @@ def metrics(problem: Segmentation, arrays: Mapping[str, np.ndarray], predictions
     either = np.add.reduceat(np.where(chosen, area, foreground), problem.label_ptr[:-1])
     each = np.divide(both, either, out=np.ones_like(both), where=either > 0)
     return {
-        "pixel_accuracy": float(correct.sum() / area.sum()),
+        "pixel_accuracy": float(correct.sum() / area.sum()) if area.any() else 1.0,  # all void
         "foreground_iou": float(each.mean()),
         "foreground_iou_pooled": float(both.sum() / either.sum()) if either.sum() > 0 else 1.0,
     }

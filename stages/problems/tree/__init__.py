@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.tree.metrics import metrics
 from gapwise.stages.problems.tree.tree import Tree, build, check_block, checked_tree, scale_of
 
-__all__ = ["Tree", "build", "derived", "metrics"]
+CAPABILITIES = Capabilities(features=("unary", "relations"), single=True)
+
+__all__ = ["CAPABILITIES", "Tree", "build", "derived", "metrics"]
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
