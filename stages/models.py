@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import FeatureMap, MapBlocks
+from gapwise.stages.datasets import FeatureMap, MapBlocks, tell_known
 from gapwise.stages.datasets.inputs import Predicted, label_names, stored_input
 from gapwise.stages.datasets.inputs.own_class import code_of, with_code
 from gapwise.stages.problems import build, capabilities
@@ -85,7 +85,8 @@ class Model:
     def predict(self, raw: Any, map_blocks: MapBlocks | None = None) -> Predicted:
         """Labels of new inputs, in the form that the reader of the data set documents for its encoder.
 
-        Attributes that do not occur in training count for nothing; a label in the input is ignored.
+        Attributes that do not occur in training count for nothing: `Predicted.known` says how many do, and if none does, a
+        warning says so. A label in the input is ignored. A model that an estimator saved takes what its `predict` takes.
 
         Raises
         ------
@@ -110,7 +111,9 @@ class Model:
             problem = build(encoded.structure, encoded.arrays, encoded.meta)
             label_ptr = problem.label_ptr
             labels, _ = predict(problem, self.weights)
-        return Predicted(labels, label_ptr, self.labels, encoded.arrays)
+        tell_known(encoded.known)
+        names = [int(name) for name in self.labels] if self.meta.get("integers") else self.labels
+        return Predicted(labels, label_ptr, names, encoded.arrays, encoded.known)
 
     @property
     def facts(self) -> dict[str, Any]:

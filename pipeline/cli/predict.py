@@ -6,6 +6,7 @@ import argparse
 import gc
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command, find_modules_here
@@ -100,6 +101,7 @@ def unlink(out: Location) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
+    from gapwise.stages.datasets import NothingKnown
     from gapwise.stages.datasets.inputs import read_new, show
     from gapwise.stages.models import open_model
     from gapwise.stages.problems.trust import only
@@ -114,8 +116,11 @@ def run(asked: argparse.Namespace) -> int:
     new = read_new(model.meta, asked.inputs)
     only_labels = out is not None and out.name.endswith(".npz")
     _check_place(out, new.several and not only_labels, asked.force)
-    with only(None if asked.trust else ()):
+    with only(None if asked.trust else ()), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NothingKnown)  # told below
         predicted = model.predict(new.raw)
+    if predicted.known is not None and predicted.known.known < predicted.known.total:
+        print(f"predict: {predicted.known}; the others do not occur in the training data", file=sys.stderr)
     if out is None:
         _print(show(model.meta, new, predicted).text)
         return DONE

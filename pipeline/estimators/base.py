@@ -256,13 +256,13 @@ class GapwiseEstimator(BaseEstimator):
     def save(self, folder: str | Location, lam: float | None = None) -> None:
         """Write the model at `lam` into a folder that `gapwise.load_model` and ``gapwise predict`` read, without pickle.
 
-        What is loaded takes new inputs in the form of raw data: CRFsuite's lines for `ChainSVM` of attributes, pictures, and
-        rows of numbers. ``lam``: any lambda that the path certifies; by default `lambda_`.
+        What is loaded takes what `predict` takes; in the form of files also CRFsuite's lines for a `ChainSVM` of attributes,
+        pictures, and rows of numbers. ``lam``: any lambda that the path certifies; by default `lambda_`.
 
         Raises
         ------
         ValueError
-            If this estimator's inputs have no such form: arrays of a chain, graphs, a model of one's own. Pickle those.
+            If this estimator's inputs have no such form: graphs, a model of one's own. Pickle those.
         """
         from gapwise.stages.models import Model, versions
 

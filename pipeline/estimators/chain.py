@@ -14,7 +14,12 @@ from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples, same_length
 from gapwise.pipeline.estimators.solving import Solved
-from gapwise.pipeline.estimators.tokens import (
+from gapwise.stages.datasets import Blocks, Known, tell_known
+from gapwise.stages.datasets.arrays.rows import Label
+from gapwise.stages.datasets.text.sequences import label_type, write_blocks
+from gapwise.stages.datasets.text.tokens import (
+    ATTRIBUTES,
+    COLUMNS,
     Tokens,
     has_columns,
     lengths_of,
@@ -22,10 +27,7 @@ from gapwise.pipeline.estimators.tokens import (
     rows_of_columns,
     sequences_of,
 )
-from gapwise.stages.datasets import Blocks
-from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.datasets.text.sequences import label_type, write_blocks
-from gapwise.stages.datasets.text.vocabulary import Rows, number_rows, put_vocabulary
+from gapwise.stages.datasets.text.vocabulary import Lookup, Rows, number_rows, put_vocabulary
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain.metrics import encode_names
 from gapwise.stages.problems.facts import Json
@@ -138,22 +140,22 @@ class ChainSVM(GapwiseEstimator):
             self.n_features_in_ = len(self.vocabulary_)
         self._write(sink, "train", train.y, rows)
         if held is not None:
-            self._write(sink, "test", held.y, self._rows(held.x))
+            self._write(sink, "test", held.y, self._rows(held.x)[0])
             sink.put("test", "decode_only", np.ones(1, np.uint8))
         return self._meta()
 
     def _meta(self) -> Json:
         return {"classes": len(self.classes_), "attributes": self.n_features_in_ + 3}
 
-    def _rows(self, X: Sequence[Tokens]) -> Rows:
-        """Rows of new sequences: attributes that did not occur in training are left out."""
+    def _rows(self, X: Sequence[Tokens]) -> tuple[Rows, Known | None]:
+        """Rows of new sequences without attributes that did not occur in training, and how many did; None for arrays."""
         if has_columns(X) is not (self.vocabulary_ is None):
             wanted = "arrays" if self.vocabulary_ is None else "dicts or lists of attributes"
             raise ValueError(f"X: expected tokens as in training, {wanted}")
         if self.vocabulary_ is None:
-            return rows_of_columns(X, self.n_features_in_)[0]
-        numbers: dict[str, int] = self.vocabulary_
-        return rows_of_attributes(X, lambda name: numbers.get(name, -1))
+            return rows_of_columns(X, self.n_features_in_)[0], None
+        look_up = Lookup(self.vocabulary_)
+        return rows_of_attributes(X, look_up), look_up.known
 
     def _write(self, sink: Blocks, split: str, y: Sequence[Sequence[object]], rows: Rows) -> None:
         number: dict[object, int] = {label: k for k, label in enumerate(self.classes_)}
@@ -162,14 +164,15 @@ class ChainSVM(GapwiseEstimator):
         flat = np.array([number.get(label, unknown) for labels in y for label in labels], label_type(unknown + 1))
         write_blocks(sink, lambda *_: None, split, start, flat, rows, self.n_features_in_ + 3)
 
-    def _portable(self) -> tuple[Json, dict[str, np.ndarray]] | None:
-        if self.vocabulary_ is None:
-            return None
+    def _portable(self) -> tuple[Json, dict[str, np.ndarray]]:
         names = [str(label) for label in self.classes_]
         sink = Blocks(self._structure, {"label_names": encode_names(names)})
-        put_vocabulary(sink, list(self.vocabulary_))
+        text: Json = {"templates": None, "valued": True, "tokens": COLUMNS if self.vocabulary_ is None else ATTRIBUTES}
+        if self.vocabulary_ is not None:
+            put_vocabulary(sink, list(self.vocabulary_))
+        integers = isinstance(self.classes_[0], int)
         facts = {"dataset": "sequences_csv", "structure": "chain", "label_names": names, "test_only_labels": []}
-        return {**facts, **self._meta(), "text": {"templates": None, "valued": True}}, sink.whole[""]
+        return {**facts, **self._meta(), "integers": integers, "text": text}, sink.whole[""]
 
     def _keep(self, result: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
         super()._keep(result, path, losses, n)
@@ -179,7 +182,9 @@ class ChainSVM(GapwiseEstimator):
         self.transitions_ = self._weights[-K * K :].reshape(K, K)
 
     def predict(self, X: Samples, lam: float | None = None) -> list[list[Label]]:
-        """Labels of new sequences; attributes that did not occur in training are ignored. An empty sequence has none.
+        """Labels of new sequences. An empty sequence has none.
+
+        Attributes that did not occur in training are ignored. The log has their number; if all are, that is a warning.
 
         `lam`: any lambda that the path certifies; by default `lambda_`.
         """
@@ -191,7 +196,9 @@ class ChainSVM(GapwiseEstimator):
             return [[] for _ in sequences]
         sink = Blocks(self._structure, decoding=True)
         start = np.cumsum([0, *lengths.tolist()])
-        self._write(sink, "new", [[self.classes_[0]] * k for k in lengths[lengths > 0]], self._rows(full))
+        rows, known = self._rows(full)
+        tell_known(known)
+        self._write(sink, "new", [[self.classes_[0]] * k for k in lengths[lengths > 0]], rows)
         labels = self._decoded(build(self._structure, sink.arrays("new"), self._meta()), lam)
         return [[self.classes_[k] for k in labels[a:b]] for a, b in pairwise(start.tolist())]
 

@@ -90,6 +90,7 @@ def test_lines__without_values_store_none(tmp_path):
         ({"template": "# nothing\n"}, "template: no U template"),
         ({"train": "P\n", "test": "P\n"}, r"train\.txt: line 1: one column only"),
         ({"train": "P\ta:x\n", "template": None}, r"train\.txt: line 1: 'a:x': expected a finite number"),
+        ({"train": "P\ta\\:p:NNP\n", "template": None}, r"a colon in a name is written \\:, as in a\\:p\\:NNP$"),
         ({"train": "P\ta\n\ta\n", "template": None}, r"train\.txt: line 2: no label before the first tab"),
     ],
 )

@@ -8,23 +8,25 @@ attribute ``word:the``, ``{"bias": 1.5}`` is ``bias`` with the value 1.5, ``{"up
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from gapwise.pipeline.estimators.data import Samples
 from gapwise.stages.datasets.text.vocabulary import Rows
 
 SEPARATOR = ":"
+
+ATTRIBUTES, COLUMNS = "attributes", "columns"
+"""What the tokens of a `ChainSVM` are: dicts and lists of attributes, or rows of numbers."""
 
 SPARSE = (sparse.sparray, sparse.spmatrix)
 Tokens: TypeAlias = sparse.sparray | sparse.spmatrix | Collection[object]
 """A sequence: rows of numbers, or tokens that list attributes."""
 
 
-def sequences_of(X: Samples) -> list[Tokens]:
+def sequences_of(X: Iterable[object]) -> list[Tokens]:
     """The sequences of `X`; ValueError names what is none."""
     sequences: list[Tokens] = []
     for i, sequence in enumerate(X):
@@ -48,6 +50,14 @@ def has_columns(X: Sequence[Tokens]) -> bool:
             return True
         for token in sequence:
             return not isinstance(token, str | Mapping | set | frozenset) and np.asarray(token).dtype.kind in "fiub"
+    return False
+
+
+def has_dicts(X: Sequence[object]) -> bool:
+    """Whether tokens are dicts of attributes. The first token of all decides."""
+    for sequence in X:
+        for token in sequence if isinstance(sequence, list | tuple) else ():
+            return isinstance(token, Mapping)
     return False
 
 

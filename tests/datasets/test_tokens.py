@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gapwise.pipeline.estimators.tokens import attributes, rows_of_attributes, rows_of_columns
+from gapwise.stages.datasets.text.tokens import attributes, rows_of_attributes, rows_of_columns
 
 FORMS: list[Any] = [
     {"a": "b", "c": 1.5, "yes": True, "no": False, "many": ["x", "y"], "deep": {"p": "q", "r": 2, "s": {"t": True}}},
