@@ -1,6 +1,7 @@
 """A user's own sequences: columns with a CRF++ template file, or CRFsuite's attribute lines.
 
-Options: ``file`` and ``test_file``, one token per line and an empty line after each sequence; ``template``, a CRF++
+Options: ``file`` and ``test_file``, one token per line and an empty line after each sequence, each option a file, a pattern
+such as ``train-*.txt`` or a list of both; in UTF-8, gzipped if the name ends in .gz; ``template``, a CRF++
 template file: then tokens are columns separated by white space, the label last (``U01:%x[-1,0]/%x[0,1]`` looks at
 column 0 of the previous token and column 1 of this one; ``B`` alone is allowed but not needed, transitions are always
 there). Without ``template`` the lines are CRFsuite's: see `text.crfsuite`. ``min_count`` (1): attributes that occur less
@@ -21,8 +22,9 @@ from pathlib import Path
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.crfsuite import number_attributes
+from gapwise.stages.datasets.text.files import expanded, read_tables, refuse_twice
 from gapwise.stages.datasets.text.sequences import line_facts, template_facts, text_encoder, write_splits
-from gapwise.stages.datasets.text.tables import Table, joined, read_lines, read_table
+from gapwise.stages.datasets.text.tables import Table, joined, read_lines
 from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.facts import Json, Options
 
@@ -35,28 +37,30 @@ MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 class Sequences:
     """Reader of a user's own sequences."""
 
-    file: Path
-    test_file: Path
+    file: tuple[Path, ...]
+    test_file: tuple[Path, ...]
     template: Path | None
     min_count: int
     unseen_labels: str
-    validation_file: Path | None = None
+    validation_file: tuple[Path, ...] = ()
     structure: str = "chain"
 
     def files(self) -> dict[str, Path]:
-        files = {"train": self.file, "test": self.test_file, "template": self.template}
-        files["validation"] = self.validation_file
-        return {name: file for name, file in files.items() if file is not None}
+        parts = {"train": self.file, "test": self.test_file, "validation": self.validation_file}
+        files = {} if self.template is None else {"template": self.template}
+        for name, part in parts.items():
+            files |= {name if len(part) == 1 else f"{name} {k} of {len(part)}": file for k, file in enumerate(part, 1)}
+        return files
 
     def source(self) -> Json:
         return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         form: Json = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}
-        train = read_table(self.file, **form)
-        others = {"test": read_table(self.test_file, **form)}
-        if self.validation_file is not None:
-            others["validation"] = read_table(self.validation_file, **form)
+        train = read_tables(self.file, **form)
+        others = {"test": read_tables(self.test_file, **form)}
+        if self.validation_file:
+            others["validation"] = read_tables(self.validation_file, **form)
         after = joined([*others.values()])
         if self.template is None:
             labels = [row[0] for row in train.rows], [row[0] for row in after.rows]
@@ -118,22 +122,31 @@ def read_template(file: Path, columns: int) -> list[Template]:
 
 def open(options: Options) -> Sequences:
     """The reader; OptionError or DataError names the option that cannot be used."""
-    files: dict[str, Path | None] = {}
-    named = ("file", "test_file", "template", *VALIDATION.get(str(options.get("validation")), ()))
-    for name in named:
-        given = options.get(name)
-        if not given and name != "template":
-            raise OptionError(f"dataset.{name}: missing; give a file of sequences, one token per line")
-        files[name] = Path(given) if given else None
-        if given and not Path(given).is_file():
-            raise DataError(f"dataset.{name}: there is no file {given}")
+    files = {name: _files(name, options.get(name)) for name in ("file", "test_file")}
+    for name in VALIDATION.get(str(options.get("validation")), ()):
+        files[name] = _files(name, options.get(name))
+    template = Path(options["template"]) if options.get("template") else None
+    if template is not None and not template.is_file():
+        raise DataError(f"dataset.template: there is no file {template}")
     min_count, unseen = int(options.get("min_count") or 1), str(options.get("unseen_labels") or "error")
     if min_count < 1:
         raise OptionError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
     if unseen not in ("error", "count"):
         raise OptionError(f"dataset.unseen_labels: expected error or count, got {unseen!r}")
-    assert files["file"] is not None
-    assert files["test_file"] is not None
-    return Sequences(
-        files["file"], files["test_file"], files["template"], min_count, unseen, files.get("validation_file")
-    )
+    return Sequences(template=template, min_count=min_count, unseen_labels=unseen, **files)
+
+
+def _files(name: str, given: object) -> tuple[Path, ...]:
+    """The files of an option: a file, a pattern, or a list of both; OptionError or DataError names the option."""
+    words = given if isinstance(given, list | tuple) else [given] if given else []
+    if not words or not all(isinstance(word, str | Path) and str(word) for word in words):
+        raise OptionError(f"dataset.{name}: missing; give a file of sequences, one token per line, a pattern or a list")
+    try:
+        files = expanded(words)
+        refuse_twice(files)
+    except DataError as error:
+        raise DataError(f"dataset.{name}: {error}") from error
+    for file in files:
+        if not file.is_file():
+            raise DataError(f"dataset.{name}: there is no file {file}")
+    return tuple(files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,17 @@ def test_predict__says_how_a_colon_is_written(
     (tmp_path / "new.txt").write_text("\tp:DT\n")
     assert carry_out(["predict", str(chunker), str(tmp_path / "new.txt")]) == 1
     assert capsys.readouterr().err.endswith("; a colon in a name is written \\:, as in p\\:DT\n")
+
+
+def test_predict__takes_patterns_packed_files_and_those_from_windows(
+    chunker: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "new-1.txt").write_bytes(b"\xef\xbb\xbfO\tw\\:runs\r\n\tp\\:DT\r\n")
+    (tmp_path / "new-2.txt.gz").write_bytes(gzip.compress(b"\tp\\:NN\n"))
+    assert carry_out(["predict", str(chunker), f"{tmp_path}/new-*"]) == 0
+    assert capsys.readouterr() == ("O\tw\\:runs\tO\n\tp\\:DT\tB-NP\n\n\tp\\:NN\tB-NP\n", "")
+    (tmp_path / "new-2.txt.gz").write_bytes(gzip.compress(b"\tp\\:NN\n\tp:\n"))
+    assert carry_out(["predict", str(chunker), f"{tmp_path}/new-*"]) == 1
+    assert "/new-2.txt.gz: line 2: 'p:': expected" in capsys.readouterr().err
+    assert carry_out(["predict", str(chunker), f"{tmp_path}/old-*"]) == 1
+    assert capsys.readouterr().err == f"error: predict: no file matches {tmp_path}/old-*\n"

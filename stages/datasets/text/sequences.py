@@ -50,8 +50,8 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
     if late and unseen == "error":
         token = next(t for t, name in enumerate(labels[1]) if name in late)
         raise DataError(
-            f"{test.where(token)}: label {labels[1][token]!r} never occurs in {train.file}; train on it, or count it as an "
-            "error with dataset.unseen_labels=count"
+            f"{test.where(token)}: label {labels[1][token]!r} never occurs in {train.source}; train on it, or count it as "
+            "an error with dataset.unseen_labels=count"
         )
     number = {name: k for k, name in enumerate(known + late)}
     dtype = label_type(len(number))

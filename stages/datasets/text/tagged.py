@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.text.files import expanded
 from gapwise.stages.datasets.text.tables import Table, joined, parse_table, read_table
 from gapwise.stages.datasets.text.templates import columns_of
 from gapwise.stages.problems.facts import Facts, Json
 
 
 def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """Sequences of files (``/dev/stdin`` among them) in the form of the training file, with its label column or without."""
-    return NewInput(joined([_checked(read_table(Path(name), **_form(meta)), meta) for name in inputs]))
+    """Sequences of files in the form of the training file, with its label column or without.
+
+    Patterns such as ``new-*.txt`` and ``/dev/stdin`` are files, too.
+    """
+    return NewInput(joined([_checked(read_table(file, **_form(meta)), meta) for file in expanded(inputs)]))
 
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | None:
