@@ -1,13 +1,13 @@
 """A user's own sequences: columns with a CRF++ template file, or CRFsuite's attribute lines.
 
 Options: ``file`` and ``test_file``, one token per line and an empty line after each sequence, each option a file, a pattern
-such as ``train-*.txt`` or a list of both; in UTF-8, gzipped if the name ends in .gz; ``template``, a CRF++
-template file: then tokens are columns separated by white space, the label last (``U01:%x[-1,0]/%x[0,1]`` looks at
-column 0 of the previous token and column 1 of this one; ``B`` alone is allowed but not needed, transitions are always
-there). Without ``template`` the lines are CRFsuite's: see `text.crfsuite`. ``min_count`` (1): attributes that occur less
-often in training are dropped, as are those that occur in test only. ``unseen_labels``: a label that never occurs in
-training is an ``error`` (default), or is ``count``-ed as a wrong prediction. With ``validation: file``,
-``validation_file`` is a third file of the same form; nothing is learnt from it but lambda.
+such as ``train-*.txt`` or a list of both; in UTF-8, gzipped if the name ends in .gz. ``template``, a CRF++ template file:
+then tokens are columns separated by white space, the label last (``U01:%x[-1,0]/%x[0,1]`` looks at column 0 of the previous
+token and column 1 of this one; a ``B`` without ``%x`` stands for the transitions, which are always there; ``B01:%x[0,0]``,
+transitions that look at the input, is an error). Without ``template`` the lines are CRFsuite's: see `text.crfsuite`.
+``min_count`` (1): attributes that occur less often in training are dropped, as are those that occur in test only.
+``unseen_labels``: a label that never occurs in training is an ``error`` (default), or is ``count``-ed as a wrong prediction.
+With ``validation: file``, ``validation_file`` is a third file of the same form; nothing is learnt from it but lambda.
 
 New input for `encoder`: sequences in the form of the training file, as `text.sequences.TextEncoder` describes.
 """
@@ -104,11 +104,15 @@ def read_template(file: Path, columns: int) -> list[Template]:
     for number, line in enumerate(read_lines(file), 1):
         text = line.split("#", 1)[0].strip() if line.lstrip().startswith("#") else line.strip()
         macros = tuple((int(offset), int(column)) for offset, column in MACRO.findall(text))
-        if not text or text == "B":
+        if not text or (text.startswith("B") and "%" not in text):
             continue
         where = f"{file}: line {number}: {text!r}"
         if text.startswith("B"):
-            raise DataError(f"{where}: transitions cannot look at the input; use B alone, or U templates")
+            unigram = f"U<name>:{text.partition(':')[2]}"
+            raise DataError(
+                f"{where}: a chain has one weight for each pair of labels, which cannot depend on the input. Leave the line "
+                f"out, or look at the same columns with {unigram}; B without %x stands for the pairs, which are always there"
+            )
         if not text.startswith("U") or "%" in MACRO.sub("", text):
             raise DataError(f"{where}: expected U<name>:%x[row,column]..., B, or a comment starting with #")
         for _, column in macros:

@@ -43,6 +43,14 @@ def test_columns__templates_expand_as_in_crfpp(tmp_path):
     assert rows(test) == rows(train)
 
 
+def test_columns__templates_of_pairs_without_a_macro_are_the_transitions(tmp_path):
+    with_b, without = (
+        read(open_dataset("sequences_csv", write(tmp_path, template=f"U00:%x[0,0]\n{b}")))[0].arrays("train")
+        for b in ("B\nB00\nB01:\n", "")
+    )
+    assert all(np.array_equal(with_b[name], without[name]) for name in without)
+
+
 def test_columns__more_frequent_attributes_come_first(tmp_path):
     train, *_ = problems(open_dataset("sequences_csv", write(tmp_path)))
     met = np.bincount(train.ids, minlength=10)[:7]
@@ -94,7 +102,7 @@ def test_lines__without_values_store_none(tmp_path):
         ({"test": "a P\n"}, r"test\.txt: line 1: 2 columns, but 3 in"),
         ({"test": "a x P\n\na x Z\n"}, r"test\.txt: line 3: label 'Z' never occurs in"),
         ({"template": "U00:%x[0,2]\n"}, r"template: line 1: .*there is no column 2; feature columns are 0\.\.1"),
-        ({"template": "U00:%x[0,0]\nB01:%x[0,0]\n"}, "template: line 2: .*transitions cannot look at the input"),
+        ({"template": "U00:%x[0,0]\nB01:%x[0,0]\n"}, r"template: line 2: .*with U<name>:%x\[0,0\]; B without %x"),
         ({"template": "U00:%x[0]\n"}, "template: line 1: .*expected U"),
         ({"template": "# nothing\n"}, "template: no U template"),
         ({"train": "P\n", "test": "P\n"}, r"train\.txt: line 1: one column only"),
