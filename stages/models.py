@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.datasets import FeatureMap, MapBlocks, tell_known
-from gapwise.stages.datasets.inputs import Predicted, label_names, stored_input
+from gapwise.stages.datasets.inputs import label_names, stored_input
 from gapwise.stages.datasets.inputs.own_class import code_of, with_code
+from gapwise.stages.prediction import Prediction
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.trust import only
 from gapwise.stages.verdict import verdict_in
@@ -82,10 +83,10 @@ class Model:
         """The feature map of the training data."""
         return FeatureMap(self.meta, self.shared)
 
-    def predict(self, raw: Any, map_blocks: MapBlocks | None = None) -> Predicted:
+    def predict(self, raw: Any, map_blocks: MapBlocks | None = None) -> Prediction:
         """Labels of new inputs, in the form that the reader of the data set documents for its encoder.
 
-        Attributes that do not occur in training count for nothing: `Predicted.known` says how many do, and if none does, a
+        Attributes that do not occur in training count for nothing: `Prediction.known` says how many do, and if none does, a
         warning says so. A label in the input is ignored. A model that an estimator saved takes what its `predict` takes.
 
         Raises
@@ -100,7 +101,7 @@ class Model:
         with only(self.allowed):
             return self._predict(raw, map_blocks)
 
-    def _predict(self, raw: Any, map_blocks: MapBlocks | None) -> Predicted:
+    def _predict(self, raw: Any, map_blocks: MapBlocks | None) -> Prediction:
         encoded = self.feature_map.encode(raw, map_blocks, decoding=True)
         decoded = capabilities(encoded.structure).decoded
         if decoded is not None:
@@ -112,8 +113,8 @@ class Model:
             label_ptr = problem.label_ptr
             labels, _ = predict(problem, self.weights)
         tell_known(encoded.known)
-        names = [int(name) for name in self.labels] if self.meta.get("integers") else self.labels
-        return Predicted(labels, label_ptr, names, encoded.arrays, encoded.known)
+        integers = bool(self.meta.get("integers"))
+        return Prediction(labels, label_ptr, self.labels, encoded.arrays, encoded.known, integers)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from library import Bits, bits, blobs, graphs, sentences
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, load_model
 from gapwise.stages.datasets import NothingKnown
-from gapwise.stages.datasets.inputs import Predicted
 from gapwise.stages.datasets.text.tokens import attributes
+from gapwise.stages.prediction import Prediction
 
 
-def named(predicted: Predicted) -> list[Any]:
+def named(predicted: Prediction) -> list[Any]:
     return [predicted.named(i) for i in range(len(predicted))]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import DataError, Known, Raw, module_of
+from gapwise.stages.datasets import DataError, Raw, module_of
 from gapwise.stages.problems.facts import Facts
 
 
@@ -43,19 +43,16 @@ class Predicted:
     labels : array
         Flat; block i has ``labels[label_ptr[i]:label_ptr[i + 1]]``.
     label_ptr : int64 array, shape (n + 1,)
-    names : list of str or int
-        Names of the labels; empty where they are only numbers. Integers for labels that an estimator had as integers.
+    names : list of str
+        Names of the labels; empty where they are only numbers.
     arrays : mapping
         Arrays of the split: of pictures ``superpixel_map`` and ``hw``, say.
-    known : Known, optional
-        How many attributes of the input occur in the training data, of how many; None where there are no attributes.
     """
 
     labels: np.ndarray
     label_ptr: np.ndarray
-    names: list[str] | list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
-    known: Known | None = None
 
     def __len__(self) -> int:
         """Number of blocks."""
@@ -70,8 +67,7 @@ class Predicted:
     def named(self, i: int) -> list[str] | list[int]:
         """Labels of block i by name, or as integers where labels have no names."""
         labels = self[i].tolist()
-        named: list[str] | list[int] = [self.names[label] for label in labels] if self.names else labels
-        return named
+        return [self.names[label] for label in labels] if self.names else labels
 
     @property
     def has_masks(self) -> bool:
