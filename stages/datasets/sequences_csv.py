@@ -80,7 +80,7 @@ class Sequences:
 
 
 encoder = text_encoder
-read_new, stored_input, show = tagged.read_new, tagged.stored_input, tagged.show
+read_new, stored_input, show, truth = tagged.read_new, tagged.stored_input, tagged.show, tagged.truth
 
 
 def same_width(train: Table, others: Iterable[Table]) -> int:
