@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.datasets import FeatureMap, MapBlocks, tell_known
+from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.inputs import label_names, stored_input
 from gapwise.stages.datasets.inputs.own_class import code_of, with_code
+from gapwise.stages.named_weights import Feature, NamedWeights, Transition, named_weights
 from gapwise.stages.prediction import Prediction
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.trust import only
@@ -82,6 +84,19 @@ class Model:
     def feature_map(self) -> FeatureMap:
         """The feature map of the training data."""
         return FeatureMap(self.meta, self.shared)
+
+    @property
+    def named_weights(self) -> NamedWeights:
+        """The weights of a chain with the names of attributes and labels; ValueError for other structures."""
+        return named_weights(self.meta, self.shared, self.weights)
+
+    def top_features(self, label: Label, k: int = 10, *, against: bool = False) -> list[Feature]:
+        """The `k` attributes that speak most for a label of a chain, or against it (`NamedWeights.top_features`)."""
+        return self.named_weights.top_features(label, k, against=against)
+
+    def transitions(self) -> list[Transition]:
+        """All pairs of neighbouring labels of a chain, by falling weight."""
+        return self.named_weights.transitions()
 
     def predict(self, raw: Any, map_blocks: MapBlocks | None = None) -> Prediction:
         """Labels of new inputs, in the form that the reader of the data set documents for its encoder.

@@ -28,6 +28,7 @@ from gapwise.stages.datasets.text.tokens import (
     sequences_of,
 )
 from gapwise.stages.datasets.text.vocabulary import Lookup, Rows, number_rows, put_vocabulary
+from gapwise.stages.named_weights import Feature, NamedWeights, Transition, columns
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain.metrics import encode_names
 from gapwise.stages.problems.facts import Json
@@ -201,6 +202,25 @@ class ChainSVM(GapwiseEstimator):
         self._write(sink, "new", [[self.classes_[0]] * k for k in lengths[lengths > 0]], rows)
         labels = self._decoded(build(self._structure, sink.arrays("new"), self._meta()), lam)
         return [[self.classes_[k] for k in labels[a:b]] for a, b in pairwise(start.tolist())]
+
+    def named_weights(self, lam: float | None = None) -> NamedWeights:
+        """The weights with the names of attributes and labels; columns of arrays are x0, x1, ...
+
+        `lam`: any lambda that the path certifies; by default `lambda_`.
+        """
+        weights = self._weights_at(lam)
+        names = columns(self.n_features_in_) if self.vocabulary_ is None else list(self.vocabulary_)
+        return NamedWeights.of(weights, self.classes_, names)
+
+    def top_features(
+        self, label: Label, k: int = 10, *, against: bool = False, lam: float | None = None
+    ) -> list[Feature]:
+        """The `k` attributes that speak most for a label, or against it: named rows (attribute, label, weight)."""
+        return self.named_weights(lam).top_features(label, k, against=against)
+
+    def transitions(self, lam: float | None = None) -> list[Transition]:
+        """All pairs of neighbouring labels by falling weight: named rows (before, after, weight)."""
+        return self.named_weights(lam).transitions()
 
     def score(self, X: Samples, y: Samples) -> float:
         """Share of tokens whose label is right; a label that did not occur in training counts as an error."""

@@ -137,13 +137,15 @@ def open(options: Options) -> Sequences:
         raise OptionError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
     if unseen not in ("error", "count"):
         raise OptionError(f"dataset.unseen_labels: expected error or count, got {unseen!r}")
-    return Sequences(template=template, min_count=min_count, unseen_labels=unseen, **files)
+    validation = files.get("validation_file", ())
+    return Sequences(files["file"], files["test_file"], template, min_count, unseen, validation)
 
 
 def _files(name: str, given: object) -> tuple[Path, ...]:
     """The files of an option: a file, a pattern, or a list of both; OptionError or DataError names the option."""
-    words = given if isinstance(given, list | tuple) else [given] if given else []
-    if not words or not all(isinstance(word, str | Path) and str(word) for word in words):
+    several: list[object] = [*given] if isinstance(given, list | tuple) else [given]
+    words = [word for word in several if isinstance(word, str | Path) and str(word)]
+    if not words or len(words) < len(several):
         raise OptionError(f"dataset.{name}: missing; give a file of sequences, one token per line, a pattern or a list")
     try:
         files = expanded(words)

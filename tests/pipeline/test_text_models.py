@@ -118,3 +118,19 @@ def test_confusions__are_the_most_frequent_errors() -> None:
     rows = [(row["truth"], row["predicted"], row["count"], row["share"]) for row in confusions(["a", "b", "c"], matrix)]
     assert rows == [("a", "c", 3, 3 / 9), ("c", "a", 3, 0.75), ("a", "b", 1, 1 / 9)]
     assert len(confusions(["a", "b", "c"], matrix, most=2)) == 2
+
+
+def test_weights__are_shown_by_name(chunker: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = load_model(chunker)
+    assert carry_out(["weights", str(chunker), "-k", "2", "--label", "O"]) == 0
+    head, first, *rest = capsys.readouterr().out.splitlines()
+    most, pair = model.top_features("O", 1)[0], model.transitions()[0]
+    assert (head, first.split()) == ("O", [f"{most.weight:+.4f}", most.attribute])
+    assert rest[rest.index("transitions") + 1].split() == [f"{pair.weight:+.4f}", pair.before, "→", pair.after]
+    assert carry_out(["weights", str(chunker), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["transitions"] == [row._asdict() for row in model.transitions()]
+    assert said["labels"]["O"]["for"] == [row._asdict() for row in model.top_features("O")]
+    assert said["labels"]["O"]["against"] == [row._asdict() for row in model.top_features("O", against=True)]
+    assert carry_out(["weights", str(chunker), "--label", "Q"]) == 1
+    assert "there is no 'Q'; known: B-NP, I-NP, O" in capsys.readouterr().err
