@@ -147,7 +147,9 @@ class GapwiseEstimator(BaseEstimator):
         sink = Blocks(name)
         meta = self._learn(sink, train, held, compute)
         first = build(name, sink.arrays("train"), meta)
-        yield first, None if held is None else build(name, sink.arrays("test"), meta)
+        other = None if held is None else build(name, sink.arrays("test"), meta)
+        del sink  # its blocks are a second copy of everything
+        yield first, other
 
     # -- fit ------------------------------------------------------------------------------------------------------------
     def _fit(self, data: Data, run_dir: str | Location | None) -> Self:

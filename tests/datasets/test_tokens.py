@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from gapwise.stages.datasets import Blocks
+from gapwise.stages.datasets.text import sequences
 from gapwise.stages.datasets.text.tokens import attributes, rows_of_attributes, rows_of_columns
 
 FORMS: list[Any] = [
@@ -76,3 +78,20 @@ def test_columns__without_other_values_have_none() -> None:
 def test_bad_columns__are_named(X: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         rows_of_columns(X, None)
+
+
+def test_blocks__are_the_same_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    lengths = np.array([2, 1, 4, 3, 1])
+    rows, width = rows_of_columns([rng.normal(size=(t, 3)) for t in lengths], None)
+    start, labels = np.append(0, np.cumsum(lengths)), rng.integers(2, size=11).astype(np.uint8)
+    made = []
+    for entries in (sequences.PIECE_ENTRIES, 10):  # a sequence has 6.6 entries on average
+        monkeypatch.setattr(sequences, "PIECE_ENTRIES", entries)
+        sink = Blocks("chain")
+        sequences.write_blocks(sink, lambda *_: None, "train", start, labels, rows, width + 3)
+        made.append(sink.arrays("train"))
+    assert made[0]["ids"].size == 33 + 11 + 2 * 5
+    assert made[0].keys() == made[1].keys()
+    for name, array in made[0].items():
+        np.testing.assert_array_equal(made[1][name], array)

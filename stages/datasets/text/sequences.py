@@ -83,7 +83,9 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
 
 
 PIECE = 10_000
-"""Sequences whose rows are in memory at a time."""
+"""Most sequences whose biases are added at a time."""
+PIECE_ENTRIES = 1 << 21
+"""About as many entries of their rows, on average: a token of an embedding has hundreds, and adding needs several copies."""
 
 
 def label_type(labels: int) -> type[np.uint8] | type[np.int16]:
@@ -99,17 +101,18 @@ def write_blocks(sink: Sink, report: Report, split: str, start: np.ndarray, labe
     def part(first: int, last: int) -> Rows:
         return rows.of_tokens(*start[[first, last]].tolist(), *edges[[first, last]].tolist())
 
-    write_parts(sink, report, split, start, labels, part, attributes)
+    piece = max(1, PIECE_ENTRIES * (start.size - 1) // max(int(edges[-1]), 1))
+    write_parts(sink, report, split, start, labels, part, attributes, min(piece, PIECE))
 
 
 def write_parts(sink: Sink, report: Report, split: str, start: np.ndarray, labels: np.ndarray,
-                rows_of: Callable[[int, int], Rows], attributes: int) -> None:  # fmt: skip
-    """`write_blocks` where `rows_of(first, last)` makes the rows of sequences first:last, so that few are in memory."""
+                rows_of: Callable[[int, int], Rows], attributes: int, piece: int = PIECE) -> None:  # fmt: skip
+    """`write_blocks` where `rows_of(first, last)` makes the rows of sequences first:last, `piece` of them at a time."""
     from gapwise.stages.problems.chain.features import with_biases
 
     total = start.size - 1
-    for first in range(0, max(total, 1), PIECE):
-        last = min(first + PIECE, total)
+    for first in range(0, max(total, 1), piece):
+        last = min(first + piece, total)
         rows, local = rows_of(first, last), start[first : last + 1] - start[first]
         flat = with_biases(rows.ids, rows.counts, local, attributes, rows.values)
         edge = np.concatenate([[0], np.cumsum(flat["counts"], dtype=np.int64)])[local]

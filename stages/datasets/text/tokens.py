@@ -63,7 +63,7 @@ def has_dicts(X: Sequence[object]) -> bool:
 
 def rows_of_columns(X: Sequence[Tokens], width: int | None) -> tuple[Rows, int]:
     """Rows of arrays or sparse matrices (T, p), without their zeros, and p; `width`: the p they must have."""
-    counts, ids, values = [], [], []
+    counts, ids, values, ones = [], [], [], True
     for i, sequence in enumerate(X):
         if sparse.issparse(sequence):
             rows = sparse.csr_array(sequence, dtype=np.float64, copy=True)
@@ -77,9 +77,10 @@ def rows_of_columns(X: Sequence[Tokens], width: int | None) -> tuple[Rows, int]:
             raise ValueError(f"X: sequence {i}: expected an array (tokens, {wanted}), got shape {rows.shape}")
         width = rows.shape[1]
         counts.append(np.diff(rows.indptr))
-        ids.append(rows.indices)
-        values.append(rows.data)
-    return _rows(np.concatenate(counts), np.concatenate(ids), np.concatenate(values)), width or 0
+        ids.append(rows.indices.astype(np.int32, copy=False))
+        values.append(rows.data.astype(np.float32))  # each by itself: all numbers of an embedding are there once
+        ones = ones and bool((rows.data == 1.0).all())
+    return _rows(np.concatenate(counts), np.concatenate(ids), np.concatenate(values), ones), width or 0
 
 
 def _dense(i: int, sequence: Tokens) -> np.ndarray:
@@ -105,7 +106,8 @@ def rows_of_attributes(X: Sequence[Tokens], number: Callable[[str], int]) -> Row
             except (TypeError, ValueError) as error:
                 raise ValueError(f"X: sequence {i}, token {t}: {error}") from error
             counts.append(len(ids) - before)
-    return _rows(np.array(counts, np.int64), np.array(ids, np.int64), np.array(values))
+    numbers = np.array(values)
+    return _rows(np.array(counts), np.array(ids, np.int32), numbers.astype(np.float32), bool((numbers == 1.0).all()))
 
 
 def attributes(token: object) -> Iterator[tuple[str, float]]:
@@ -142,10 +144,9 @@ def _named(name: str, value: object) -> Iterator[tuple[str, float]]:
         raise TypeError(f"attribute {name!r}: expected a string, number, bool, dict or list, got {value!r}")
 
 
-def _rows(counts: np.ndarray, ids: np.ndarray, values: np.ndarray) -> Rows:
-    """Rows in the form of the chain structure: no values where all are 1."""
-    single = values.astype(np.float32)
-    if not np.isfinite(single).all():
-        token = int(np.searchsorted(np.cumsum(counts), np.argmax(~np.isfinite(single)), side="right"))
+def _rows(counts: np.ndarray, ids: np.ndarray, values: np.ndarray, ones: bool) -> Rows:
+    """Rows in the form of the chain structure, from float32 values: no values where all are `ones`."""
+    if not np.isfinite(values).all():
+        token = int(np.searchsorted(np.cumsum(counts), np.argmax(~np.isfinite(values)), side="right"))
         raise ValueError(f"X: token {token} of all has a value that is NaN, infinite or beyond float32")
-    return Rows(counts.astype(np.int64), ids.astype(np.int32), None if (values == 1.0).all() else single)
+    return Rows(counts.astype(np.int64), ids.astype(np.int32, copy=False), None if ones else values)
