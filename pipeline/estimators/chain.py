@@ -97,8 +97,8 @@ class ChainSVM(GapwiseEstimator):
         Parameters
         ----------
         X : list of sequences
-            Each a list of tokens, dicts or lists of attributes in the form of python-crfsuite, or an array or sparse
-            matrix (tokens, p).
+            Each a list of tokens, dicts or lists of attributes in the form of python-crfsuite, a DataFrame, whose rows are
+            such dicts, or an array or sparse matrix (tokens, p).
         y : list of lists
             A label for each token: strings or integers. A string counts as the list of its letters.
         run_dir : path or URL, optional

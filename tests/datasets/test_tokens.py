@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.text import sequences
-from gapwise.stages.datasets.text.tokens import attributes, rows_of_attributes, rows_of_columns
+from gapwise.stages.datasets.text.tokens import (
+    attributes,
+    has_columns,
+    lengths_of,
+    rows_of_attributes,
+    rows_of_columns,
+    sequences_of,
+)
 
 FORMS: list[Any] = [
     {"a": "b", "c": 1.5, "yes": True, "no": False, "many": ["x", "y"], "deep": {"p": "q", "r": 2, "s": {"t": True}}},
@@ -48,6 +56,21 @@ def test_attributes__are_those_of_python_crfsuite(token: Any) -> None:
 def test_bad_attribute__is_named(token: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         rows_of_attributes([[["fine"]], [token]], lambda name: 0)
+
+
+def test_frames__are_rows_of_dicts() -> None:
+    dicts = [{"w": "the", "n": 2.0, "caps": True}, {"w": "dog", "n": 0.5, "caps": False}]
+    frame = pd.DataFrame(dicts, index=[7, 3])
+    ids: dict[str, int] = {}
+    ours, theirs = (
+        rows_of_attributes(sequences_of([some]), lambda name: ids.setdefault(name, len(ids))) for some in (frame, dicts)
+    )
+    assert lengths_of(sequences_of([frame])).tolist() == [2]
+    assert not has_columns(sequences_of([frame]))
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError, match="sequence 0, token 1: attribute 'n' has the value nan"):
+        rows_of_attributes(sequences_of([frame.assign(n=[1.0, np.nan])]), lambda name: 0)
 
 
 def test_columns__are_the_same_dense_and_sparse() -> None:

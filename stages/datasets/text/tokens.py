@@ -2,12 +2,14 @@
 
 Attributes follow python-crfsuite. In a list, each string is one, with the value 1. In a dict, ``{"word": "the"}`` is the
 attribute ``word:the``, ``{"bias": 1.5}`` is ``bias`` with the value 1.5, ``{"upper": True}`` is ``upper`` with the value 1
-(False: there is none), and names inside are prefixed: ``{"suffix": ["ing", "g"]}``, ``{"shape": {"x": 2.0}}``.
+(False: there is none), and names inside are prefixed: ``{"suffix": ["ing", "g"]}``, ``{"shape": {"x": 2.0}}``. A pandas
+DataFrame is a sequence, too: its rows are tokens, dicts of its columns.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -29,7 +31,11 @@ Tokens: TypeAlias = sparse.sparray | sparse.spmatrix | Collection[object]
 def sequences_of(X: Iterable[object]) -> list[Tokens]:
     """The sequences of `X`; ValueError names what is none."""
     sequences: list[Tokens] = []
-    for i, sequence in enumerate(X):
+    pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
+    for i, given in enumerate(X):
+        sequence = given
+        if pandas is not None and isinstance(given, pandas.DataFrame):
+            sequence = given.to_dict("records")
         if not sparse.issparse(sequence) and (
             isinstance(sequence, str | Mapping) or not isinstance(sequence, Collection)
         ):
