@@ -85,7 +85,7 @@ def named_weights(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) 
     names: list[Label] = [*label_names(meta)] or [*map(str, range(K))]
     labels = [int(name) for name in names] if meta.get("integers") else names
     templates = (meta.get("text") or {}).get("templates")
-    if "vocabulary" not in shared:
+    if "vocabulary" not in shared:  # arrays, pixels, or hashed attributes
         return NamedWeights.of(w, labels, columns(int(meta["attributes"]) - len(BIASES)))
     attributes = [*read_vocabulary(shared)]
     return NamedWeights.of(w, labels, [readable(name) for name in attributes] if templates else attributes)

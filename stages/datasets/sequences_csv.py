@@ -6,6 +6,7 @@ then tokens are columns separated by white space, the label last (``U01:%x[-1,0]
 token and column 1 of this one; a ``B`` without ``%x`` stands for the transitions, which are always there; ``B01:%x[0,0]``,
 transitions that look at the input, is an error). Without ``template`` the lines are CRFsuite's: see `text.crfsuite`.
 ``min_count`` (1): attributes that occur less often in training are dropped, as are those that occur in test only.
+``hash_bits``: attributes are numbered by a hash of this many bits, 20 say, and no name is stored (`text.hashing`).
 ``unseen_labels``: a label that never occurs in training is an ``error`` (default), or is ``count``-ed as a wrong prediction.
 With ``validation: file``, ``validation_file`` is a third file of the same form; nothing is learnt from it but lambda.
 
@@ -23,12 +24,14 @@ from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, S
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.crfsuite import number_attributes
 from gapwise.stages.datasets.text.files import expanded, read_tables, refuse_twice
+from gapwise.stages.datasets.text.hashing import hash_bits, hashed
 from gapwise.stages.datasets.text.sequences import line_facts, template_facts, text_encoder, write_splits
 from gapwise.stages.datasets.text.tables import Table, joined, read_lines
 from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.facts import Json, Options
 
 WHERE = ("file", "test_file", "template", "validation_file")
+LATER = ("hash_bits",)
 VALIDATION = {"file": ("validation_file",)}
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 
@@ -43,6 +46,7 @@ class Sequences:
     min_count: int
     unseen_labels: str
     validation_file: tuple[Path, ...] = ()
+    hash_bits: int | None = None
     structure: str = "chain"
 
     def files(self) -> dict[str, Path]:
@@ -64,19 +68,26 @@ class Sequences:
         after = joined([*others.values()])
         if self.template is None:
             labels = [row[0] for row in train.rows], [row[0] for row in after.rows]
-            attributes = number_attributes(train, after, self.min_count)
+            if self.hash_bits is None:
+                attributes = number_attributes(train, after, self.min_count)
+            else:
+                attributes = hashed(train, after, None, [], self.hash_bits)
             text = line_facts(attributes)
         else:
             width = same_width(train, others.values())
             templates = read_template(self.template, width - 1)
             rows = train.rows + after.rows
             columns = [[row[column] for row in rows] for column in range(width - 1)]
-            attributes = expand(train, after, columns, templates, min_count=self.min_count, one_pad=False)
+            if self.hash_bits is None:
+                attributes = expand(train, after, columns, templates, min_count=self.min_count, one_pad=False)
+            else:
+                attributes = hashed(train, after, columns, templates, self.hash_bits)
             labels = [row[-1] for row in train.rows], [row[-1] for row in after.rows]
             text = template_facts(templates, columns=width - 1, lower=[], one_pad=False)
         sizes = {split: table.start.size - 1 for split, table in others.items()}
         facts = write_splits(sink, report, train, after, labels, attributes, unseen=self.unseen_labels, splits=sizes)
-        return {**facts, "text": {**text, "min_count": self.min_count}}
+        hashing = {} if self.hash_bits is None else {"hash_bits": self.hash_bits}
+        return {**facts, "text": {**text, "min_count": self.min_count, **hashing}}
 
 
 encoder = text_encoder
@@ -138,7 +149,7 @@ def open(options: Options) -> Sequences:
     if unseen not in ("error", "count"):
         raise OptionError(f"dataset.unseen_labels: expected error or count, got {unseen!r}")
     validation = files.get("validation_file", ())
-    return Sequences(files["file"], files["test_file"], template, min_count, unseen, validation)
+    return Sequences(files["file"], files["test_file"], template, min_count, unseen, validation, hash_bits(options))
 
 
 def _files(name: str, given: object) -> tuple[Path, ...]:

@@ -208,3 +208,31 @@ def test_tables__joined_twice_know_the_file_of_a_token():
         f"{name}: line {line}" for name in ("one", "two", "one", "two", "one") for line in (1, 3)
     ]
     assert [table.part(3, 6).where(t) for t in range(3)] == ["two: line 3", "one: line 1", "one: line 3"]
+
+
+@pytest.mark.parametrize("texts", [{}, {"train": LINES, "test": LINES, "template": None}])
+def test_hashed__attributes_are_those_of_the_vocabulary_under_other_numbers(tmp_path, texts):
+    plain, hashed = (
+        problems(open_dataset("sequences_csv", {**write(tmp_path, **texts), "hash_bits": bits})) for bits in (None, 20)
+    )
+    assert hashed[3]["attributes"] == 2**20 + 3
+    assert hashed[3]["d"] == (2**20 + 3) * 2 + 4
+    for one, other in zip(plain[:2], hashed[:2], strict=True):
+        number = dict(zip(one.ids.tolist(), other.ids.tolist(), strict=True))
+        assert len({*number.values()}) == len(number)  # no collision
+        assert [number[k] for k in one.ids.tolist()] == other.ids.tolist()
+        np.testing.assert_array_equal(one.values, other.values)
+        np.testing.assert_array_equal(one.gram, other.gram)
+
+
+def test_hashed__names_with_one_number_add_up(tmp_path):
+    train, *_ = problems(open_dataset("sequences_csv", {**write(tmp_path, LINES, LINES, None), "hash_bits": 1}))
+    assert set(train.ids.tolist()) <= {0, 1, 2, 3, 4}
+
+
+def test_hashed__bits_that_cannot_be_are_named(tmp_path):
+    for bits in (0, 29, 1.5, True, "20"):
+        with pytest.raises(OptionError, match=r"dataset\.hash_bits: expected an integer from 1 to 28, or null, got"):
+            open_dataset("sequences_csv", {**write(tmp_path), "hash_bits": bits})
+    with pytest.raises(OptionError, match=r"dataset\.min_count: counts names, which dataset\.hash_bits does not keep"):
+        open_dataset("sequences_csv", {**write(tmp_path), "hash_bits": 20, "min_count": 2})

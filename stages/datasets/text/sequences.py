@@ -10,6 +10,7 @@ import numpy as np
 
 from gapwise.stages.datasets import NEW, DataError, Known, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.text.crfsuite import listed
+from gapwise.stages.datasets.text.hashing import Hashed
 from gapwise.stages.datasets.text.tables import Table, new_table
 from gapwise.stages.datasets.text.templates import Template, columns_of, rows_by_name
 from gapwise.stages.datasets.text.tokens import (
@@ -25,6 +26,7 @@ from gapwise.stages.datasets.text.tokens import (
 from gapwise.stages.datasets.text.vocabulary import (
     Attributes,
     Lookup,
+    Numbers,
     Rows,
     known_rows,
     put_vocabulary,
@@ -55,9 +57,10 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
         )
     number = {name: k for k, name in enumerate(known + late)}
     dtype = label_type(len(number))
-    total = len(attributes.names) + len(BIASES)
+    total = (attributes.unnamed or len(attributes.names)) + len(BIASES)
     sink.put("", "label_names", encode_names(known + late))
-    put_vocabulary(sink, attributes.names)
+    if not attributes.unnamed:
+        put_vocabulary(sink, attributes.names)
     sizes = {"test": test.start.size - 1} if splits is None else dict(splits)
     for split in sizes if late else ():
         sink.put(split, "decode_only", np.ones(1, dtype=np.uint8))
@@ -154,9 +157,9 @@ class TextEncoder:
     labels: int
     """Label names, including those that occurred in test only."""
     facts: Facts
-    numbers: Mapping[str, int]
+    numbers: Numbers
 
-    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> Known:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> Known | None:
         """Sequences as the text of a file, or as lists of rows of strings, in the form of the training file.
 
         With templates: the feature columns, optionally followed by a label, which is ignored. CRFsuite's lines: a label,
@@ -181,7 +184,7 @@ class TextEncoder:
             known = Known(int(rows.ids.size), int(start[-1]) * len(templates))
         unknown = np.zeros(int(start[-1]), dtype=label_type(self.labels))
         write_blocks(sink, lambda *_: None, NEW, start, unknown, rows, self.attributes)
-        return known
+        return None if self.facts.get("hash_bits") else known
 
     def _lists_attributes(self, raw: Raw) -> bool:
         """Whether tokens list attributes, and are no rows of a file."""
@@ -240,4 +243,5 @@ def text_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> TextEncoder |
     sizes = int(meta["attributes"]), len(shared["label_names"])
     if meta["text"].get("tokens") == COLUMNS:
         return ColumnEncoder(*sizes)
-    return TextEncoder(*sizes, meta["text"], read_vocabulary(shared))
+    bits = meta["text"].get("hash_bits")
+    return TextEncoder(*sizes, meta["text"], Hashed(bits) if bits else read_vocabulary(shared))

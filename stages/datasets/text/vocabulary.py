@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -32,10 +32,16 @@ class Rows(NamedTuple):
         return Rows(self.counts[first:end], self.ids[a:b], None if self.values is None else self.values[a:b])
 
 
+class Numbers(Protocol):
+    """What gives attributes their numbers: a dict, or a hash of the name."""
+
+    def get(self, name: str, default: int, /) -> int: ...
+
+
 class Lookup:
     """Numbers of attributes by name, -1 for unknown ones; counts how many it was asked for."""
 
-    def __init__(self, numbers: Mapping[str, int]) -> None:
+    def __init__(self, numbers: Numbers) -> None:
         self.numbers, self.found, self.missed = numbers, 0, 0
 
     def __call__(self, name: str) -> int:
@@ -53,11 +59,15 @@ class Lookup:
 
 
 class Attributes(NamedTuple):
-    """Attribute rows of the tokens of train and test, and the attributes' names in the order of their ids."""
+    """Attribute rows of the tokens of train and test, and the attributes' names in the order of their ids.
+
+    Of hashed attributes there are no names, but `unnamed` numbers.
+    """
 
     train: Rows
     test: Rows
     names: list[str]
+    unnamed: int = 0
 
 
 def number_rows(ids: np.ndarray, counts: np.ndarray, n_train: int, min_count: int,
