@@ -62,7 +62,7 @@ def test_chain__of_lists_takes_lists_and_tells_how_much_of_them_it_knows(tmp_pat
 def test_chain__of_arrays_is_loaded_for_arrays(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = [rng.integers(2, size=(3, 2)) for _ in range(6)]
-    model = ChainSVM(tolerance=0.1).fit(X, [x[:, 0] for x in X])
+    model = ChainSVM(lam="1/n", tolerance=0.1).fit(X, [x[:, 0] for x in X])
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert named(loaded.predict(X)) == model.predict(X)
