@@ -18,10 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import FeatureMap, MapBlocks
-from gapwise.stages.datasets.inputs import Predicted, label_names, stored_input
+from gapwise.stages.datasets import FeatureMap, MapBlocks, tell_known
+from gapwise.stages.datasets.arrays.rows import Label
+from gapwise.stages.datasets.inputs import label_names, stored_input
 from gapwise.stages.datasets.inputs.own_class import code_of, with_code
 from gapwise.stages.model_facts import check_features, check_model, fitting
+from gapwise.stages.named_weights import Feature, NamedWeights, Transition, named_weights
+from gapwise.stages.prediction import Prediction
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.trust import only
 from gapwise.stages.verdict import verdict_in
@@ -99,10 +102,24 @@ class Model:
         """The feature map of the training data."""
         return FeatureMap(self.meta, self.shared)
 
-    def predict(self, raw: Any, map_blocks: MapBlocks | None = None) -> Predicted:
+    @property
+    def named_weights(self) -> NamedWeights:
+        """The weights of a chain with the names of attributes and labels; ValueError for other structures."""
+        return named_weights(self.meta, self.shared, self.weights)
+
+    def top_features(self, label: Label, k: int = 10, *, against: bool = False) -> list[Feature]:
+        """The `k` attributes that speak most for a label of a chain, or against it (`NamedWeights.top_features`)."""
+        return self.named_weights.top_features(label, k, against=against)
+
+    def transitions(self) -> list[Transition]:
+        """All pairs of neighbouring labels of a chain, by falling weight."""
+        return self.named_weights.transitions()
+
+    def predict(self, raw: Any, map_blocks: MapBlocks | None = None) -> Prediction:
         """Labels of new inputs, in the form that the reader of the data set documents for its encoder.
 
-        Attributes that do not occur in training count for nothing; a label in the input is ignored.
+        Attributes that do not occur in training count for nothing: `Prediction.known` says how many do, and if none does, a
+        warning says so. A label in the input is ignored. A model that an estimator saved takes what its `predict` takes.
 
         Raises
         ------
@@ -114,7 +131,7 @@ class Model:
         with fitting(self.place), contextlib.nullcontext() if self.allowed is None else only(self.allowed):
             return self._predict(raw, map_blocks)
 
-    def _predict(self, raw: Any, map_blocks: MapBlocks | None) -> Predicted:
+    def _predict(self, raw: Any, map_blocks: MapBlocks | None) -> Prediction:
         encoded = self.feature_map.encode(raw, map_blocks, decoding=True)
         decoded = capabilities(encoded.structure).decoded
         if decoded is not None:
@@ -125,7 +142,9 @@ class Model:
             problem = build(encoded.structure, encoded.arrays, encoded.meta)
             label_ptr = problem.label_ptr
             labels, _ = predict(problem, self.weights)
-        return Predicted(labels, label_ptr, self.labels, encoded.arrays)
+        tell_known(encoded.known)
+        integers = bool(self.meta.get("integers"))
+        return Prediction(labels, label_ptr, self.labels, encoded.arrays, encoded.known, integers)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import argparse
 import gc
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command, find_modules_here
@@ -32,21 +33,38 @@ def lam(word: str) -> float | str:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_run(parser, "model", help=f"a run ({RUN}), or the folder of a model", metavar="RUN_OR_MODEL")
+    add_model(parser)
     parser.add_argument("inputs", metavar="INPUT", nargs="+", help="new data, in the form of the run's raw data")
+    parser.add_argument(
+        "-o", metavar="OUT", dest="out", help="file, of labels only if it ends in .npz; for pictures a folder"
+    )
+    add_force(parser)
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The arguments that name a model, which `opened` opens."""
+    add_run(parser, "model", help=f"a run ({RUN}), or the folder of a model", metavar="RUN_OR_MODEL")
     parser.add_argument(
         "--lambda", dest="lam", type=lam, metavar="best|VALUE", help="of a run: any λ that it certifies"
     )
     add_root(parser)
     parser.add_argument(
-        "-o", metavar="OUT", dest="out", help="file, of labels only if it ends in .npz; for pictures a folder"
-    )
-    add_force(parser)
-    parser.add_argument(
         "--trust",
         action="store_true",
         help="run the class or program of somebody's own that RUN_OR_MODEL names, if any",
     )
+
+
+def opened(asked: argparse.Namespace) -> Model:
+    """The model that the arguments of `add_model` name, compared with its run where that is at hand."""
+    from gapwise.stages.models import open_model
+
+    if asked.trust:
+        find_modules_here()
+    where = place(asked.model, asked.root)
+    model = open_model(where, asked.lam, trust=asked.trust)
+    compare_at_hand(model, where, asked.root)
+    return model
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -100,24 +118,23 @@ def unlink(out: Location) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
+    from gapwise.stages.datasets import NothingKnown
     from gapwise.stages.datasets.inputs import read_new, show
     from gapwise.stages.model_facts import fitting
-    from gapwise.stages.models import open_model
     from gapwise.stages.problems.trust import only
 
     gc.set_threshold(100_000)  # text makes millions of strings; looking for cycles among them takes a tenth of the time
     out = None if asked.out is None else output(asked.out)
-    if asked.trust:
-        find_modules_here()
-    where = place(asked.model, asked.root)
-    model = open_model(where, asked.lam, trust=asked.trust)
-    compare_at_hand(model, where, asked.root)
+    model = opened(asked)
     with fitting(model.place):
         new = read_new(model.meta, asked.inputs)
         only_labels = out is not None and out.name.endswith(".npz")
         _check_place(out, new.several and not only_labels, asked.force)
-        with only(None if asked.trust else ()):
+        with only(None if asked.trust else ()), warnings.catch_warnings():
+            warnings.simplefilter("ignore", NothingKnown)  # told below
             predicted = model.predict(new.raw)
+        if predicted.known is not None and predicted.known.known < predicted.known.total:
+            print(f"predict: {predicted.known}; the others do not occur in the training data", file=sys.stderr)
         if out is None:
             _print(show(model.meta, new, predicted).text)
             return DONE

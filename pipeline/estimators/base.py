@@ -178,7 +178,9 @@ class GapwiseEstimator(BaseEstimator):
         sink = Blocks(name)
         meta = self._learn(sink, train, held, compute)
         first = build(name, sink.arrays("train"), meta)
-        yield first, None if held is None else build(name, sink.arrays("test"), meta)
+        other = None if held is None else build(name, sink.arrays("test"), meta)
+        del sink  # its blocks are a second copy of everything
+        yield first, other
 
     @contextlib.contextmanager
     def _divided(self, data: Data, chosen: np.ndarray, compute: Compute) -> Iterator[tuple[Problem, Problem, Problem]]:
@@ -327,13 +329,13 @@ class GapwiseEstimator(BaseEstimator):
     def save(self, folder: str | Location, lam: float | None = None) -> None:
         """Write the model at `lam` into a folder that `gapwise.load_model` and ``gapwise predict`` read, without pickle.
 
-        What is loaded takes new inputs in the form of raw data: CRFsuite's lines for `ChainSVM` of attributes, pictures, and
-        rows of numbers. ``lam``: any lambda that the path certifies; by default `lambda_`.
+        What is loaded takes what `predict` takes; in the form of files also CRFsuite's lines for a `ChainSVM` of attributes,
+        pictures, and rows of numbers. ``lam``: any lambda that the path certifies; by default `lambda_`.
 
         Raises
         ------
         ValueError
-            If this estimator's inputs have no such form: arrays of a chain, graphs, a model of one's own. Pickle those.
+            If this estimator's inputs have no such form: graphs, a model of one's own. Pickle those.
         """
         from gapwise.stages.models import Model, versions
 

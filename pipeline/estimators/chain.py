@@ -16,7 +16,13 @@ from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples, same_length, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.token_losses import Constraints, LabelWeights, token_losses
-from gapwise.pipeline.estimators.tokens import (
+from gapwise.stages.choice import PICKS
+from gapwise.stages.datasets import Blocks, Known, tell_known
+from gapwise.stages.datasets.arrays.rows import Label
+from gapwise.stages.datasets.text.sequences import label_type, write_blocks
+from gapwise.stages.datasets.text.tokens import (
+    ATTRIBUTES,
+    COLUMNS,
     Tokens,
     has_columns,
     lengths_of,
@@ -24,11 +30,8 @@ from gapwise.pipeline.estimators.tokens import (
     rows_of_columns,
     sequences_of,
 )
-from gapwise.stages.choice import PICKS
-from gapwise.stages.datasets import Blocks
-from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.datasets.text.sequences import label_type, write_blocks
-from gapwise.stages.datasets.text.vocabulary import Rows, number_rows, put_vocabulary
+from gapwise.stages.datasets.text.vocabulary import Lookup, Rows, number_rows, put_vocabulary
+from gapwise.stages.named_weights import Feature, NamedWeights, Transition, columns
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain.metrics import encode_names
 from gapwise.stages.problems.facts import Json
@@ -126,8 +129,8 @@ class ChainSVM(GapwiseEstimator):
         Parameters
         ----------
         X : list of sequences
-            Each a list of tokens, dicts or lists of attributes in the form of python-crfsuite, or an array or sparse
-            matrix (tokens, p).
+            Each a list of tokens, dicts or lists of attributes in the form of python-crfsuite, a DataFrame, whose rows are
+            such dicts, or an array or sparse matrix (tokens, p).
         y : list of lists
             A label for each token: strings or integers. A string counts as the list of its letters.
         sample_weight : array-like, shape (n,), optional
@@ -192,7 +195,7 @@ class ChainSVM(GapwiseEstimator):
             sink.put("", name, table)
         self._write(sink, "train", train.y, rows)
         if held is not None:
-            self._write(sink, "test", held.y, self._rows(held.x))
+            self._write(sink, "test", held.y, self._rows(held.x)[0])
             sink.put("test", "decode_only", np.ones(1, np.uint8))
         for split, data in (("train", train), ("test", held)):
             if data is not None and data.weight is not None:
@@ -202,15 +205,15 @@ class ChainSVM(GapwiseEstimator):
     def _meta(self) -> Json:
         return {"classes": len(self.classes_), "attributes": self.n_features_in_ + 3, **self._facts}
 
-    def _rows(self, X: Sequence[Tokens]) -> Rows:
-        """Rows of new sequences: attributes that did not occur in training are left out."""
+    def _rows(self, X: Sequence[Tokens]) -> tuple[Rows, Known | None]:
+        """Rows of new sequences without attributes that did not occur in training, and how many did; None for arrays."""
         if has_columns(X) is not (self.vocabulary_ is None):
             wanted = "arrays" if self.vocabulary_ is None else "dicts or lists of attributes"
             raise ValueError(f"X: expected tokens as in training, {wanted}")
         if self.vocabulary_ is None:
-            return rows_of_columns(X, self.n_features_in_)[0]
-        numbers: dict[str, int] = self.vocabulary_
-        return rows_of_attributes(X, lambda name: numbers.get(name, -1))
+            return rows_of_columns(X, self.n_features_in_)[0], None
+        look_up = Lookup(self.vocabulary_)
+        return rows_of_attributes(X, look_up), look_up.known
 
     def _write(self, sink: Blocks, split: str, y: Sequence[Sequence[object]], rows: Rows) -> None:
         number: dict[object, int] = {label: k for k, label in enumerate(self.classes_)}
@@ -219,14 +222,15 @@ class ChainSVM(GapwiseEstimator):
         flat = np.array([number.get(label, unknown) for labels in y for label in labels], label_type(unknown + 1))
         write_blocks(sink, lambda *_: None, split, start, flat, rows, self.n_features_in_ + 3)
 
-    def _portable(self) -> tuple[Json, dict[str, np.ndarray]] | None:
-        if self.vocabulary_ is None:
-            return None
+    def _portable(self) -> tuple[Json, dict[str, np.ndarray]]:
         names = [str(label) for label in self.classes_]
         sink = Blocks(self._structure, {"label_names": encode_names(names), **self._tables})
-        put_vocabulary(sink, list(self.vocabulary_))
+        text: Json = {"templates": None, "valued": True, "tokens": COLUMNS if self.vocabulary_ is None else ATTRIBUTES}
+        if self.vocabulary_ is not None:
+            put_vocabulary(sink, list(self.vocabulary_))
+        integers = isinstance(self.classes_[0], int)
         facts = {"dataset": "sequences_csv", "structure": "chain", "label_names": names, "test_only_labels": []}
-        return {**facts, **self._meta(), "text": {"templates": None, "valued": True}}, sink.whole[""]
+        return {**facts, **self._meta(), "integers": integers, "text": text}, sink.whole[""]
 
     def _keep(self, fitted: Fitted) -> None:
         super()._keep(fitted)
@@ -236,7 +240,9 @@ class ChainSVM(GapwiseEstimator):
         self.transitions_ = self._weights[-K * K :].reshape(K, K)
 
     def predict(self, X: Samples, lam: float | None = None) -> list[list[Label]]:
-        """Labels of new sequences; attributes that did not occur in training are ignored. An empty sequence has none.
+        """Labels of new sequences. An empty sequence has none.
+
+        Attributes that did not occur in training are ignored. The log has their number; if all are, that is a warning.
 
         `lam`: any lambda that the path certifies; by default `lambda_`.
         """
@@ -248,9 +254,30 @@ class ChainSVM(GapwiseEstimator):
             return [[] for _ in sequences]
         sink = Blocks(self._structure, self._tables, decoding=True)
         start = np.cumsum([0, *lengths.tolist()])
-        self._write(sink, "new", [[self.classes_[0]] * k for k in lengths[lengths > 0]], self._rows(full))
+        rows, known = self._rows(full)
+        tell_known(known)
+        self._write(sink, "new", [[self.classes_[0]] * k for k in lengths[lengths > 0]], rows)
         labels = self._decoded(build(self._structure, sink.arrays("new"), self._meta()), lam)
         return [[self.classes_[k] for k in labels[a:b]] for a, b in pairwise(start.tolist())]
+
+    def named_weights(self, lam: float | None = None) -> NamedWeights:
+        """The weights with the names of attributes and labels; columns of arrays are x0, x1, ...
+
+        `lam`: any lambda that the path certifies; by default `lambda_`.
+        """
+        weights = self._weights_at(lam)
+        names = columns(self.n_features_in_) if self.vocabulary_ is None else list(self.vocabulary_)
+        return NamedWeights.of(weights, self.classes_, names)
+
+    def top_features(
+        self, label: Label, k: int = 10, *, against: bool = False, lam: float | None = None
+    ) -> list[Feature]:
+        """The `k` attributes that speak most for a label, or against it: named rows (attribute, label, weight)."""
+        return self.named_weights(lam).top_features(label, k, against=against)
+
+    def transitions(self, lam: float | None = None) -> list[Transition]:
+        """All pairs of neighbouring labels by falling weight: named rows (before, after, weight)."""
+        return self.named_weights(lam).transitions()
 
     def score(self, X: Samples, y: Samples) -> float:
         """Share of tokens whose label is right; a label that did not occur in training counts as an error."""

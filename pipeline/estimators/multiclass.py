@@ -146,8 +146,9 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         arrays = {"width": self.n_features_in_, "bias": self._bias, "dtype": self._dtype}
         facts = {"dataset": "multiclass_arrays", "structure": "multiclass_sparse" if self._sparse else "multiclass"}
         sizes = {"classes": self.classes_.size, "width": self.n_features_in_ + bool(self.fit_intercept)}
+        form = {"label_column": None, "first_index": None, "integers": self.classes_.dtype.kind in "iu"}
         names = [name.item() if name.dtype.kind in "iub" else str(name) for name in self.classes_]
-        return {**facts, **sizes, "class_names": names, "arrays": arrays, "label_column": None, "first_index": None}, {}
+        return {**facts, **sizes, "class_names": names, "arrays": arrays, **form}, {}
 
     def _keep(self, fitted: Fitted) -> None:
         super()._keep(fitted)

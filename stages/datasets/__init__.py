@@ -2,7 +2,8 @@
 
 A reader's module offers ``open(options)``, the `Reader` for those options of the configuration, and, for new inputs,
 ``encoder(meta, shared)``, the `Encoder` restored from a feature store. `FeatureMap` finds and calls it. What `inputs`
-lists reads new input from files and shows predictions. It may name in
+lists reads new input from files and shows predictions, and ``truth(new, meta)`` is the list of the names of all labels of a
+`NewInput`, for `stages.labelled`. A module may name in
 ``WHERE`` the options that only say where files are, or that `source` has: the key of a run has the files' contents, or what
 `source` says, instead; and in ``LATER``
 options that it has not always had, which are no part of the key while they are null, so that older runs keep theirs.
@@ -27,6 +28,7 @@ import logging
 import os
 import pkgutil
 import tarfile
+import warnings
 import zipfile
 import zlib
 from collections import defaultdict
@@ -36,7 +38,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -99,11 +101,38 @@ class Reader(Protocol):
         """
 
 
+class Known(NamedTuple):
+    """How many attributes of new input have weights, and how many there are; each counts as often as it occurs."""
+
+    known: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.known} of {self.total} attributes known"
+
+
+class NothingKnown(UserWarning):
+    """New input of whose attributes none occurs in the training data, so that only biases and transitions count."""
+
+
+def tell_known(known: Known | None) -> None:
+    """Warn if the training data have none of the attributes of new input; otherwise tell the log how many they have."""
+    if known is None or known.known == known.total:
+        return
+    if not known.known:
+        message = "none of the attributes of this input occurs in the training data; give them the same names"
+        warnings.warn(f"{known}: {message}", NothingKnown, stacklevel=3)
+    log.info("%s; the others do not occur in the training data and count for nothing", known)
+
+
 class Encoder(Protocol):
     """The feature map of a data set, restored from a feature store."""
 
-    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
-        """Write new inputs into the split ``NEW`` of `sink`, with the arrays of a test split; DataError for bad input."""
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> Known | None:
+        """Write new inputs into the split ``NEW`` of `sink`, with the arrays of a test split; DataError for bad input.
+
+        Returns how much of the input is known, where an input can have features that the training data lack.
+        """
 
 
 class DataError(ValueError):
@@ -304,6 +333,8 @@ class Encoded:
     arrays: dict[str, np.ndarray]
     """As a feature store returns them for a split: ragged arrays with their ``<name>_ptr``, and the shared ones."""
     meta: Json
+    known: Known | None = None
+    """How much of the input has weights, if the encoder tells."""
 
 
 class FeatureMap:
@@ -341,5 +372,5 @@ class FeatureMap:
                 self.meta["dataset"],
             )
         sink = Blocks(self.meta["structure"], self.shared, decoding)
-        self.encoder.encode(raw, sink, map if map_blocks is None else map_blocks)
-        return Encoded(self.meta["structure"], sink.arrays(NEW), self.meta)
+        known = self.encoder.encode(raw, sink, map if map_blocks is None else map_blocks)
+        return Encoded(self.meta["structure"], sink.arrays(NEW), self.meta, known)

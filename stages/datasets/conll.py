@@ -67,7 +67,7 @@ class Conll:
 
 
 encoder = text_encoder
-read_new, stored_input, show = tagged.read_new, tagged.stored_input, tagged.show
+read_new, stored_input, show, truth = tagged.read_new, tagged.stored_input, tagged.show, tagged.truth
 
 
 def read(file: Path) -> Table:

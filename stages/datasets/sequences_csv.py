@@ -1,13 +1,15 @@
 """A user's own sequences: columns with a CRF++ template file, or CRFsuite's attribute lines.
 
-Options: ``file`` and ``test_file``, one token per line and an empty line after each sequence; ``template``, a CRF++
-template file: then tokens are columns separated by white space, the label last (``U01:%x[-1,0]/%x[0,1]`` looks at
-column 0 of the previous token and column 1 of this one; ``B`` alone is allowed but not needed, transitions are always
-there). Without ``template`` the lines are CRFsuite's: see `text.crfsuite`. ``min_count`` (1): attributes that occur less
-often in training are dropped, as are those that occur in test only. ``unseen_labels``: a label that never occurs in
-training is an ``error`` (default), or is ``count``-ed as a wrong prediction. With ``validation: file``,
-``validation_file`` is a third file of the same form; nothing is learnt from it but lambda. ``loss`` (``per_token``),
-``label_weights``, ``costs`` and ``constraints``: see `text.task`.
+Options: ``file`` and ``test_file``, one token per line and an empty line after each sequence, each option a file, a pattern
+such as ``train-*.txt`` or a list of both; in UTF-8, gzipped if the name ends in .gz. ``template``, a CRF++ template file:
+then tokens are columns separated by white space, the label last (``U01:%x[-1,0]/%x[0,1]`` looks at column 0 of the previous
+token and column 1 of this one; a ``B`` without ``%x`` stands for the transitions, which are always there; ``B01:%x[0,0]``,
+transitions that look at the input, is an error). Without ``template`` the lines are CRFsuite's: see `text.crfsuite`.
+``min_count`` (1): attributes that occur less often in training are dropped, as are those that occur in test only.
+``hash_bits``: attributes are numbered by a hash of this many bits, 20 say, and no name is stored (`text.hashing`).
+``unseen_labels``: a label that never occurs in training is an ``error`` (default), or is ``count``-ed as a wrong prediction.
+With ``validation: file``, ``validation_file`` is a third file of the same form; nothing is learnt from it but lambda.
+``loss`` (``per_token``), ``label_weights``, ``costs`` and ``constraints``: see `text.task`.
 
 New input for `encoder`: sequences in the form of the training file, as `text.sequences.TextEncoder` describes.
 """
@@ -22,14 +24,17 @@ from pathlib import Path
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.crfsuite import number_attributes
+from gapwise.stages.datasets.text.files import expanded, read_tables, refuse_twice
+from gapwise.stages.datasets.text.hashing import hash_bits, hashed
 from gapwise.stages.datasets.text.sequences import line_facts, template_facts, text_encoder, trainable, write_splits
-from gapwise.stages.datasets.text.tables import Table, joined, read_lines, read_table
+from gapwise.stages.datasets.text.tables import Table, joined, read_lines
 from gapwise.stages.datasets.text.task import OPTIONS, Task, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.loss_names import PER_TOKEN
 
 WHERE = ("file", "test_file", "template", "validation_file", *OPTIONS)
+LATER = ("hash_bits",)
 VALIDATION = {"file": ("validation_file",)}
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 
@@ -38,51 +43,61 @@ MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 class Sequences:
     """Reader of a user's own sequences."""
 
-    file: Path
-    test_file: Path
+    file: tuple[Path, ...]
+    test_file: tuple[Path, ...]
     template: Path | None
     min_count: int
     unseen_labels: str
     task: Task
-    validation_file: Path | None = None
+    validation_file: tuple[Path, ...] = ()
+    hash_bits: int | None = None
     structure: str = "chain"
 
     def files(self) -> dict[str, Path]:
-        files = {"train": self.file, "test": self.test_file, "template": self.template}
-        files["validation"] = self.validation_file
-        return {name: file for name, file in files.items() if file is not None} | self.task.files()
+        parts = {"train": self.file, "test": self.test_file, "validation": self.validation_file}
+        files = {} if self.template is None else {"template": self.template}
+        for name, part in parts.items():
+            files |= {name if len(part) == 1 else f"{name} {k} of {len(part)}": file for k, file in enumerate(part, 1)}
+        return files | self.task.files()
 
     def source(self) -> Json:
         return self.task.source()
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         form: Json = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}
-        train = trainable(read_table(self.file, **form))
-        others = {"test": read_table(self.test_file, **form)}
-        if self.validation_file is not None:
-            others["validation"] = read_table(self.validation_file, **form)
+        train = trainable(read_tables(self.file, **form))
+        others = {"test": read_tables(self.test_file, **form)}
+        if self.validation_file:
+            others["validation"] = read_tables(self.validation_file, **form)
         after = joined([*others.values()])
         if self.template is None:
             labels = [row[0] for row in train.rows], [row[0] for row in after.rows]
-            attributes = number_attributes(train, after, self.min_count)
+            if self.hash_bits is None:
+                attributes = number_attributes(train, after, self.min_count)
+            else:
+                attributes = hashed(train, after, None, [], self.hash_bits)
             text = line_facts(attributes)
         else:
             width = same_width(train, others.values())
             templates = read_template(self.template, width - 1)
             rows = train.rows + after.rows
             columns = [[row[column] for row in rows] for column in range(width - 1)]
-            attributes = expand(train, after, columns, templates, min_count=self.min_count, one_pad=False)
+            if self.hash_bits is None:
+                attributes = expand(train, after, columns, templates, min_count=self.min_count, one_pad=False)
+            else:
+                attributes = hashed(train, after, columns, templates, self.hash_bits)
             labels = [row[-1] for row in train.rows], [row[-1] for row in after.rows]
             text = template_facts(templates, columns=width - 1, lower=[], one_pad=False)
         sizes = {split: table.start.size - 1 for split, table in others.items()}
         facts = write_splits(
             sink, report, train, after, labels, attributes, unseen=self.unseen_labels, task=self.task, splits=sizes
         )
-        return {**facts, "text": {**text, "min_count": self.min_count}}
+        hashing = {} if self.hash_bits is None else {"hash_bits": self.hash_bits}
+        return {**facts, "text": {**text, "min_count": self.min_count, **hashing}}
 
 
 encoder = text_encoder
-read_new, stored_input, show = tagged.read_new, tagged.stored_input, tagged.show
+read_new, stored_input, show, truth = tagged.read_new, tagged.stored_input, tagged.show, tagged.truth
 
 
 def same_width(train: Table, others: Iterable[Table]) -> int:
@@ -106,11 +121,15 @@ def read_template(file: Path, columns: int) -> list[Template]:
     for number, line in enumerate(read_lines(file), 1):
         text = line.split("#", 1)[0].strip() if line.lstrip().startswith("#") else line.strip()
         macros = tuple((int(offset), int(column)) for offset, column in MACRO.findall(text))
-        if not text or text == "B":
+        if not text or (text.startswith("B") and "%" not in text):
             continue
         where = f"{file}: line {number}: {text!r}"
         if text.startswith("B"):
-            raise DataError(f"{where}: transitions cannot look at the input; use B alone, or U templates")
+            unigram = f"U<name>:{text.partition(':')[2]}"
+            raise DataError(
+                f"{where}: a chain has one weight for each pair of labels, which cannot depend on the input. Leave the line "
+                f"out, or look at the same columns with {unigram}; B without %x stands for the pairs, which are always there"
+            )
         if not text.startswith("U") or "%" in MACRO.sub("", text):
             raise DataError(f"{where}: expected U<name>:%x[row,column]..., B, or a comment starting with #")
         for _, column in macros:
@@ -124,21 +143,35 @@ def read_template(file: Path, columns: int) -> list[Template]:
 
 def open(options: Options) -> Sequences:
     """The reader; OptionError or DataError names the option that cannot be used."""
-    files: dict[str, Path | None] = {}
-    named = ("file", "test_file", "template", *VALIDATION.get(str(options.get("validation")), ()))
-    for name in named:
-        given = options.get(name)
-        if not given and name != "template":
-            raise OptionError(f"dataset.{name}: missing; give a file of sequences, one token per line")
-        files[name] = Path(given) if given else None
-        if given and not Path(given).is_file():
-            raise DataError(f"dataset.{name}: there is no file {given}")
+    files = {name: _files(name, options.get(name)) for name in ("file", "test_file")}
+    for name in VALIDATION.get(str(options.get("validation")), ()):
+        files[name] = _files(name, options.get(name))
+    template = Path(options["template"]) if options.get("template") else None
+    if template is not None and not template.is_file():
+        raise DataError(f"dataset.template: there is no file {template}")
     min_count, unseen = int(options.get("min_count") or 1), str(options.get("unseen_labels") or "error")
     if min_count < 1:
         raise OptionError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
     if unseen not in ("error", "count"):
         raise OptionError(f"dataset.unseen_labels: expected error or count, got {unseen!r}")
-    assert files["file"] is not None
-    assert files["test_file"] is not None
-    task, validation = task_of(options, PER_TOKEN), files.get("validation_file")
-    return Sequences(files["file"], files["test_file"], files["template"], min_count, unseen, task, validation)
+    task, validation = task_of(options, PER_TOKEN), files.get("validation_file", ())
+    return Sequences(
+        files["file"], files["test_file"], template, min_count, unseen, task, validation, hash_bits(options)
+    )
+
+
+def _files(name: str, given: object) -> tuple[Path, ...]:
+    """The files of an option: a file, a pattern, or a list of both; OptionError or DataError names the option."""
+    several: list[object] = [*given] if isinstance(given, list | tuple) else [given]
+    words = [word for word in several if isinstance(word, str | Path) and str(word)]
+    if not words or len(words) < len(several):
+        raise OptionError(f"dataset.{name}: missing; give a file of sequences, one token per line, a pattern or a list")
+    try:
+        files = expanded(words)
+        refuse_twice(files)
+    except DataError as error:
+        raise DataError(f"dataset.{name}: {error}") from error
+    for file in files:
+        if not file.is_file():
+            raise DataError(f"dataset.{name}: there is no file {file}")
+    return tuple(files)

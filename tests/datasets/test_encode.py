@@ -64,6 +64,14 @@ def test_lines__of_crfsuite_are_encoded_as_featurized(tmp_path, test):
         check_same_bits(feature_map.encode(raw), stored)
 
 
+@pytest.mark.parametrize(("train", "test", "template"), [(TRAIN, TEST, TEMPLATE), (LINES, NEW_LINES, None)])
+def test_hashed__attributes_are_encoded_as_featurized(tmp_path, train, test, template):
+    feature_map, stored = made(sequences(tmp_path, train, test, template, hash_bits=9), tmp_path)
+    assert "vocabulary" not in feature_map.shared
+    check_same_bits(feature_map.encode(test), stored)
+    assert feature_map.encode(test).known is None
+
+
 def test_lines__keep_values_out_of_stores_that_have_none(tmp_path):
     plain = "P\ta\tb\nQ\tb\n"
     feature_map, stored = made(sequences(tmp_path, plain, plain), tmp_path)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+
 import numpy as np
 import pytest
-from memory_sink import problems
+from memory_sink import problems, read
 
 from gapwise.stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.datasets.text.tables import joined, parse_table
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.problems import pair_products
 
@@ -42,6 +45,14 @@ def test_columns__templates_expand_as_in_crfpp(tmp_path):
     assert rows(test) == rows(train)
 
 
+def test_columns__templates_of_pairs_without_a_macro_are_the_transitions(tmp_path):
+    with_b, without = (
+        read(open_dataset("sequences_csv", write(tmp_path, template=f"U00:%x[0,0]\n{b}")))[0].arrays("train")
+        for b in ("B\nB00\nB01:\n", "")
+    )
+    assert all(np.array_equal(with_b[name], without[name]) for name in without)
+
+
 def test_columns__more_frequent_attributes_come_first(tmp_path):
     train, *_ = problems(open_dataset("sequences_csv", write(tmp_path)))
     met = np.bincount(train.ids, minlength=10)[:7]
@@ -73,6 +84,12 @@ def test_lines__of_crfsuite_have_values_and_escapes(tmp_path):
     assert train.gram[train.gram_ptr[1]] == 4 + 3  # w=a twice, and three biases
 
 
+def test_lines__end_where_lines_of_files_end_only(tmp_path):
+    text = "P\tw=a\u2028b\tc\x85d\nQ\tc\n"  # two characters at which str.splitlines would divide the first line
+    train, *_, meta = problems(open_dataset("sequences_csv", write(tmp_path, text, text, None)))
+    assert (train.n, meta["attributes"], meta["label_names"]) == (1, 3 + 3, ["P", "Q"])
+
+
 def test_lines__without_values_store_none(tmp_path):
     plain = "P\ta\tb\nQ\tb\n"
     train, *_ = problems(open_dataset("sequences_csv", write(tmp_path, plain, plain, None)))
@@ -87,11 +104,12 @@ def test_lines__without_values_store_none(tmp_path):
         ({"test": "a P\n"}, r"test\.txt: line 1: 2 columns, but 3 in"),
         ({"test": "a x P\n\na x Z\n"}, r"test\.txt: line 3: label 'Z' never occurs in"),
         ({"template": "U00:%x[0,2]\n"}, r"template: line 1: .*there is no column 2; feature columns are 0\.\.1"),
-        ({"template": "U00:%x[0,0]\nB01:%x[0,0]\n"}, "template: line 2: .*transitions cannot look at the input"),
+        ({"template": "U00:%x[0,0]\nB01:%x[0,0]\n"}, r"template: line 2: .*with U<name>:%x\[0,0\]; B without %x"),
         ({"template": "U00:%x[0]\n"}, "template: line 1: .*expected U"),
         ({"template": "# nothing\n"}, "template: no U template"),
         ({"train": "P\n", "test": "P\n"}, r"train\.txt: line 1: one column only"),
         ({"train": "P\ta:x\n", "template": None}, r"train\.txt: line 1: 'a:x': expected a finite number"),
+        ({"train": "P\ta\\:p:NNP\n", "template": None}, r"a colon in a name is written \\:, as in a\\:p\\:NNP$"),
         ({"train": "P\ta\n\ta\n", "template": None}, r"train\.txt: line 2: no label before the first tab"),
     ],
 )
@@ -142,3 +160,108 @@ def test_validation__blocks_store_no_gram_matrix(tmp_path, first):
     featurize(options, tmp_path / "store", whole=tmp_path / "whole", **given)
     assert open_problem(tmp_path / "store", "validation").gram.size == 0
     assert open_problem(tmp_path / "store", "train").gram.size == 3 * 2**2
+
+
+def test_files__in_parts_packed_and_from_windows_give_the_features_of_one(tmp_path):
+    (tmp_path / "one").mkdir()
+    whole, _ = read(open_dataset("sequences_csv", write(tmp_path / "one", "a x P\nb x Q\n\na y P\n\nb y Q\n")))
+    (tmp_path / "train-1.txt").write_bytes(b"\xef\xbb\xbfa x P\r\nb x Q\r\n")
+    (tmp_path / "train-2.txt.gz").write_bytes(gzip.compress("\ufeffa y P\n\nb y Q".encode()))
+    for given in (f"{tmp_path}/train-*", [f"{tmp_path}/train-1.txt", f"{tmp_path}/*-2.*"]):
+        parts, _ = read(open_dataset("sequences_csv", {**write(tmp_path), "file": given}))
+        for split in ("train", "test"):
+            ours, theirs = parts.arrays(split), whole.arrays(split)
+            assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_files__of_all_parts_are_in_the_digest_in_their_order(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}-part").write_text(COLUMNS)
+    options = write(tmp_path)
+    reader = open_dataset("sequences_csv", {**options, "file": f"{tmp_path}/*-part"})
+    files = {name: file.name for name, file in reader.files().items()}
+    expected = {"train 1 of 2": "a-part", "train 2 of 2": "b-part", "test": "test.txt", "template": "template"}
+    assert files == expected
+    assert set(open_dataset("sequences_csv", options).files()) == {"train", "test", "template"}
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ("a x P\nb Q\n", r"part-2: line 2: 2 columns, but 3 on line 1"),
+        ("b Q\n", r"part-2: line 1: 2 columns, but 3 in .*part-1"),
+        ("a x P\n\n\nb x Q\n", r"part-2: line 3: a sequence with no tokens"),
+        ("", "part-2: holds no tokens"),
+        ("\xff", "part-2: cannot be read as UTF-8"),
+    ],
+)
+def test_files__of_several_the_one_at_fault_is_named(tmp_path, second, message):
+    (tmp_path / "part-1").write_text(COLUMNS)
+    (tmp_path / "part-2").write_bytes(second.encode("latin-1"))
+    with pytest.raises(DataError, match=message):
+        problems(open_dataset("sequences_csv", {**write(tmp_path), "file": f"{tmp_path}/part-*"}))
+
+
+def test_files__a_label_is_missing_in_all_of_them_and_its_place_is_named(tmp_path):
+    for name in ("part-1", "part-2"):
+        (tmp_path / name).write_text("a x P\nb x Q\n")
+    options = {**write(tmp_path, test="a x P\nb x Z\n"), "file": f"{tmp_path}/part-*"}
+    options["test_file"] = [str(tmp_path / "part-1"), options["test_file"]]
+    with pytest.raises(DataError, match=r"test\.txt: line 2: label 'Z' never occurs in .*part-1 and 1 more;"):
+        problems(open_dataset("sequences_csv", options))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("{}/nothing-*", r"dataset\.file: no file matches .*/nothing-\*$"),
+        (["{}/train.txt", "{}/train.*"], r"dataset\.file: .*train\.txt is named twice"),
+        (["{}/train.txt", "{}/none"], r"dataset\.file: there is no file .*none"),
+        ([], r"dataset\.file: missing"),
+        ([3], r"dataset\.file: missing"),
+    ],
+)
+def test_files__that_cannot_be_are_named(tmp_path, given, message):
+    options, here = write(tmp_path), str(tmp_path)
+    given = (
+        given.format(here) if isinstance(given, str) else [w.format(here) if isinstance(w, str) else w for w in given]
+    )
+    with pytest.raises((DataError, OptionError), match=message):
+        open_dataset("sequences_csv", {**options, "file": given})
+
+
+def test_tables__joined_twice_know_the_file_of_a_token():
+    one, two = (parse_table(name, ["a", "", "b"]) for name in ("one", "two"))
+    table = joined([joined([one, two]), one, joined([two, one])])
+    assert [table.where(t) for t in range(10)] == [
+        f"{name}: line {line}" for name in ("one", "two", "one", "two", "one") for line in (1, 3)
+    ]
+    assert [table.part(3, 6).where(t) for t in range(3)] == ["two: line 3", "one: line 1", "one: line 3"]
+
+
+@pytest.mark.parametrize("texts", [{}, {"train": LINES, "test": LINES, "template": None}])
+def test_hashed__attributes_are_those_of_the_vocabulary_under_other_numbers(tmp_path, texts):
+    plain, hashed = (
+        problems(open_dataset("sequences_csv", {**write(tmp_path, **texts), "hash_bits": bits})) for bits in (None, 20)
+    )
+    assert hashed[3]["attributes"] == 2**20 + 3
+    assert hashed[3]["d"] == (2**20 + 3) * 2 + 4
+    for one, other in zip(plain[:2], hashed[:2], strict=True):
+        number = dict(zip(one.ids.tolist(), other.ids.tolist(), strict=True))
+        assert len({*number.values()}) == len(number)  # no collision
+        assert [number[k] for k in one.ids.tolist()] == other.ids.tolist()
+        np.testing.assert_array_equal(one.values, other.values)
+        np.testing.assert_array_equal(one.gram, other.gram)
+
+
+def test_hashed__names_with_one_number_add_up(tmp_path):
+    train, *_ = problems(open_dataset("sequences_csv", {**write(tmp_path, LINES, LINES, None), "hash_bits": 1}))
+    assert set(train.ids.tolist()) <= {0, 1, 2, 3, 4}
+
+
+def test_hashed__bits_that_cannot_be_are_named(tmp_path):
+    for bits in (0, 29, 1.5, True, "20"):
+        with pytest.raises(OptionError, match=r"dataset\.hash_bits: expected an integer from 1 to 28, or null, got"):
+            open_dataset("sequences_csv", {**write(tmp_path), "hash_bits": bits})
+    with pytest.raises(OptionError, match=r"dataset\.min_count: counts names, which dataset\.hash_bits does not keep"):
+        open_dataset("sequences_csv", {**write(tmp_path), "hash_bits": 20, "min_count": 2})

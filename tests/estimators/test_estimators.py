@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from library import Bits, bits, blobs, graphs, sentences
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, open_path, path, solve
 from gapwise.pipeline.interrupt import Stop
@@ -120,6 +121,17 @@ def test_pipeline__scales_before() -> None:
     X, y = blobs()
     scores = cross_val_score(make_pipeline(StandardScaler(), MulticlassSVM(tolerance=0.05)), X, y, cv=3)
     assert scores.mean() > 0.5
+
+
+def test_chain__works_in_pipelines_searches_and_columns_of_tables() -> None:
+    X, y = sentences(12)
+    words = FunctionTransformer(lambda X: [[{"w": token["word"]} for token in some] for some in X])
+    steps = make_pipeline(words, ChainSVM(tolerance=0.1, verify=False))
+    search = GridSearchCV(steps, {"chainsvm__lam": [0.1, 10.0]}, cv=2).fit(X, y)
+    assert search.best_params_["chainsvm__lam"] == 0.1
+    frames = [pd.DataFrame({"w": [token["word"] for token in some]}) for some in X]
+    model = search.best_estimator_[-1]
+    assert model.predict(frames) == search.predict(X) == search.predict(pd.Series(X, index=range(5, 17)))
 
 
 # -- folders, stops, warm starts ------------------------------------------------------------------------------------------

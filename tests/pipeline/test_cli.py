@@ -93,7 +93,9 @@ def test_output__that_cannot_be_written_is_an_error():
 def test_words__that_are_no_command_are_refused_with_those_there_are(said):
     done = said("lss")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: lss: no such command; there are check, completion, diff, export, gc, ls, ")
+    assert done.stderr.startswith(
+        "error: lss: no such command; there are check, completion, diff, evaluate, export, gc, ls, "
+    )
     assert said("--version").stdout.startswith("gapwise ")
 
 

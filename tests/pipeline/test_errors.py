@@ -10,7 +10,9 @@ import pytest
 from gapwise.pipeline.errors import one_line
 
 
-def test_one_line__says_whose_a_file_is_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_line__says_whose_a_file_is_that_may_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "run").mkdir()
     error = PermissionError(13, "Permission denied", str(tmp_path / "run" / "lock"))
     assert "it is yours" in one_line(error)

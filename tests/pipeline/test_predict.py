@@ -69,6 +69,20 @@ def test_predict__tags_text_as_the_run_does_with_labels_or_without_in_one_file_o
     assert (made / "bare-shown").read_text(encoding="utf-8").splitlines() == bare
 
 
+def test_evaluate__of_the_test_file_gives_the_measures_of_the_run(made, capsys):
+    run = run_of(made, "chain")
+    assert carry_out(["evaluate", str(run), str(made / "test.txt"), "--json"]) == 0
+    said, metrics = (json.loads(text) for text in (capsys.readouterr().out, (run / "metrics.json").read_text()))
+    assert said["loss"] == metrics["test_loss"]
+    assert {f"test_{name}": value for name, value in said["metrics"].items()}.items() <= metrics.items()
+    assert said["labels"] == json.loads((run / "predictions" / "labels.json").read_text())["labels"]
+
+
+def test_evaluate__of_a_reader_without_labels_is_refused(made, refused):
+    message = "this reader does not read the labels of new input; its module must define truth(new, meta)"
+    assert message in refused("evaluate", run_of(made, "multiclass"), made / "new.npz")
+
+
 def test_predict__ranks_the_documents_of_each_query_as_evaluate_does(made):
     rows = [line.split(",") for line in (made / "ranking-shown").read_text().splitlines()]
     assert rows[0] == ["document", "query", "relevance", "rank"]

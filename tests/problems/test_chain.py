@@ -221,9 +221,9 @@ def test_derived__refuses_what_is_too_large_before_it_takes_memory():
         ValueError, match=r"^200,000 tokens, .* 149 GiB in training; expected at most 16,384 .* split it"
     ):
         derived(ids=np.zeros(tokens, np.int32), counts=np.ones(tokens, np.int32))
+    long = {"labels": np.zeros(tokens + 1, np.uint8), "labels_ptr": np.array([0, 1, tokens + 1])}
+    once = {"ids": np.zeros(tokens + 1, np.int32), "counts": np.ones(tokens + 1, np.int32)}
     with pytest.raises(ValueError, match=r"^chain: block 1 has 200,000 tokens"):
-        long = {"labels": np.zeros(tokens + 1, np.uint8), "labels_ptr": np.array([0, 1, tokens + 1])}
-        once = {"ids": np.zeros(tokens + 1, np.int32), "counts": np.ones(tokens + 1, np.int32)}
         build("chain", {**long, **once}, {"classes": 2, "attributes": 4})
 
 

@@ -20,11 +20,13 @@ from PIL import Image
 from reported import EVIL, Finished, finished
 from waiting import wait_for
 
+from gapwise.stages.named_weights import named_weights
 from gapwise.stages.reports.page import library, write_report
 from gapwise.stages.reports.page.sections import losses
 from gapwise.stages.reports.page.sweep import write_sweep_report
 from gapwise.storage.features import open_features
 from gapwise.storage.layout import EVALUATED
+from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path
 
 STRUCTURES = ("segmentation", "chain", "multiclass")
@@ -116,6 +118,18 @@ def test_report__says_what_was_trained_and_proven(runs: dict[str, Finished], rep
     assert rows.count("<tr") == 1 + count
     assert rows.count('<tr class="marked">') == 1
     assert page.data["gaps"]["layer"][0]["data"]["values"]
+
+
+def test_weights__of_a_chain_are_those_of_the_best_lambda(runs: dict[str, Finished], reports: dict[str, Path]) -> None:
+    run, page = runs["chain"], Page(reports["chain"])
+    best = json.loads((run.run_dir / "metrics.json").read_text())["best_lambda"]
+    w, store = open_path(run.run_dir).weights_at(best).values, open_features(run.features)
+    weights = named_weights(store.meta, store.shared(), w)
+    for label in ("N", EVIL):
+        most = weights.top_features(label, 1)[0]
+        assert f"{most.attribute} {most.weight:+.2f}" in page.text
+    before, after, weight = weights.transitions()[0]
+    assert f"{before}{after}{weight:+.3f}" in "".join(page.text.split("\n"))
 
 
 def test_pictures__are_the_labels_that_the_run_predicts(runs: dict[str, Finished], reports: dict[str, Path]) -> None:

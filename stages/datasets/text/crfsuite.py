@@ -59,5 +59,8 @@ def parse_attribute(field: str, table: Table, token: int) -> tuple[str, float]:
     except ValueError:
         value = float("nan")
     if not np.isfinite(value):
-        raise DataError(f"{table.where(token)}: {field!r}: expected a finite number after the colon")
+        raise DataError(
+            f"{table.where(token)}: {field!r}: expected a finite number after the colon, the attribute's value; a colon in "
+            rf"a name is written \:, as in {name}\:{text}"
+        )
     return re.sub(r"\\(.)", r"\1", name), value

@@ -8,12 +8,31 @@ from itertools import pairwise
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, Known, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.text.crfsuite import listed
+from gapwise.stages.datasets.text.hashing import Hashed
 from gapwise.stages.datasets.text.tables import Table, new_table
 from gapwise.stages.datasets.text.task import Task
 from gapwise.stages.datasets.text.templates import Template, columns_of, rows_by_name
-from gapwise.stages.datasets.text.vocabulary import Attributes, Rows, known_rows, put_vocabulary, read_vocabulary
+from gapwise.stages.datasets.text.tokens import (
+    ATTRIBUTES,
+    COLUMNS,
+    Tokens,
+    has_dicts,
+    lengths_of,
+    rows_of_attributes,
+    rows_of_columns,
+    sequences_of,
+)
+from gapwise.stages.datasets.text.vocabulary import (
+    Attributes,
+    Lookup,
+    Numbers,
+    Rows,
+    known_rows,
+    put_vocabulary,
+    read_vocabulary,
+)
 from gapwise.stages.problems.facts import Facts, Json
 
 
@@ -36,14 +55,15 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
     if late and unseen == "error":
         token = next(t for t, name in enumerate(labels[1]) if name in late)
         raise DataError(
-            f"{test.where(token)}: label {labels[1][token]!r} never occurs in {train.file}; train on it, or count it as an "
-            "error with dataset.unseen_labels=count"
+            f"{test.where(token)}: label {labels[1][token]!r} never occurs in {train.source}; train on it, or count it as "
+            "an error with dataset.unseen_labels=count"
         )
     number = {name: k for k, name in enumerate(known + late)}
     dtype = label_type(len(number))
-    total = len(attributes.names) + len(BIASES)
+    total = (attributes.unnamed or len(attributes.names)) + len(BIASES)
     sink.put("", "label_names", encode_names(known + late))
-    put_vocabulary(sink, attributes.names)
+    if not attributes.unnamed:
+        put_vocabulary(sink, attributes.names)
     sizes = {"test": test.start.size - 1} if splits is None else dict(splits)
     for split in sizes if late else ():
         sink.put(split, "decode_only", np.ones(1, dtype=np.uint8))
@@ -85,7 +105,9 @@ def trainable(table: Table) -> Table:
 
 
 PIECE = 10_000
-"""Sequences whose rows are in memory at a time."""
+"""Most sequences whose biases are added at a time."""
+PIECE_ENTRIES = 1 << 21
+"""About as many entries of their rows, on average: a token of an embedding has hundreds, and adding needs several copies."""
 
 
 def label_type(labels: int) -> type[np.uint8] | type[np.int16]:
@@ -101,17 +123,18 @@ def write_blocks(sink: Sink, report: Report, split: str, start: np.ndarray, labe
     def part(first: int, last: int) -> Rows:
         return rows.of_tokens(*start[[first, last]].tolist(), *edges[[first, last]].tolist())
 
-    write_parts(sink, report, split, start, labels, part, attributes)
+    piece = max(1, PIECE_ENTRIES * (start.size - 1) // max(int(edges[-1]), 1))
+    write_parts(sink, report, split, start, labels, part, attributes, min(piece, PIECE))
 
 
 def write_parts(sink: Sink, report: Report, split: str, start: np.ndarray, labels: np.ndarray,
-                rows_of: Callable[[int, int], Rows], attributes: int) -> None:  # fmt: skip
-    """`write_blocks` where `rows_of(first, last)` makes the rows of sequences first:last, so that few are in memory."""
+                rows_of: Callable[[int, int], Rows], attributes: int, piece: int = PIECE) -> None:  # fmt: skip
+    """`write_blocks` where `rows_of(first, last)` makes the rows of sequences first:last, `piece` of them at a time."""
     from gapwise.stages.problems.chain.features import with_biases
 
     total = start.size - 1
-    for first in range(0, max(total, 1), PIECE):
-        last = min(first + PIECE, total)
+    for first in range(0, max(total, 1), piece):
+        last = min(first + piece, total)
         rows, local = rows_of(first, last), start[first : last + 1] - start[first]
         flat = with_biases(rows.ids, rows.counts, local, attributes, rows.values)
         edge = np.concatenate([[0], np.cumsum(flat["counts"], dtype=np.int64)])[local]
@@ -153,35 +176,91 @@ class TextEncoder:
     labels: int
     """Label names, including those that occurred in test only."""
     facts: Facts
-    numbers: Mapping[str, int]
+    numbers: Numbers
 
-    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> Known | None:
         """Sequences as the text of a file, or as lists of rows of strings, in the form of the training file.
 
         With templates: the feature columns, optionally followed by a label, which is ignored. CRFsuite's lines: a label,
-        which may be empty and is ignored, then attributes.
+        which may be empty and is ignored, then attributes; or sequences of dicts of attributes, as in `text.tokens`. A model
+        of `ChainSVM` takes what that was trained on, dicts or lists of attributes, and the text of CRFsuite's lines.
         """
-        if self.facts["templates"] is None:
+        if self._lists_attributes(raw):
+            start, sequences = starts(raw)
+            look_up = Lookup(self.numbers)
+            rows, known = self._valued(rows_of_attributes(sequences, look_up)), look_up.known
+        elif self.facts["templates"] is None:
             table = new_table(raw, separator="\t", equal_columns=False)
-            rows = self._listed(table)
+            start, (rows, known) = table.start, self._listed(table)
         else:
             table = new_table(raw, separator=None, equal_columns=True)
             columns = columns_of(table, self.facts["columns"])
             for column in self.facts["lower"]:
                 columns[column] = [value.lower() for value in columns[column]]
             templates = [Template(text, tuple((o, c) for o, c in macros)) for text, macros in self.facts["templates"]]
-            rows = rows_by_name(columns, table.start, templates, self.numbers, one_pad=self.facts["one_pad"])
-        unknown = np.zeros(len(table.rows), dtype=label_type(self.labels))
-        write_blocks(sink, lambda *_: None, NEW, table.start, unknown, rows, self.attributes)
+            start = table.start
+            rows = rows_by_name(columns, start, templates, self.numbers, one_pad=self.facts["one_pad"])
+            known = Known(int(rows.ids.size), int(start[-1]) * len(templates))
+        unknown = np.zeros(int(start[-1]), dtype=label_type(self.labels))
+        write_blocks(sink, lambda *_: None, NEW, start, unknown, rows, self.attributes)
+        return None if self.facts.get("hash_bits") else known
 
-    def _listed(self, table: Table) -> Rows:
-        ids, counts, values = listed(table, lambda name: self.numbers.get(name, -1))
-        rows = known_rows(ids, np.repeat(np.arange(counts.size), counts), counts.size, values)
+    def _lists_attributes(self, raw: Raw) -> bool:
+        """Whether tokens list attributes, and are no rows of a file."""
+        if self.facts["templates"] is not None or isinstance(raw, str | Table) or all(isinstance(s, str) for s in raw):
+            return False
+        return self.facts.get("tokens") == ATTRIBUTES or has_dicts(raw)
+
+    def _listed(self, table: Table) -> tuple[Rows, Known]:
+        look_up = Lookup(self.numbers)
+        ids, counts, values = listed(table, look_up)
+        return self._valued(
+            known_rows(ids, np.repeat(np.arange(counts.size), counts), counts.size, values)
+        ), look_up.known
+
+    def _valued(self, rows: Rows) -> Rows:
+        """The rows with values where the training data have values."""
         if self.facts["valued"] and rows.values is None:
             return rows._replace(values=np.ones(rows.ids.size, dtype=np.float32))
         return rows
 
 
-def text_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> TextEncoder:
-    """The encoder of a feature store made by `write_splits`."""
-    return TextEncoder(int(meta["attributes"]), len(shared["label_names"]), meta["text"], read_vocabulary(shared))
+@dataclass(frozen=True)
+class ColumnEncoder:
+    """Blocks of new sequences of numbers, for a model of `ChainSVM` that was trained on arrays."""
+
+    attributes: int
+    labels: int
+
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Sequences as arrays or sparse matrices (tokens, p)."""
+        if isinstance(raw, str | Table):
+            raise DataError(
+                "input: this model was trained on arrays of numbers, which text files do not have; predict in Python: "
+                "gapwise.load_model(folder).predict(X)"
+            )
+        from gapwise.stages.problems.chain.features import BIASES
+
+        start, sequences = starts(raw)
+        rows, _ = rows_of_columns(sequences, self.attributes - len(BIASES))
+        unknown = np.zeros(int(start[-1]), dtype=label_type(self.labels))
+        write_blocks(sink, lambda *_: None, NEW, start, unknown, rows, self.attributes)
+
+
+def starts(raw: Raw) -> tuple[np.ndarray, list[Tokens]]:
+    """First token of each sequence, and the end; and the sequences. DataError if one has no tokens."""
+    sequences = sequences_of(raw)
+    lengths = lengths_of(sequences)
+    if not lengths.size or not lengths.all():
+        where = f"sequence {int(np.argmin(lengths))} has no tokens" if lengths.size else "holds no sequences"
+        raise DataError(f"input: {where}")
+    return np.cumsum(np.append(0, lengths)), sequences
+
+
+def text_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> TextEncoder | ColumnEncoder:
+    """The encoder of a feature store made by `write_splits`, or of a model of `ChainSVM`."""
+    sizes = int(meta["attributes"]), len(shared["label_names"])
+    if meta["text"].get("tokens") == COLUMNS:
+        return ColumnEncoder(*sizes)
+    bits = meta["text"].get("hash_bits")
+    return TextEncoder(*sizes, meta["text"], Hashed(bits) if bits else read_vocabulary(shared))

@@ -27,17 +27,27 @@ class Table:
 
     def where(self, token: int) -> str:
         """File and line of a token, with which error messages begin."""
-        file = [self.file, *(file for first, file in self.more if first <= token)][-1]
-        return f"{file}: line {self.line[token]}"
+        return f"{self.file_of(token)}: line {self.line[token]}"
+
+    def file_of(self, token: int) -> Path | str:
+        """The file that a token is from."""
+        return [self.file, *(file for first, file in self.more if first <= token)][-1]
+
+    @property
+    def source(self) -> str:
+        """The file, or the first of several."""
+        return f"{self.file} and {len(self.more)} more" if self.more else str(self.file)
 
     def place(self, sequence: int, token: int) -> str:
         """The same with the numbers of a sequence and of a token in it, both from 0."""
         return f"{self.where(int(self.start[sequence]) + token)}: sequence {sequence}, token {token}"
 
     def part(self, first: int, end: int) -> Table:
-        """Sequences first:end of a table whose first sequences they are, or of one that is not joined."""
+        """Sequences first:end."""
         a, b = int(self.start[first]), int(self.start[end])
-        return Table(self.file, self.rows[a:b], self.start[first : end + 1] - a, self.line[a:b], self.separator)
+        more = tuple((edge - a, file) for edge, file in self.more if a < edge < b)
+        start = self.start[first : end + 1] - a
+        return Table(self.file_of(a), self.rows[a:b], start, self.line[a:b], self.separator, more)
 
     def text(self, last: Sequence[str] | None = None) -> str:
         """The lines of a file with these tokens, each with its value of `last` as one more column, if given."""
@@ -48,11 +58,17 @@ class Table:
         return "\n\n".join("\n".join(lines[a:b]) for a, b in pairwise(self.start.tolist())) + "\n"
 
 
+def lines_of(text: str) -> list[str]:
+    """Lines of a text, whichever way they end; unlike `str.splitlines` at no other characters, which tokens may have."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def read_lines(file: Path) -> list[str]:
-    """Lines of a text file, gzipped or not."""
+    """Lines of a text file in UTF-8, gzipped or not, with a byte order mark or without."""
     raw = unpacked(file)
     try:
-        return raw.decode().splitlines()
+        return lines_of(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: cannot be read as UTF-8 text: {error}") from error
 
@@ -104,8 +120,14 @@ def joined(tables: Sequence[Table]) -> Table:
         np.concatenate([[0], *(table.start[1:] + offset for table, offset in zip(tables, first, strict=False))]),
         np.concatenate([table.line for table in tables]),
         tables[0].separator,
-        tuple((offset, table.file) for table, offset in zip(tables[1:], first[1:], strict=False)),
+        tuple(edge for k, table in enumerate(tables) for edge in _edges(table, first[k], k > 0)),
     )
+
+
+def _edges(table: Table, offset: int, further: bool) -> list[tuple[int, Path | str]]:
+    """What `Table.more` has of a table whose first token becomes token `offset` of a joined one."""
+    own = [(offset, table.file)] if further else []
+    return own + [(offset + edge, file) for edge, file in table.more]
 
 
 def new_table(raw: Raw, *, separator: str | None, equal_columns: bool) -> Table:
@@ -118,7 +140,7 @@ def new_table(raw: Raw, *, separator: str | None, equal_columns: bool) -> Table:
     if not isinstance(raw, str) and raw and all(isinstance(sequence, str) for sequence in raw):
         raw = "\n\n".join(sequence.strip("\n") for sequence in raw)
     if isinstance(raw, str):
-        return parse_table("input", raw.splitlines(), separator=separator, equal_columns=equal_columns)
+        return parse_table("input", lines_of(raw), separator=separator, equal_columns=equal_columns)
     if not all(_is_list(sequence) and all(map(_is_row, sequence)) for sequence in raw):
         raise DataError("input: expected the text of a file, or a list of sequences, each a list of rows of strings")
     sizes = np.array([len(sequence) for sequence in raw], dtype=np.int64)

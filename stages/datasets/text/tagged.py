@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
+from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.text.files import expanded
 from gapwise.stages.datasets.text.tables import Table, joined, parse_table, read_table
 from gapwise.stages.datasets.text.templates import columns_of
 from gapwise.stages.problems.facts import Facts, Json
 
 
 def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """Sequences of files (``/dev/stdin`` among them) in the form of the training file, with its label column or without."""
-    return NewInput(joined([_checked(read_table(Path(name), **_form(meta)), meta) for name in inputs]))
+    """Sequences of files in the form of the training file, with its label column or without.
+
+    Patterns such as ``new-*.txt`` and ``/dev/stdin`` are files, too.
+    """
+    return NewInput(joined([_checked(read_table(file, **_form(meta)), meta) for file in expanded(inputs)]))
+
+
+def truth(new: NewInput, meta: Facts) -> list[str]:
+    """The labels of new sequences, flat; DataError names the first line that has none."""
+    table: Table = new.raw
+    width = meta["text"].get("columns")
+    if width is None:
+        for token, row in enumerate(table.rows):
+            if not row[0]:
+                raise DataError(f"{table.where(token)}: no label before the first tab")
+        return [row[0] for row in table.rows]
+    for token, row in enumerate(table.rows):
+        if len(row) != width + 1:
+            raise DataError(f"{table.where(token)}: {len(row)} columns; expected {width} and then the label")
+    return [row[width] for row in table.rows]
 
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | None:

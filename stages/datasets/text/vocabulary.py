@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from gapwise.stages.datasets import Sink
+from gapwise.stages.datasets import Known, Sink
 
 
 class Rows(NamedTuple):
@@ -32,12 +32,42 @@ class Rows(NamedTuple):
         return Rows(self.counts[first:end], self.ids[a:b], None if self.values is None else self.values[a:b])
 
 
+class Numbers(Protocol):
+    """What gives attributes their numbers: a dict, or a hash of the name."""
+
+    def get(self, name: str, default: int, /) -> int: ...
+
+
+class Lookup:
+    """Numbers of attributes by name, -1 for unknown ones; counts how many it was asked for."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        self.numbers, self.found, self.missed = numbers, 0, 0
+
+    def __call__(self, name: str) -> int:
+        number = self.numbers.get(name, -1)
+        if number < 0:
+            self.missed += 1
+        else:
+            self.found += 1
+        return number
+
+    @property
+    def known(self) -> Known:
+        """What it was asked for so far."""
+        return Known(self.found, self.found + self.missed)
+
+
 class Attributes(NamedTuple):
-    """Attribute rows of the tokens of train and test, and the attributes' names in the order of their ids."""
+    """Attribute rows of the tokens of train and test, and the attributes' names in the order of their ids.
+
+    Of hashed attributes there are no names, but `unnamed` numbers.
+    """
 
     train: Rows
     test: Rows
     names: list[str]
+    unnamed: int = 0
 
 
 def number_rows(ids: np.ndarray, counts: np.ndarray, n_train: int, min_count: int,

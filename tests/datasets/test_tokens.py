@@ -5,10 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
-from gapwise.pipeline.estimators.tokens import attributes, rows_of_attributes, rows_of_columns
+from gapwise.stages.datasets import Blocks
+from gapwise.stages.datasets.text import sequences
+from gapwise.stages.datasets.text.tokens import (
+    attributes,
+    has_columns,
+    lengths_of,
+    rows_of_attributes,
+    rows_of_columns,
+    sequences_of,
+)
 
 FORMS: list[Any] = [
     {"a": "b", "c": 1.5, "yes": True, "no": False, "many": ["x", "y"], "deep": {"p": "q", "r": 2, "s": {"t": True}}},
@@ -48,6 +58,21 @@ def test_bad_attribute__is_named(token: Any, message: str) -> None:
         rows_of_attributes([[["fine"]], [token]], lambda name: 0)
 
 
+def test_frames__are_rows_of_dicts() -> None:
+    dicts = [{"w": "the", "n": 2.0, "caps": True}, {"w": "dog", "n": 0.5, "caps": False}]
+    frame = pd.DataFrame(dicts, index=[7, 3])
+    ids: dict[str, int] = {}
+    ours, theirs = (
+        rows_of_attributes(sequences_of([some]), lambda name: ids.setdefault(name, len(ids))) for some in (frame, dicts)
+    )
+    assert lengths_of(sequences_of([frame])).tolist() == [2]
+    assert not has_columns(sequences_of([frame]))
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError, match="sequence 0, token 1: attribute 'n' has the value nan"):
+        rows_of_attributes(sequences_of([frame.assign(n=[1.0, np.nan])]), lambda name: 0)
+
+
 def test_columns__are_the_same_dense_and_sparse() -> None:
     dense = [np.array([[0.0, 2.0, 1.0], [0.0, 0.0, 0.0]]), np.array([[1.0, 0.0, 1.0]])]
     rows, width = rows_of_columns(dense, None)
@@ -76,3 +101,20 @@ def test_columns__without_other_values_have_none() -> None:
 def test_bad_columns__are_named(X: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         rows_of_columns(X, None)
+
+
+def test_blocks__are_the_same_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    lengths = np.array([2, 1, 4, 3, 1])
+    rows, width = rows_of_columns([rng.normal(size=(t, 3)) for t in lengths], None)
+    start, labels = np.append(0, np.cumsum(lengths)), rng.integers(2, size=11).astype(np.uint8)
+    made = []
+    for entries in (sequences.PIECE_ENTRIES, 10):  # a sequence has 6.6 entries on average
+        monkeypatch.setattr(sequences, "PIECE_ENTRIES", entries)
+        sink = Blocks("chain")
+        sequences.write_blocks(sink, lambda *_: None, "train", start, labels, rows, width + 3)
+        made.append(sink.arrays("train"))
+    assert made[0]["ids"].size == 33 + 11 + 2 * 5
+    assert made[0].keys() == made[1].keys()
+    for name, array in made[0].items():
+        np.testing.assert_array_equal(made[1][name], array)

@@ -2,33 +2,41 @@
 
 Attributes follow python-crfsuite. In a list, each string is one, with the value 1. In a dict, ``{"word": "the"}`` is the
 attribute ``word:the``, ``{"bias": 1.5}`` is ``bias`` with the value 1.5, ``{"upper": True}`` is ``upper`` with the value 1
-(False: there is none), and names inside are prefixed: ``{"suffix": ["ing", "g"]}``, ``{"shape": {"x": 2.0}}``.
+(False: there is none), and names inside are prefixed: ``{"suffix": ["ing", "g"]}``, ``{"shape": {"x": 2.0}}``. A pandas
+DataFrame is a sequence, too: its rows are tokens, dicts of its columns.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from gapwise.pipeline.estimators.data import Samples
 from gapwise.stages.datasets.text.vocabulary import Rows
 from gapwise.stages.problems.scale import check_single
 
 SEPARATOR = ":"
+
+ATTRIBUTES, COLUMNS = "attributes", "columns"
+"""What the tokens of a `ChainSVM` are: dicts and lists of attributes, or rows of numbers."""
 
 SPARSE = (sparse.sparray, sparse.spmatrix)
 Tokens: TypeAlias = sparse.sparray | sparse.spmatrix | Collection[object]
 """A sequence: rows of numbers, or tokens that list attributes."""
 
 
-def sequences_of(X: Samples) -> list[Tokens]:
+def sequences_of(X: Iterable[object]) -> list[Tokens]:
     """The sequences of `X`; ValueError names what is none."""
     sequences: list[Tokens] = []
-    for i, sequence in enumerate(X):
+    pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
+    for i, given in enumerate(X):
+        sequence = given
+        if pandas is not None and isinstance(given, pandas.DataFrame):
+            sequence = given.to_dict("records")
         if not sparse.issparse(sequence) and (
             isinstance(sequence, str | Mapping) or not isinstance(sequence, Collection)
         ):
@@ -52,9 +60,17 @@ def has_columns(X: Sequence[Tokens]) -> bool:
     return False
 
 
+def has_dicts(X: Sequence[object]) -> bool:
+    """Whether tokens are dicts of attributes. The first token of all decides."""
+    for sequence in X:
+        for token in sequence if isinstance(sequence, list | tuple) else ():
+            return isinstance(token, Mapping)
+    return False
+
+
 def rows_of_columns(X: Sequence[Tokens], width: int | None) -> tuple[Rows, int]:
     """Rows of arrays or sparse matrices (T, p), without their zeros, and p; `width`: the p they must have."""
-    counts, ids, values = [], [], []
+    counts, ids, values, sizes, ones = [], [], [], [], True
     for i, sequence in enumerate(X):
         if sparse.issparse(sequence):
             rows = sparse.csr_array(sequence, dtype=np.float64, copy=True)
@@ -68,9 +84,12 @@ def rows_of_columns(X: Sequence[Tokens], width: int | None) -> tuple[Rows, int]:
             raise ValueError(f"X: sequence {i}: expected an array (tokens, {wanted}), got shape {rows.shape}")
         width = rows.shape[1]
         counts.append(np.diff(rows.indptr))
-        ids.append(rows.indices)
-        values.append(rows.data)
-    return _rows(np.concatenate(counts), np.concatenate(ids), np.concatenate(values)), width or 0
+        ids.append(rows.indices.astype(np.int32, copy=False))
+        values.append(rows.data.astype(np.float32))  # each by itself: all numbers of an embedding are there once
+        sizes.append(float(np.max(np.abs(rows.data), initial=0.0)))
+        ones = ones and bool((rows.data == 1.0).all())
+    check_single(np.array(sizes), lambda i: f"X: sequence {i}")
+    return _rows(np.concatenate(counts), np.concatenate(ids), np.concatenate(values), ones), width or 0
 
 
 def _dense(i: int, sequence: Tokens) -> np.ndarray:
@@ -96,7 +115,9 @@ def rows_of_attributes(X: Sequence[Tokens], number: Callable[[str], int]) -> Row
             except (TypeError, ValueError) as error:
                 raise ValueError(f"X: sequence {i}, token {t}: {error}") from error
             counts.append(len(ids) - before)
-    return _rows(np.array(counts, np.int64), np.array(ids, np.int64), np.array(values))
+    numbers, ends = np.array(values), np.cumsum(counts)
+    check_single(numbers, lambda entry: f"X: token {int(np.searchsorted(ends, entry, side='right'))} of all")
+    return _rows(np.array(counts), np.array(ids, np.int32), numbers.astype(np.float32), bool((numbers == 1.0).all()))
 
 
 def attributes(token: object) -> Iterator[tuple[str, float]]:
@@ -133,14 +154,9 @@ def _named(name: str, value: object) -> Iterator[tuple[str, float]]:
         raise TypeError(f"attribute {name!r}: expected a string, number, bool, dict or list, got {value!r}")
 
 
-def _rows(counts: np.ndarray, ids: np.ndarray, values: np.ndarray) -> Rows:
-    """Rows in the form of the chain structure: no values where all are 1."""
-
-    def token(entry: int) -> str:
-        return f"X: token {int(np.searchsorted(np.cumsum(counts), entry, side='right'))} of all"
-
-    check_single(values, token)
-    single = values.astype(np.float32)
-    if not np.isfinite(single).all():
-        raise ValueError(f"{token(int(np.argmin(np.isfinite(single))))} has a value that is NaN or infinite")
-    return Rows(counts.astype(np.int64), ids.astype(np.int32), None if (values == 1.0).all() else single)
+def _rows(counts: np.ndarray, ids: np.ndarray, values: np.ndarray, ones: bool) -> Rows:
+    """Rows in the form of the chain structure, from float32 values: no values where all are `ones`."""
+    if not np.isfinite(values).all():
+        token = int(np.searchsorted(np.cumsum(counts), np.argmax(~np.isfinite(values)), side="right"))
+        raise ValueError(f"X: token {token} of all has a value that is NaN, infinite or beyond float32")
+    return Rows(counts.astype(np.int64), ids.astype(np.int32, copy=False), None if ones else values)

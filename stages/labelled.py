@@ -1,0 +1,99 @@
+"""The measures of a model on new input that has its labels: task loss, what the field counts, every label, confusions."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from gapwise.stages.datasets import DataError, Known, module_of
+from gapwise.stages.datasets.inputs import NewInput, read_new
+from gapwise.stages.models import Model
+from gapwise.stages.predict import predict
+from gapwise.stages.problems import build, capabilities, structure
+from gapwise.stages.problems.chain.metrics import encode_names
+from gapwise.stages.problems.facts import Json
+from gapwise.stages.problems.trust import only
+from gapwise.stages.readable import by_label
+
+
+class Measured(NamedTuple):
+    """What a model does on labelled input.
+
+    Attributes
+    ----------
+    blocks, tokens : int
+        Number of sequences and of labels.
+    loss : float
+        Mean task loss.
+    metrics : dict of float
+        Those of the structure: token_error, sequence_error, with IOB labels chunk_precision, chunk_recall and chunk_f1.
+    labels : list of dict
+        label, support, predicted, right, precision, recall, f1 of each label (`readable.by_label`).
+    confusions : list of dict
+        truth, predicted, count, share (of the tokens with that true label): wrong predictions, the most frequent first.
+    known : Known, optional
+        How many attributes of the input the training data have.
+    """
+
+    blocks: int
+    tokens: int
+    loss: float
+    metrics: Mapping[str, float]
+    labels: list[Json]
+    confusions: list[Json]
+    known: Known | None
+
+
+def read_labelled(model: Model, files: Iterable[str]) -> tuple[NewInput, list[str]]:
+    """New input of files, and its labels by name, flat; DataError names file and line, or says that a reader has none."""
+    truth = getattr(module_of(model.meta["dataset"]), "truth", None)
+    if truth is None:
+        raise DataError(
+            f"dataset.name={model.meta['dataset']}: this reader does not read the labels of new input; its module must "
+            "define truth(new, meta)"
+        )
+    new = read_new(model.meta, list(files))
+    return new, truth(new, model.meta)
+
+
+def measure(model: Model, new: NewInput, truth: list[str]) -> Measured:
+    """The measures of `model` on new input with these labels.
+
+    A label that the model was not trained on is never predicted and counts as an error.
+    """
+    names = [*model.labels, *sorted({*truth} - {*model.labels})]
+    number = {name: k for k, name in enumerate(names)}
+    with contextlib.nullcontext() if model.allowed is None else only(model.allowed):
+        encoded = model.feature_map.encode(new.raw, decoding=True)
+        own = np.asarray(encoded.arrays["labels"]).dtype
+        labels = np.array([number[name] for name in truth], own if len(names) - 1 <= np.iinfo(own).max else np.int16)
+        arrays = {**encoded.arrays, "labels": labels, "label_names": encode_names(names)}
+        if len(names) > len(model.labels):
+            arrays["decode_only"] = np.ones(1, np.uint8)
+        problem = build(encoded.structure, arrays, encoded.meta)
+        predicted, losses = predict(problem, model.weights)
+        metrics = structure(encoded.structure).metrics(problem, arrays, predicted)
+        confusion = capabilities(encoded.structure).confusion
+        assert confusion is not None
+        shown, matrix = confusion(problem, arrays, encoded.meta, predicted)
+    rows = by_label(shown, matrix)
+    return Measured(
+        problem.n, labels.size, float(np.mean(losses)), metrics, rows, confusions(shown, matrix), encoded.known
+    )
+
+
+def confusions(names: list[str], matrix: np.ndarray, most: int = 10) -> list[Json]:
+    """The `most` frequent wrong predictions of a matrix (truth, prediction); equal counts in the order of labels."""
+    support = matrix.sum(axis=1)
+    wrong = matrix - np.diag(np.diag(matrix))
+    order = np.argsort(-wrong, axis=None, kind="stable")
+    cells = (divmod(int(cell), len(names)) for cell in islice(order, most))
+    return [
+        {"truth": names[a], "predicted": names[b], "count": int(wrong[a, b]), "share": float(wrong[a, b] / support[a])}
+        for a, b in cells
+        if wrong[a, b]
+    ]

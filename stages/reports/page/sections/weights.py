@@ -1,0 +1,49 @@
+"""The weights of a chain by name, at the best lambda."""
+
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+
+from gapwise.stages.datasets.arrays.rows import Label
+from gapwise.stages.named_weights import NamedWeights, named_weights
+from gapwise.stages.reports.page.html import number, paragraph, table
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.storage.mixture import model_at
+
+ORDER = 62
+TITLE = "What the weights say"
+LABELS, FEATURES, PAIRS = 12, 5, 8
+"""Most labels, those that the test split has most often; attributes for each and against it; transitions at either end."""
+
+
+def applies(run: ReportedRun) -> bool:
+    """True for chains whose attributes have names and whose best lambda is known."""
+    return run.structure == "chain" and "vocabulary" in run.test_blocks and "best_lambda" in run.measured
+
+
+def content(run: ReportedRun) -> Markup:
+    lam = float(run.measured["best_lambda"])
+    w = model_at(run.run_dir / "path.zarr", lam, as_solved=True).weights
+    weights = named_weights(run.features.meta, run.features.shared(), w)
+    met = np.bincount(run.truth[0], minlength=len(weights.labels))[: len(weights.labels)]
+    labels = [weights.labels[k] for k in np.argsort(-met, kind="stable")[:LABELS].tolist()]
+    sides = [[label, _joined(weights, label, False), _joined(weights, label, True)] for label in labels]
+    heads = ("label", "speaks for it", "speaks against it")
+    parts = (
+        paragraph("The score of a label at a token is the sum of the weights of its attributes and of a transition."),
+        table(heads, sides, caption=f"Attributes of most weight, λ = {number(lam)}"),
+        table(("before", "after", "weight"), _ends(weights), caption="Transitions of largest and of least weight"),
+    )
+    return Markup("").join(parts)
+
+
+def _joined(weights: NamedWeights, label: Label, against: bool) -> str:
+    features = weights.top_features(label, FEATURES, against=against)
+    return " · ".join(f"{feature.attribute} {number(feature.weight, '+.2f')}" for feature in features)
+
+
+def _ends(weights: NamedWeights) -> list[tuple[object, object, str]]:
+    pairs = weights.transitions()
+    shown = pairs if len(pairs) <= 2 * PAIRS else pairs[:PAIRS] + pairs[-PAIRS:]
+    return [(pair.before, pair.after, number(pair.weight, "+.3f")) for pair in shown]
