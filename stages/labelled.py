@@ -68,7 +68,7 @@ def measure(model: Model, new: NewInput, truth: list[str]) -> Measured:
     names = [*model.labels, *sorted({*truth} - {*model.labels})]
     number = {name: k for k, name in enumerate(names)}
     with contextlib.nullcontext() if model.allowed is None else only(model.allowed):
-        encoded = model.feature_map.encode(new.raw, decoding=True)
+        encoded = model.feature_map.encode(new.raw)
         own = np.asarray(encoded.arrays["labels"]).dtype
         labels = np.array([number[name] for name in truth], own if len(names) - 1 <= np.iinfo(own).max else np.int16)
         arrays = {**encoded.arrays, "labels": labels, "label_names": encode_names(names)}

@@ -132,7 +132,7 @@ class Model:
             return self._predict(raw, map_blocks)
 
     def _predict(self, raw: Any, map_blocks: MapBlocks | None) -> Prediction:
-        encoded = self.feature_map.encode(raw, map_blocks, decoding=True)
+        encoded = self.feature_map.encode(raw, map_blocks)
         decoded = capabilities(encoded.structure).decoded
         if decoded is not None:
             labels, label_ptr = decoded(encoded.arrays, encoded.meta, self.weights)

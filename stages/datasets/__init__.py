@@ -358,11 +358,11 @@ class FeatureMap:
         self.meta, self.shared = dict(meta), dict(shared)
         self.encoder: Encoder = restore(self.meta, self.shared)
 
-    def encode(self, raw: Raw, map_blocks: MapBlocks | None = None, *, decoding: bool = False) -> Encoded:
+    def encode(self, raw: Raw, map_blocks: MapBlocks | None = None) -> Encoded:
         """Arrays of the new inputs `raw`, the same bits that featurize would write for them in a test split.
 
         The reader's module documents what `raw` must be; DataError says what is wrong with it. Without `map_blocks`,
-        blocks are made one after the other. With `decoding`, what only solving and verifying read may be missing.
+        blocks are made one after the other. What only solving and verifying read is missing, as in a test split.
         Code of the reader that has changed since the features were made is a warning.
         """
         if self.meta.get("reader") not in (None, source_digest(self.meta["dataset"])):
@@ -371,6 +371,6 @@ class FeatureMap:
                 "still makes the same features",
                 self.meta["dataset"],
             )
-        sink = Blocks(self.meta["structure"], self.shared, decoding)
+        sink = Blocks(self.meta["structure"], self.shared, decoding=True)
         known = self.encoder.encode(raw, sink, map if map_blocks is None else map_blocks)
         return Encoded(self.meta["structure"], sink.arrays(NEW), self.meta, known)
