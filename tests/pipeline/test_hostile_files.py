@@ -38,7 +38,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("honest")
     (folder / "train.txt").write_text(WORDS)
     asked = ["dataset=sequences_csv", f"dataset.file={folder}/train.txt", f"dataset.test_file={folder}/train.txt"]
-    place = Here(folder / "runs", [*asked, "path.eps=0.2", "tracking=none", "compute=serial"])
+    place = Here(folder / "runs", [*asked, "path.eps=0.05", "tracking=none", "compute=serial"])
     place.finish()
     save_model(place.run, "best", folder / "model")
     return folder
