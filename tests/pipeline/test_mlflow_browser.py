@@ -127,7 +127,7 @@ def test_artifacts__are_previewed(page: Page) -> None:
     script = "return [...document.images].filter(i => i.src.startsWith('blob:') && i.naturalWidth > 0).length"
     page.wait(lambda: page.browser.execute_script(script))
     page.open(f"experiments/{page.experiment}/runs/{other}/artifacts/model/README.md")
-    page.wait(lambda: "The model of least test loss" in page.browser.find_element("tag name", "body").text)
+    page.wait(lambda: "The model that the test loss" in page.browser.find_element("tag name", "body").text)
 
 
 def test_run__begins_with_the_headline(page: Page) -> None:
