@@ -130,6 +130,7 @@ def test_second_interrupt__waits_for_nobody(tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)
         while "Ctrl-C again" not in process.stderr.readline():
             pass
+        time.sleep(0.6)  # signals within half a second are one
         os.killpg(process.pid, signal.SIGINT)
         code = process.wait(timeout=30)
         assert code == 130
