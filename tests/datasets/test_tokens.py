@@ -95,7 +95,7 @@ def test_columns__without_other_values_have_none() -> None:
         ([np.eye(2), np.eye(3)], r"X: sequence 1: expected an array \(tokens, 2\), got shape \(3, 3\)"),
         ([np.ones(4)], r"X: sequence 0: expected an array \(tokens, p\), got shape \(4,\)"),
         ([[[1, 2], [3]]], r"X: sequence 0: expected an array of numbers \(tokens, p\): "),
-        ([np.array([[1.0], [np.nan]])], "X: token 1 of all has a value that is NaN or infinite"),
+        ([np.array([[1.0], [np.nan]])], "X: token 1 of all has a value that is NaN, infinite or beyond float32"),
     ],
 )
 def test_bad_columns__are_named(X: Any, message: str) -> None:

@@ -37,7 +37,13 @@ FITS = {
     "chain": lambda x: gapwise.ChainSVM().fit([x[:2], x[2:]], [Y[:2].tolist(), Y[2:].tolist()]),
     "graphs": lambda x: gapwise.SegmentationSVM().fit([GRAPH, {**GRAPH, "unary": x}], [Y, Y]),
 }
-WHERE = {"dense": "block 2: feature 1", "sparse": "block 2: feature 1", "chain": "token 2", "graphs": r"unary\[2, 1\]"}
+CHAIN = "sequence 1, token 0"
+WHERE = {"dense": "block 2: feature 1", "sparse": "block 2: feature 1", "chain": CHAIN, "graphs": r"unary\[2, 1\]"}
+    "dense": "block 2: feature 1",
+    "sparse": "block 2: feature 1",
+    "chain": "sequence 1, token 0",
+    "graphs": r"unary\[2, 1\]",
+}
 
 
 @pytest.mark.parametrize("kind", FITS)
@@ -55,7 +61,7 @@ def test_fit__names_features_that_are_all_too_small(kind: str) -> None:
 def test_fit__of_graphs_names_features_that_are_all_too_small() -> None:
     tiny = {**GRAPH, "pairwise": np.full((1, 1), 1e-20)}
     with pytest.raises(ValueError, match=r"segmentation: the largest feature in unary and pairwise is 1e-20"):
-        gapwise.SegmentationSVM().fit([{**tiny, "unary": 1e-20 * X}], [Y])
+        gapwise.SegmentationSVM(lam="1/n").fit([{**tiny, "unary": 1e-20 * X}], [Y])
 
 
 def test_build__names_a_row_of_a_block() -> None:

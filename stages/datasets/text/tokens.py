@@ -11,22 +11,29 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
-from scipy import sparse
 
 from gapwise.stages.datasets.text.vocabulary import Rows
 from gapwise.stages.problems.scale import check_single
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 SEPARATOR = ":"
 
 ATTRIBUTES, COLUMNS = "attributes", "columns"
 """What the tokens of a `ChainSVM` are: dicts and lists of attributes, or rows of numbers."""
 
-SPARSE = (sparse.sparray, sparse.spmatrix)
-Tokens: TypeAlias = sparse.sparray | sparse.spmatrix | Collection[object]
+Tokens: TypeAlias = "sparse.sparray | sparse.spmatrix | Collection[object]"
 """A sequence: rows of numbers, or tokens that list attributes."""
+
+
+def is_sparse(sequence: object) -> TypeGuard[sparse.sparray | sparse.spmatrix]:
+    """Whether a sequence is a sparse matrix. Whoever has one has imported scipy.sparse; readers of text need not."""
+    loaded = sys.modules.get("scipy.sparse")
+    return loaded is not None and bool(loaded.issparse(sequence))
 
 
 def sequences_of(X: Iterable[object]) -> list[Tokens]:
@@ -37,9 +44,7 @@ def sequences_of(X: Iterable[object]) -> list[Tokens]:
         sequence = given
         if pandas is not None and isinstance(given, pandas.DataFrame):
             sequence = given.to_dict("records")
-        if not sparse.issparse(sequence) and (
-            isinstance(sequence, str | Mapping) or not isinstance(sequence, Collection)
-        ):
+        if not is_sparse(sequence) and (isinstance(sequence, str | Mapping) or not isinstance(sequence, Collection)):
             raise ValueError(f"X: sequence {i}: expected a list of tokens or an array, got {type(sequence).__name__}")
         sequences.append(sequence)
     return sequences
@@ -47,13 +52,13 @@ def sequences_of(X: Iterable[object]) -> list[Tokens]:
 
 def lengths_of(X: Sequence[Tokens]) -> np.ndarray:
     """Number of tokens of each sequence."""
-    return np.array([s.shape[0] if isinstance(s, SPARSE) else len(s) for s in X], np.int64)
+    return np.array([s.shape[0] if is_sparse(s) else len(s) for s in X], np.int64)
 
 
 def has_columns(X: Sequence[Tokens]) -> bool:
     """Whether tokens are rows of numbers; otherwise they list attributes. The first token of all decides."""
     for sequence in X:
-        if sparse.issparse(sequence):
+        if is_sparse(sequence):
             return True
         for token in sequence:
             return not isinstance(token, str | Mapping | set | frozenset) and np.asarray(token).dtype.kind in "fiub"
@@ -70,9 +75,12 @@ def has_dicts(X: Sequence[object]) -> bool:
 
 def rows_of_columns(X: Sequence[Tokens], width: int | None) -> tuple[Rows, int]:
     """Rows of arrays or sparse matrices (T, p), without their zeros, and p; `width`: the p they must have."""
-    counts, ids, values, sizes, ones = [], [], [], [], True
+    from scipy import sparse
+
+    counts, ids, values, ones = [], [], [], True
+    largest: list[tuple[float, int]] = []
     for i, sequence in enumerate(X):
-        if sparse.issparse(sequence):
+        if is_sparse(sequence):
             rows = sparse.csr_array(sequence, dtype=np.float64, copy=True)
             rows.sum_duplicates()
             rows.eliminate_zeros()
@@ -85,10 +93,13 @@ def rows_of_columns(X: Sequence[Tokens], width: int | None) -> tuple[Rows, int]:
         width = rows.shape[1]
         counts.append(np.diff(rows.indptr))
         ids.append(rows.indices.astype(np.int32, copy=False))
-        values.append(rows.data.astype(np.float32))  # each by itself: all numbers of an embedding are there once
-        sizes.append(float(np.max(np.abs(rows.data), initial=0.0)))
+        with np.errstate(over="ignore"):  # refused below
+            values.append(rows.data.astype(np.float32))  # each by itself: all numbers of an embedding are there once
+        entry = int(np.argmax(np.abs(rows.data))) if rows.data.size else 0
+        token = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
+        largest.append((abs(float(rows.data[entry])) if rows.data.size else 0.0, token))
         ones = ones and bool((rows.data == 1.0).all())
-    check_single(np.array(sizes), lambda i: f"X: sequence {i}")
+    check_single(np.array([size for size, _ in largest]), lambda i: f"X: sequence {i}, token {largest[i][1]}")
     return _rows(np.concatenate(counts), np.concatenate(ids), np.concatenate(values), ones), width or 0
 
 
