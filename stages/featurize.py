@@ -257,8 +257,8 @@ def join(store: Features, target: Location, report: Report) -> None:
         for number, which in enumerate(origin.tolist() if ragged else ()):
             split, block = splits[which], seen[which]
             own = {array: split[array][slice(*split[f"{array}_ptr"][block : block + 2])] for array in ragged}
-            if which and part.for_training is not None:
-                own = part.for_training(own)
+            if which and (part.for_training or part.stand_ins):  # held out, it lacks what training blocks have
+                own = dict((part.for_training or dict)(own))
                 own |= derived(**{**shared, **own})
             writer.append("train", **own)
             seen[which] += 1

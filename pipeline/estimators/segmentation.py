@@ -129,7 +129,7 @@ class SegmentationSVM(GapwiseEstimator):
             for split, data in (("train", train), ("test", held)):
                 for number, (graph, labels) in enumerate(zip(data.x, data.y, strict=True) if data else ()):
                     sink.append(split, **self._graph(number, graph), labels=labels)
-            return {"checked": True, "loss": self.loss}
+            return {"loss": self.loss}
         return self._learn_pictures(sink, train, held, compute)
 
     def _learn_pictures(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:

@@ -37,8 +37,7 @@ FITS = {
     "chain": lambda x: gapwise.ChainSVM().fit([x[:2], x[2:]], [Y[:2].tolist(), Y[2:].tolist()]),
     "graphs": lambda x: gapwise.SegmentationSVM().fit([GRAPH, {**GRAPH, "unary": x}], [Y, Y]),
 }
-CHAIN = "sequence 1, token 0"
-WHERE = {"dense": "block 2: feature 1", "sparse": "block 2: feature 1", "chain": CHAIN, "graphs": r"unary\[2, 1\]"}
+WHERE = {
     "dense": "block 2: feature 1",
     "sparse": "block 2: feature 1",
     "chain": "sequence 1, token 0",
