@@ -37,6 +37,46 @@ def test_one_sided__above_the_first_is_the_bound_on_the_primal_less_the_dual_val
     assert verifier.bound_above(POINT, lam, higher) == pytest.approx(primal - dual, rel=1e-14)
 
 
+def test_one_sided__w_of_zero_is_allowed_where_its_dual_point_is_within_eps() -> None:
+    for top, broken in ((30.1, False), (29.9, True)):  # 6 / (2 lambda) <= 0.1
+        audit = audit_of(attrs={"lam_top": top})
+        audit.top = lambda: None
+        OneSided(audit).check_top()
+        assert bool(audit.broken) == broken
+
+
+@pytest.mark.parametrize(
+    ("gap", "following", "broken"),
+    [(0.09, 1.0, 0), (0.1005, 1.0, 0), (0.102, 1.0, 1), (0.09, 1.0 - 1e-9, 1), (0.09, 1.5, 0), (0.09, 2.0, 1)],
+)
+def test_stepwise__intervals_keep_eps_and_leave_no_hole(gap: float, following: float, broken: int) -> None:
+    lams, lows = np.array([2.0, following]), np.array([1.0, 0.5])
+    audit = audit_of(arrays={"lambda": lams, "lambda_low": lows}, rebuilt=[POINT, POINT], claimed=2)
+    audit.bound, audit.end = (lambda *breakpoints: 0.01), (lambda: None)
+    verifier = OneSided(audit)
+    verifier.check_top = verifier.check_model = lambda: None  # type: ignore[method-assign]
+    verifier.worst_above = lambda r, lam: 0.0  # type: ignore[method-assign]
+    verifier.below = lambda r, lam, low: gap if low == 1.0 else 0.0  # type: ignore[method-assign]
+    assert verifier.intervals() == [gap, 0.0]
+    assert len(audit.broken) == broken
+
+
+def test_sampled__are_lambdas_from_a_tenth_of_the_last_to_above_the_top() -> None:
+    drawn: list[float] = []
+    here = SimpleNamespace(points=lambda call, number: [call(k, None) for k in range(number)])
+    closed = SimpleNamespace(closed=lambda: np.array([0.0]), gap_at=lambda lam, spread: drawn.append(lam) or 0.0)
+    audit = audit_of(attrs={"lam_top": 5.0}, arrays={"lambda": np.array([4.0, 2.0])}, claimed=2, verifier=closed)
+    audit.spread, audit.report, audit.slacks, audit.bound = (
+        here,
+        (lambda *numbers: None),
+        [],
+        (lambda *breakpoints: 0.0),
+    )
+    assert len(Audit.sampled(audit, 3000, 0)) == 3000
+    assert 0.2 <= min(drawn) < 0.202
+    assert 5.4 < max(drawn) <= 5.5
+
+
 @pytest.mark.parametrize("high", [0.6, 1.0, 5.0])
 def test_to_zero__is_the_worst_gap_over_all_lambdas_below(high: float) -> None:
     arrays = {name: np.zeros(1) for name in ("cell_low", "cell_high", "cell_interval")} | {
