@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gapwise.stages.certify.anytime import Anytime
 from gapwise.stages.certify.audit import LEAST, PAST_TOP, ROUNDED, Audit
 from gapwise.stages.certify.one_sided import OneSided
 from gapwise.stages.certify.recompute import Rebuilt, Zero
@@ -111,6 +113,23 @@ def ended(status: str, relative: bool, low: float, last: float, point: Rebuilt) 
     )
     Audit.end(audit)
     return audit.broken
+
+
+@pytest.mark.parametrize(
+    ("end", "asked", "checked"),
+    [("CONVERGED", math.inf, True), ("ROUNDING_LIMIT", 0.01, True), ("ROUNDING_LIMIT", 0.1, False)],
+)
+def test_anytime__that_rounding_stopped_is_asked_for_its_next_level(end: str, asked: float, checked: bool) -> None:
+    """Where the axis ends in another way, or above the eps that was asked for, if that is known."""
+    ends: list[str] = []
+    audit = SimpleNamespace(asked_eps=asked, end=ends.append)
+    attrs = {"axis_end": end, "status": "ROUNDING_LIMIT"}
+    path: Any = SimpleNamespace(
+        attrs=attrs, audit=audit, eps=0.1, broken=[], no_level_left=lambda: ends.append("asked")
+    )
+    Anytime.end(path)
+    assert not path.broken
+    assert ends == (["asked", end] if checked else [end])
 
 
 @pytest.mark.parametrize("relative", [False, True])
