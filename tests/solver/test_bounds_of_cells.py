@@ -17,6 +17,7 @@ from gapwise.stages.solver.path.rules import two_sided
 from gapwise.stages.solver.path.rules.one_sided import OneSided
 from gapwise.stages.solver.path.rules.paper import Paper
 from gapwise.stages.solver.path.rules.two_sided import TwoSided
+from gapwise.stages.solver.path.walk import worst_hinge
 from gapwise.storage.results import read_path
 
 
@@ -66,6 +67,21 @@ def test_bound__of_a_step_is_its_gap_at_lambda_and_eps_at_its_lower_end(kind: st
     inner = (low > 0.0) & (np.append(lam[1:], 0.0) <= low)
     assert inner.sum() > 3
     np.testing.assert_allclose(rule.bound(A, attrs, low[inner] * (1.0 + 1e-12)), attrs["eps"], rtol=1e-5)
+
+
+def test_bound__of_paper_above_the_first_is_convex_in_the_factor() -> None:
+    A, attrs = read_path(run_of("multiclass", "paper") / "path.zarr")
+    far = Paper.bound(A, attrs, A["lambda"][:1] * np.array([4.0, 1e12]))
+    at_zero = attrs["hinge_at_zero"] - A["loss_dual"][0]
+    assert A["loss_dual"][0] > 0.1
+    np.testing.assert_allclose(far, [0.25 * A["gap"][0] + 0.75 * at_zero, at_zero], rtol=1e-9, atol=1e-11)
+
+
+def test_worst_hinge__is_in_units_of_the_least_loss() -> None:
+    solver: Any = SimpleNamespace(
+        problem=SimpleNamespace(n=3, least_loss=lambda i: [2.0, 0.0, 4.0][i]), hinges=np.array([1.0, 0.0, 3.0])
+    )
+    assert worst_hinge(solver) == 0.75
 
 
 @pytest.mark.parametrize("relative", [False, True])

@@ -13,6 +13,7 @@ from gapwise.stages.certify.anytime import Anytime
 from gapwise.stages.certify.audit import LEAST, PAST_TOP, ROUNDED, Audit
 from gapwise.stages.certify.one_sided import OneSided
 from gapwise.stages.certify.recompute import Rebuilt, Zero
+from gapwise.stages.certify.rounding import SHARE, TOLERANCE
 from gapwise.stages.certify.two_sided import TwoSided
 
 ZERO = Zero(hinge=4.0, psi_norm2=6.0, psi=np.empty(0), psi_scale=2.0)
@@ -40,7 +41,7 @@ def test_one_sided__above_the_first_is_the_bound_on_the_primal_less_the_dual_val
 
 
 def test_one_sided__w_of_zero_is_allowed_where_its_dual_point_is_within_eps() -> None:
-    for top, broken in ((30.1, False), (29.9, True)):  # 6 / (2 lambda) <= 0.1
+    for top, broken in ((30.1, False), (30.0 * (1.0 - 0.5 * TOLERANCE), False), (29.9, True)):  # 6 / (2 lambda) <= 0.1
         audit = audit_of(attrs={"lam_top": top})
         audit.top = lambda: None
         OneSided(audit).check_top()
@@ -130,6 +131,16 @@ def test_anytime__that_rounding_stopped_is_asked_for_its_next_level(end: str, as
     Anytime.end(path)
     assert not path.broken
     assert ends == (["asked", end] if checked else [end])
+
+
+@pytest.mark.parametrize("eps", [0.1 * TOLERANCE / SHARE, 40.0 * TOLERANCE / SHARE])
+def test_top__allows_the_hinge_of_zero_the_smaller_of_two_shares(eps: float) -> None:
+    allowed = min(4.0 * TOLERANCE, SHARE * eps)
+    for off, broken in ((0.9, 0), (-0.9, 0), (1.1, 1), (-1.1, 1)):
+        attrs = {"eps": eps, "lam_top": 5.0, "psi_norm2": 6.0, "hinge_at_zero": 4.0 + off * allowed}
+        audit = audit_of(attrs=attrs)
+        Audit.top(audit)
+        assert len(audit.broken) == broken
 
 
 @pytest.mark.parametrize("relative", [False, True])
