@@ -92,6 +92,14 @@ def test_to_zero__is_the_worst_gap_over_all_lambdas_below(high: float) -> None:
     assert verifier._to_zero(0, 0, high) == pytest.approx(gaps.max(), rel=1e-8)
 
 
+def test_slack__of_an_inner_product_grows_with_that_of_both_points() -> None:
+    audit = SimpleNamespace(slacks=[SimpleNamespace(in_w=0.01), SimpleNamespace(in_w=0.03)])
+    path: Any = SimpleNamespace(rebuilt=[POINT, POINT], arrays={"lambda": [5.0, 2.0]}, audit=audit, tolerance=0.1)
+    assert TwoSided._slack(path, 4.0, 9.0, 1, dual=False) == pytest.approx(0.6 + 2.0 * 0.03 + 3.0 * 0.01)
+    assert TwoSided._slack(path, 4.0, 9.0, 1, dual=True) == pytest.approx(0.6 + 2.0 * 0.06 + 3.0 * 0.05)
+    assert TwoSided._slack(path, 0.0, 9.0, 0, dual=True) == pytest.approx(0.0)
+
+
 @pytest.mark.parametrize("unit", [0.1, 1e-6])
 def test_rounding_floor__is_the_larger_of_two(unit: float) -> None:
     audit = audit_of()
