@@ -14,6 +14,7 @@ from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.rule import UNSEEN, WORST_SUM, PathRule, negligible, rounding_floor
 from gapwise.stages.solver.path.rules import two_sided
+from gapwise.stages.solver.path.rules.anytime import Anytime
 from gapwise.stages.solver.path.rules.one_sided import OneSided
 from gapwise.stages.solver.path.rules.paper import Paper
 from gapwise.stages.solver.path.rules.two_sided import TwoSided
@@ -120,3 +121,10 @@ def test_rounding_floor__is_the_larger_of_its_two_bounds(relative: bool, scale: 
     by_rounding = WORST_SUM * 2.0**-52 * scale**2 / (UNSEEN * 0.1 * (4.0 if relative else 1.0))
     assert rounding_floor(path, start, 1e-9) == pytest.approx(max(5e-9, by_rounding), rel=1e-12)
     assert (by_rounding > 5e-9) == (scale > 1.0)
+
+
+@pytest.mark.parametrize("ended", [None, Status.LAMBDA_NEGLIGIBLE])
+def test_anytime__says_how_the_axis_ends(ended: Status | None) -> None:
+    axis = SimpleNamespace(bottom=lambda eps: (0.0, ended), top=lambda eps: 5.0)
+    rule: Any = SimpleNamespace(axis=axis, reached=0.1)
+    assert Anytime.attributes(rule)["axis_end"] == (ended or Status.CONVERGED).value
