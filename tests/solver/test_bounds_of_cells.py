@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 from verified import run_of
 
-from gapwise.stages.solver.options import PathOptions
-from gapwise.stages.solver.path.rule import UNSEEN, WORST_SUM, rounding_floor
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.path.rule import UNSEEN, WORST_SUM, PathRule, negligible, rounding_floor
+from gapwise.stages.solver.path.rules import two_sided
+from gapwise.stages.solver.path.rules.anytime import Anytime
+from gapwise.stages.solver.path.rules.one_sided import OneSided
+from gapwise.stages.solver.path.rules.paper import Paper
 from gapwise.stages.solver.path.rules.two_sided import TwoSided
+from gapwise.stages.solver.path.walk import worst_hinge
 from gapwise.storage.results import read_path
 
 
@@ -54,6 +60,59 @@ def test_bound__is_that_of_the_shares_of_its_cell(kind: str) -> None:
     assert not below or math.isnan(TwoSided.bound(A, attrs, np.array([below]))[0])
 
 
+@pytest.mark.parametrize(("kind", "rule"), [("one_sided", OneSided), ("paper", Paper)])
+def test_bound__of_a_step_is_its_gap_at_lambda_and_eps_at_its_lower_end(kind: str, rule: type[PathRule]) -> None:
+    A, attrs = read_path(run_of("multiclass", kind) / "path.zarr")
+    lam, low = A["lambda"], A["lambda_low"]
+    np.testing.assert_allclose(rule.bound(A, attrs, lam), A["gap"], rtol=1e-9)
+    inner = (low > 0.0) & (np.append(lam[1:], 0.0) <= low)
+    assert inner.sum() > 3
+    np.testing.assert_allclose(rule.bound(A, attrs, low[inner] * (1.0 + 1e-12)), attrs["eps"], rtol=1e-5)
+
+
+def test_bound__of_paper_above_the_first_is_convex_in_the_factor() -> None:
+    A, attrs = read_path(run_of("multiclass", "paper") / "path.zarr")
+    far = Paper.bound(A, attrs, A["lambda"][:1] * np.array([4.0, 1e12]))
+    at_zero = attrs["hinge_at_zero"] - A["loss_dual"][0]
+    assert A["loss_dual"][0] > 0.1
+    np.testing.assert_allclose(far, [0.25 * A["gap"][0] + 0.75 * at_zero, at_zero], rtol=1e-9, atol=1e-11)
+
+
+def test_worst_hinge__is_in_units_of_the_least_loss() -> None:
+    solver: Any = SimpleNamespace(
+        problem=SimpleNamespace(n=3, least_loss=lambda i: [2.0, 0.0, 4.0][i]), hinges=np.array([1.0, 0.0, 3.0])
+    )
+    assert worst_hinge(solver) == 0.75
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_negligible__is_decided_past_the_top_only(relative: bool) -> None:
+    """The hinge has not fallen by eps yet: then lambda is past the top by 1e-4 of ||psi||^2 / (2 eps)."""
+    path, unit = PathOptions(rule="two_sided", eps=0.1, relative=relative), 0.1 * (4.0 if relative else 1.0)
+    for share, ended in ((0.99, True), (1.01, False)):
+        lam = share * 1e-4 * 6.0 / (2.0 * unit)
+        point = Certificate(lam, 0.01, 3.95, 3.9, 1e-3, 3.94)
+        assert negligible(path, point, 4.0, 6.0) is ended
+        assert negligible(path, point._replace(hinge=3.0), 4.0, 6.0)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_finish__measures_the_top_by_psi(relative: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """lam_top is ||psi||^2 / (2 eps), or / (2 eps R_0)."""
+    asked: list[float] = []
+    monkeypatch.setattr(two_sided, "cell_to_zero", lambda *given: [])
+    monkeypatch.setattr(two_sided, "lowest", lambda *given: 0.1)
+    monkeypatch.setattr(two_sided, "cell_down_to", lambda *given: ["cell"])
+    monkeypatch.setattr(two_sided, "negligible", lambda path, point, hinge, psi_norm2: asked.append(psi_norm2) or True)
+    point = SimpleNamespace(lam=0.5, gap=0.01, hinge=1.0, ell=1.0, norm2=1.0)
+    stack = SimpleNamespace(points=[point], interval=3, cells=[])
+    zero = SimpleNamespace(hinge_at_zero=4.0, lam_top=6.0 / (2.0 * 0.1 * (4.0 if relative else 1.0)))
+    rule: Any = SimpleNamespace(path=None, stack=stack, zero=zero)
+    goal: Any = SimpleNamespace(eps=0.1, relative=relative)
+    assert TwoSided.finish(rule, goal) is Status.LAMBDA_NEGLIGIBLE
+    assert asked == [pytest.approx(6.0, rel=1e-12)]
+
+
 @pytest.mark.parametrize("relative", [False, True])
 @pytest.mark.parametrize("scale", [1.0, 1e6])
 def test_rounding_floor__is_the_larger_of_its_two_bounds(relative: bool, scale: float) -> None:
@@ -62,3 +121,10 @@ def test_rounding_floor__is_the_larger_of_its_two_bounds(relative: bool, scale: 
     by_rounding = WORST_SUM * 2.0**-52 * scale**2 / (UNSEEN * 0.1 * (4.0 if relative else 1.0))
     assert rounding_floor(path, start, 1e-9) == pytest.approx(max(5e-9, by_rounding), rel=1e-12)
     assert (by_rounding > 5e-9) == (scale > 1.0)
+
+
+@pytest.mark.parametrize("ended", [None, Status.LAMBDA_NEGLIGIBLE])
+def test_anytime__says_how_the_axis_ends(ended: Status | None) -> None:
+    axis = SimpleNamespace(bottom=lambda eps: (0.0, ended), top=lambda eps: 5.0)
+    rule: Any = SimpleNamespace(axis=axis, reached=0.1)
+    assert Anytime.attributes(rule)["axis_end"] == (ended or Status.CONVERGED).value

@@ -292,6 +292,23 @@ def test_steps_by_distances__several_a_visit_gain_more_than_one_and_count_their_
     assert readings == problem.n, "every further step goes by distances"
 
 
+@pytest.mark.parametrize("step", [step for step in steps() if step != "pairwise"])
+def test_steps_by_distances__several_a_visit_are_those_of_as_many_visits(step):
+    """Scores and spreads that follow a move by distances are those that the next visit reads from features.
+
+    A pairwise move leaves two scores equal, so that rounding would choose between them; `best` makes such moves as well.
+    """
+    ends = []
+    for visits, rounds in ((1, 6), (6, 1)):
+        solver = after_exact_passes(instance("multiclass"), passes=5, lam=0.02, step=step)
+        S = solver.iterate.state
+        for i in np.repeat(np.arange(solver.problem.n), visits):
+            steps_by_distances(solver, np.array([i]), rounds)
+        ends.append((S.pool.alpha[np.concatenate([slots_of(S.pool, i) for i in range(solver.problem.n)])], S.u, S.ell))
+    for a, b in zip(*ends, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+
+
 def test_approximate_pass__counts_visits_labellings_and_readings():
     solver = after_exact_passes(instance("chain"), lam=0.02)
     atoms, n = int(solver.iterate.state.pool.counts.sum()), solver.problem.n

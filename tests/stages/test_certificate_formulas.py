@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gapwise.stages.certify.anytime import Anytime
 from gapwise.stages.certify.audit import LEAST, PAST_TOP, ROUNDED, Audit
 from gapwise.stages.certify.one_sided import OneSided
 from gapwise.stages.certify.recompute import Rebuilt, Zero
+from gapwise.stages.certify.rounding import SHARE, TOLERANCE
 from gapwise.stages.certify.two_sided import TwoSided
 
 ZERO = Zero(hinge=4.0, psi_norm2=6.0, psi=np.empty(0), psi_scale=2.0)
@@ -37,6 +40,46 @@ def test_one_sided__above_the_first_is_the_bound_on_the_primal_less_the_dual_val
     assert verifier.bound_above(POINT, lam, higher) == pytest.approx(primal - dual, rel=1e-14)
 
 
+def test_one_sided__w_of_zero_is_allowed_where_its_dual_point_is_within_eps() -> None:
+    for top, broken in ((30.1, False), (30.0 * (1.0 - 0.5 * TOLERANCE), False), (29.9, True)):  # 6 / (2 lambda) <= 0.1
+        audit = audit_of(attrs={"lam_top": top})
+        audit.top = lambda: None
+        OneSided(audit).check_top()
+        assert bool(audit.broken) == broken
+
+
+@pytest.mark.parametrize(
+    ("gap", "following", "broken"),
+    [(0.09, 1.0, 0), (0.1005, 1.0, 0), (0.102, 1.0, 1), (0.09, 1.0 - 1e-9, 1), (0.09, 1.5, 0), (0.09, 2.0, 1)],
+)
+def test_stepwise__intervals_keep_eps_and_leave_no_hole(gap: float, following: float, broken: int) -> None:
+    lams, lows = np.array([2.0, following]), np.array([1.0, 0.5])
+    audit = audit_of(arrays={"lambda": lams, "lambda_low": lows}, rebuilt=[POINT, POINT], claimed=2)
+    audit.bound, audit.end = (lambda *breakpoints: 0.01), (lambda: None)
+    verifier = OneSided(audit)
+    verifier.check_top = verifier.check_model = lambda: None  # type: ignore[method-assign]
+    verifier.worst_above = lambda r, lam: 0.0  # type: ignore[method-assign]
+    verifier.below = lambda r, lam, low: gap if low == 1.0 else 0.0  # type: ignore[method-assign]
+    assert verifier.intervals() == [gap, 0.0]
+    assert len(audit.broken) == broken
+
+
+def test_sampled__are_lambdas_from_a_tenth_of_the_last_to_above_the_top() -> None:
+    drawn: list[float] = []
+    here = SimpleNamespace(points=lambda call, number: [call(k, None) for k in range(number)])
+    closed = SimpleNamespace(closed=lambda: np.array([0.0]), gap_at=lambda lam, spread: drawn.append(lam) or 0.0)
+    audit = audit_of(attrs={"lam_top": 5.0}, arrays={"lambda": np.array([4.0, 2.0])}, claimed=2, verifier=closed)
+    audit.spread, audit.report, audit.slacks, audit.bound = (
+        here,
+        (lambda *numbers: None),
+        [],
+        (lambda *breakpoints: 0.0),
+    )
+    assert len(Audit.sampled(audit, 3000, 0)) == 3000
+    assert 0.2 <= min(drawn) < 0.202
+    assert 5.4 < max(drawn) <= 5.5
+
+
 @pytest.mark.parametrize("high", [0.6, 1.0, 5.0])
 def test_to_zero__is_the_worst_gap_over_all_lambdas_below(high: float) -> None:
     arrays = {name: np.zeros(1) for name in ("cell_low", "cell_high", "cell_interval")} | {
@@ -47,6 +90,14 @@ def test_to_zero__is_the_worst_gap_over_all_lambdas_below(high: float) -> None:
     tau = np.minimum(1.0, 0.9 * lams / 0.5)
     gaps = lams / 2 * 0.7 + 0.31 - (tau * 0.9 - tau**2 * 0.5 / (2 * lams))
     assert verifier._to_zero(0, 0, high) == pytest.approx(gaps.max(), rel=1e-8)
+
+
+def test_slack__of_an_inner_product_grows_with_that_of_both_points() -> None:
+    audit = SimpleNamespace(slacks=[SimpleNamespace(in_w=0.01), SimpleNamespace(in_w=0.03)])
+    path: Any = SimpleNamespace(rebuilt=[POINT, POINT], arrays={"lambda": [5.0, 2.0]}, audit=audit, tolerance=0.1)
+    assert TwoSided._slack(path, 4.0, 9.0, 1, dual=False) == pytest.approx(0.6 + 2.0 * 0.03 + 3.0 * 0.01)
+    assert TwoSided._slack(path, 4.0, 9.0, 1, dual=True) == pytest.approx(0.6 + 2.0 * 0.06 + 3.0 * 0.05)
+    assert TwoSided._slack(path, 0.0, 9.0, 0, dual=True) == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize("unit", [0.1, 1e-6])
@@ -71,6 +122,33 @@ def ended(status: str, relative: bool, low: float, last: float, point: Rebuilt) 
     )
     Audit.end(audit)
     return audit.broken
+
+
+@pytest.mark.parametrize(
+    ("end", "asked", "checked"),
+    [("CONVERGED", math.inf, True), ("ROUNDING_LIMIT", 0.01, True), ("ROUNDING_LIMIT", 0.1, False)],
+)
+def test_anytime__that_rounding_stopped_is_asked_for_its_next_level(end: str, asked: float, checked: bool) -> None:
+    """Where the axis ends in another way, or above the eps that was asked for, if that is known."""
+    ends: list[str] = []
+    audit = SimpleNamespace(asked_eps=asked, end=ends.append)
+    attrs = {"axis_end": end, "status": "ROUNDING_LIMIT"}
+    path: Any = SimpleNamespace(
+        attrs=attrs, audit=audit, eps=0.1, broken=[], no_level_left=lambda: ends.append("asked")
+    )
+    Anytime.end(path)
+    assert not path.broken
+    assert ends == (["asked", end] if checked else [end])
+
+
+@pytest.mark.parametrize("eps", [0.1 * TOLERANCE / SHARE, 40.0 * TOLERANCE / SHARE])
+def test_top__allows_the_hinge_of_zero_the_smaller_of_two_shares(eps: float) -> None:
+    allowed = min(4.0 * TOLERANCE, SHARE * eps)
+    for off, broken in ((0.9, 0), (-0.9, 0), (1.1, 1), (-1.1, 1)):
+        attrs = {"eps": eps, "lam_top": 5.0, "psi_norm2": 6.0, "hinge_at_zero": 4.0 + off * allowed}
+        audit = audit_of(attrs=attrs)
+        Audit.top(audit)
+        assert len(audit.broken) == broken
 
 
 @pytest.mark.parametrize("relative", [False, True])
