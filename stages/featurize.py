@@ -253,7 +253,7 @@ def join(store: Features, target: Location, report: Report) -> None:
         if part.rows and part.rows[0] in splits[0]:
             for array, both in _joined_rows(splits, part.rows, origin).items():
                 writer.put("train", array, both)
-        seen, labels = [0, 0], Counter[int]()
+        seen = [0, 0]
         for number, which in enumerate(origin.tolist() if ragged else ()):
             split, block = splits[which], seen[which]
             own = {array: split[array][slice(*split[f"{array}_ptr"][block : block + 2])] for array in ragged}
@@ -261,12 +261,9 @@ def join(store: Features, target: Location, report: Report) -> None:
                 own = dict((part.for_training or dict)(own))
                 own |= derived(**{**shared, **own})
             writer.append("train", **own)
-            labels.update(np.asarray(own.get("labels", ())).ravel().tolist())
             seen[which] += 1
             report(number + 1, origin.size, "joining the features")
         facts = {fact: value for fact, value in store.meta.items() if fact not in ("files", VALIDATION)}
-        if "label_counts" in facts:  # the loss depends on them
-            facts["label_counts"] = [labels[k] for k in range(len(facts["label_counts"]))]
         writer.meta = {**facts, "n_train": int(origin.size)}
 
 
