@@ -263,8 +263,8 @@ def join(store: Features, target: Location, report: Report) -> None:
             writer.append("train", **own)
             seen[which] += 1
             report(number + 1, origin.size, "joining the features")
-        facts = {fact: value for fact, value in store.meta.items() if fact not in ("files", VALIDATION)}
-        writer.meta = {**facts, "n_train": int(origin.size)}
+        # n_train and label_counts stay those of `store`: a loss per token keeps the unit in which lambda was chosen
+        writer.meta = {fact: value for fact, value in store.meta.items() if fact not in ("files", VALIDATION)}
 
 
 def of_split(store: Features) -> np.ndarray:

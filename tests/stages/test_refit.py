@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from predict_runs import text
 
-from gapwise.stages.featurize import featurize, join, of_split
+from gapwise.stages.featurize import featurize, join, of_split, open_problem
 from gapwise.storage.features import Features, open_features
 
 
@@ -53,6 +53,14 @@ def test_join__is_the_inverse_of_dividing(kind: str, validation: dict[str, Any],
         np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
     held = divided.arrays("validation")["block"]
     np.testing.assert_array_equal(np.flatnonzero(of_split(divided) == 1), held)
+    parts = [open_problem(tmp_path / "divided", split) for split in ("train", "validation")]
+    if (
+        kind == "chain"
+    ):  # the same labelling costs the same: lambda was chosen in this unit, the warm start has its losses
+        whole_units = open_problem(tmp_path / "joined", "train").scale
+        assert (
+            np.unique(np.concatenate([whole_units, *(part.scale for part in parts)])).size == 2
+        )  # the unit, the weight 1
     assert not joined.has("test")
 
 
