@@ -53,14 +53,10 @@ def test_join__is_the_inverse_of_dividing(kind: str, validation: dict[str, Any],
         np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
     held = divided.arrays("validation")["block"]
     np.testing.assert_array_equal(np.flatnonzero(of_split(divided) == 1), held)
-    parts = [open_problem(tmp_path / "divided", split) for split in ("train", "validation")]
-    if (
-        kind == "chain"
-    ):  # the same labelling costs the same: lambda was chosen in this unit, the warm start has its losses
-        whole_units = open_problem(tmp_path / "joined", "train").scale
-        assert (
-            np.unique(np.concatenate([whole_units, *(part.scale for part in parts)])).size == 2
-        )  # the unit, the weight 1
+    if kind == "chain":  # one unit, in which lambda was chosen and the losses of the warm start were counted
+        stores = (("joined", "train"), ("divided", "train"), ("divided", "validation"))
+        scales = [open_problem(tmp_path / folder, split).scale for folder, split in stores]
+        assert np.unique(np.concatenate(scales)).size == 2  # the unit, and weights of 1
     assert not joined.has("test")
 
 
