@@ -253,6 +253,11 @@ class Compute:
         at exit for ever.
         """
         pool, self._processes = self._processes, None
+        # Python 3.11 gives each unfinished future the error of a broken pool, and fails in its thread at a cancelled one.
+        pending = getattr(pool, "_pending_work_items", None) or {}
+        for item in list(pending.values()):
+            if item.future.cancelled():
+                item.future = Future()
         for process in list((getattr(pool, "_processes", None) or {}).values()):
             with contextlib.suppress(ValueError):  # closed already
                 process.kill()
