@@ -149,6 +149,24 @@ def test_processes__that_came_up_while_the_pool_broke_are_ended() -> None:
         assert compute._process_pool() is not pool
 
 
+def test_dropped_pool__has_no_trouble_with_cancelled_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own thread ends without an error, which pytest would also report."""
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", lambda what: raised.append(what.exc_value))
+    with Compute(ComputeOptions(kind="processes", workers=1)) as compute:
+        assert compute.map_tasks(square, [2]) == [4]
+        pool = compute._process_pool()
+        futures = [pool.submit(time.sleep, 600.0) for _ in range(6)]
+        thread = pool._executor_manager_thread
+        while not futures[0].running():
+            time.sleep(0.01)
+        assert sum(future.cancel() for future in futures)
+        compute._drop_processes()
+        thread.join(30.0)
+        assert not thread.is_alive()
+    assert raised == []
+
+
 def slow(folder: str) -> None:
     """Leave a file, then take a while."""
     (Path(folder) / uuid.uuid4().hex).touch()
