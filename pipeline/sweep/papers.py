@@ -24,7 +24,7 @@ from gapwise.storage.records import Record
 if TYPE_CHECKING:
     from gapwise.stages.reports.papers.page import Shown
 
-BUDGETS = ("minutes", "full")
+BUDGETS = ("minutes", "small", "full")
 
 
 @dataclass
@@ -32,13 +32,13 @@ class PaperOptions:
     """The group `papers`."""
 
     budget: str = "minutes"
-    """Of BUDGETS: small budgets for every part, or what the sweeps have by default."""
+    """Of BUDGETS: small ones for every part, or what the sweeps have by default."""
     record: str | None = None
     """A file for the short page in Markdown."""
     all: list[str] = field(default_factory=list)
     """Overrides for every part, before those of the command line."""
     parts: dict[str, Record] = field(default_factory=dict)
-    """Name to `shows`, `task`, `sweep` (overrides), `minutes` (more of them, for that budget) and `differs`."""
+    """Name to `shows`, `task`, `sweep` (overrides), `minutes`, `small` (more, for that budget), `differs`, `from`."""
     figures: Record = field(default_factory=dict)
     """Every figure and table of the papers to the names of the parts that show it, or to why there is none."""
 
@@ -49,8 +49,8 @@ class PaperOptions:
         for name, part in self.parts.items():
             sweep = part.get("sweep") or [""]
             good = part.get("shows") and str(sweep[0]).startswith("+experiment=")
-            if not good or set(part) - {"shows", "task", "sweep", "minutes", "differs"}:
-                keys = "shows, sweep=[+experiment=..., ...], and perhaps task, minutes and differs"
+            if not good or set(part) - {"shows", "task", "sweep", *BUDGETS, "differs", "from"}:
+                keys = "shows, sweep=[+experiment=..., ...], and perhaps task, minutes, small, differs and from"
                 raise ValueError(f"papers.parts.{name}: expected {keys}, got {part!r}")
         for figure, names in self.figures.items():
             unknown = [name for name in ([] if isinstance(names, str) else names) if name not in self.parts]
@@ -68,7 +68,7 @@ def papers(cfg: DictConfig) -> int:
     with Stop(ends_process=True) as stop:
         try:
             options: PaperOptions = typed("papers", cfg.papers, PaperOptions())
-            wanted = _wanted(options, list(cfg.sweep.get("only") or ()))
+            wanted = wanted_parts(options, list(cfg.sweep.get("only") or ()))
         except ValueError as error:
             return refuse_setup(error)
         folder = location(cfg.run.root) / "papers"
@@ -91,16 +91,21 @@ def papers(cfg: DictConfig) -> int:
         return max(codes)
 
 
-def _wanted(options: PaperOptions, only: Sequence[str]) -> list[str]:
+def wanted_parts(options: PaperOptions, only: Sequence[str]) -> list[str]:
+    """The parts named in `only`, or those that the budget has; ConfigError names one that there is not."""
     unknown = [name for name in only if name not in options.parts]
     if unknown:
         raise ConfigError(f"sweep.only: no part {unknown[0]!r}; there are: {', '.join(options.parts)}")
-    return list(only) or list(options.parts)
+    rank = list(BUDGETS).index
+    within = [
+        name for name, part in options.parts.items() if rank(part.get("from") or "minutes") <= rank(options.budget)
+    ]
+    return list(only) or within
 
 
 def words(part: Record, budget: str, given: Sequence[str], always: Sequence[str] = ()) -> list[str]:
     """The command line of a part: its experiment, `always`, what the user gave for all parts, then the part's own words."""
-    own = [*part["sweep"], *(part.get("minutes") or () if budget == "minutes" else ())]
+    own = [*part["sweep"], *(part.get(budget) or ())]
     names = [word.split("=")[0].lstrip("+~") for word in given]
     mine = [name in ("experiment", "sweep.only") or name.startswith("papers.") for name in names]
     return [own[0], *always, *(word for word, skip in zip(given, mine, strict=True) if not skip), *own[1:]]

@@ -82,14 +82,19 @@ def column(trace: Trace, quantity: str) -> np.ndarray:
     return np.asarray(trace[quantity])
 
 
-def value_at(traces: Sequence[Trace], over: str, x: float, quantity: str = "gap") -> float:
-    """Median of a column at `x` passes or seconds, interpolated logarithmically; NaN if it has no finite value there."""
+def values_at(traces: Sequence[Trace], over: str, x: float, quantity: str = "gap") -> np.ndarray:
+    """A column at `x` passes or seconds in each of the traces, interpolated logarithmically; NaN where none is finite."""
     logs = []
     for trace in traces:
         y = np.log(np.maximum(column(trace, quantity), SMALLEST))
         known = np.isfinite(y)
         logs.append(np.interp(x, trace[over][known], y[known]) if known.any() else np.nan)
-    return float(np.exp(np.median(logs)))
+    return np.exp(np.array(logs))
+
+
+def value_at(traces: Sequence[Trace], over: str, x: float, quantity: str = "gap") -> float:
+    """The median of `values_at`."""
+    return float(np.exp(np.median(np.log(values_at(traces, over, x, quantity)))))
 
 
 def first_at(trace: Trace, over: str, level: float, quantity: str = "gap") -> float:

@@ -13,7 +13,7 @@ from configs import composed
 from omegaconf import OmegaConf
 
 from gapwise.pipeline.config.settings import CONF
-from gapwise.pipeline.sweep.papers import PaperOptions, words
+from gapwise.pipeline.sweep.papers import PaperOptions, wanted_parts, words
 from gapwise.pipeline.sweep.plan import sweep_options
 from gapwise.stages.reports.papers import claims
 
@@ -46,6 +46,13 @@ def test_figures__show_every_part() -> None:
     assert shown == set(PARTS)
 
 
+def test_parts__that_take_long_are_left_to_the_full_budget() -> None:
+    options = PaperOptions(parts=PARTS, figures=FIGURES)
+    assert "s15_stanford" not in wanted_parts(options, [])
+    assert wanted_parts(options, ["s15_stanford"]) == ["s15_stanford"]
+    assert wanted_parts(PaperOptions(budget="full", parts=PARTS), []) == list(PARTS)
+
+
 def test_claims__are_about_parts_that_there_are() -> None:
     assert {part for claim in claims() for part in claim.parts} <= set(PARTS)
 
@@ -53,7 +60,7 @@ def test_claims__are_about_parts_that_there_are() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"budget": "hours"}, r"papers\.budget: expected one of minutes, full, got 'hours'"),
+        ({"budget": "hours"}, r"papers\.budget: expected one of minutes, small, full, got 'hours'"),
         ({"parts": {"a": {"shows": "b", "sweep": ["dataset=ocr"]}}}, r"papers\.parts\.a: expected shows, sweep="),
         ({"parts": {"a": {"shows": "b", "sweep": ["+experiment=x"], "c": 1}}}, r"papers\.parts\.a: expected shows"),
         ({"figures": {"O16 Fig. 9": ["nine"]}}, r"papers\.figures\.O16 Fig\. 9: no part 'nine'"),

@@ -277,7 +277,7 @@ class ToySVM(MulticlassSVM):
 """
 CLAIM = """
 from gapwise.stages.reports.papers.claim import Claim
-CLAIMS = [Claim("toy", "nowhere", "Toys are fun.", ("toy",), None)]
+CLAIMS = [Claim("toy", "nowhere", "Toys are fun", "smiles", ("toy",), None)]
 """
 STAGE = """
 from gapwise.pipeline.stage_graph import Stage

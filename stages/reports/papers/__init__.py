@@ -1,7 +1,7 @@
 """The papers' claims as checks on our own runs: one row per claim, one file per paper, found by discovery.
 
-A claim is measured on the sweep of a part of `+experiment=papers`. A figure of one seed and a small budget can only say
-whether a claim held in these runs, which the page says beside each.
+A claim is a sentence of a paper, quoted, with the measure by which it is judged on the sweep of a part of
+`+experiment=papers` (`comparisons`). Small budgets can only say whether a claim held in these runs, as the page says.
 """
 
 from __future__ import annotations

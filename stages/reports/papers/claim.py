@@ -1,4 +1,4 @@
-"""A claim of a paper, and how it is measured."""
+"""A claim of a paper: the sentence, where it stands, and how it is judged here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gapwise.stages.reports.papers.measured import Finding, Measured
+
+MOST_WORDS = 15
+"""Of a paper's sentence, this many words are quoted at most."""
 
 
 @dataclass(frozen=True)
@@ -16,8 +19,10 @@ class Claim:
     """Unique among the claims of all papers."""
     source: str
     """Paper and figure, table or section."""
-    says: str
-    """The claim in one sentence, in our words."""
+    quote: str
+    """The sentence or a part of it, word for word, at most `MOST_WORDS` words."""
+    judged: str
+    """What is measured for it, and where in the run."""
     parts: tuple[str, ...]
     """The parts of `+experiment=papers` on which it is measured."""
     measure: Callable[[Measured], Finding]

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapwise.stages.reports.curves import Curves
-from gapwise.stages.reports.papers.measured import Measured, amount, work_to
+from gapwise.stages.reports.papers.comparisons import amount, work_to
+from gapwise.stages.reports.papers.measured import Measured
 from gapwise.stages.reports.suboptimality import with_suboptimality
 
 OURS = ("accelerated", "anytime", "expensive_oracle", "one_sided", "two_sided")

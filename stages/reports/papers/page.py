@@ -25,8 +25,13 @@ from gapwise.stages.reports.tables import markdown
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish, write_json
 
-HOLDS = {True: "holds", False: "does not hold", None: "not decided"}
-BUDGETS = {"minutes": "small budget: few seeds, short runs", "full": "full budget"}
+HOLDS = {False: "does not hold", None: "not decided", True: "holds"}
+"""Words of a finding, in the order of the page."""
+BUDGETS = {
+    "minutes": "the least budget: few seeds, short runs, some parts only",
+    "small": "small budget: three seeds, short runs, some parts only",
+    "full": "full budget",
+}
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,8 @@ def standings(parts: Sequence[Shown]) -> list[Contest]:
 def write_json_claims(target: Location, parts: Sequence[Shown], about: Facts) -> None:
     """papers.json: a row a claim and part, and the lines of what this project adds."""
     claims = [
-        {"claim": claim.name, "source": claim.source, "says": claim.says, "part": part.name, "holds": finding.holds,
-         "measured": finding.measured, "ratio": finding.ratio, "command": part.command}
+        {"claim": claim.name, "source": claim.source, "quote": claim.quote, "judged": claim.judged, "part": part.name,
+         "holds": finding.holds, "measured": finding.measured, "ratio": finding.ratio, "command": part.command}
         for part in parts for claim, finding in part.claims
     ]  # fmt: skip
     ours = [{**vars(line), "ratio": line.ratio} for line in standings(parts)]
@@ -130,12 +135,21 @@ def _standings_table(parts: Sequence[Shown]) -> Markup:
     return table(HEADS, body, caption="What this project adds: work to the finest gap that both sides certify")
 
 
+CLAIM_HEADS = ("the paper's words", "where", "judged here by", "measured on", "here", "measured")
+
+
+def claim_rows(parts: Sequence[Shown]) -> list[list[str]]:
+    """A row a claim and part: those that do not hold first, then those that these runs do not decide."""
+    every = [(claim, part, finding) for part in parts for claim, finding in part.claims]
+    every.sort(key=lambda row: list(HOLDS).index(row[2].holds))
+    return [
+        [f"“{claim.quote}”", claim.source, claim.judged, part.shows, HOLDS[finding.holds], finding.measured]
+        for claim, part, finding in every
+    ]
+
+
 def _claim_table(parts: Sequence[Shown]) -> Markup:
-    rows = [
-        [claim.says, claim.source, part.shows, HOLDS[finding.holds], finding.measured]
-        for part in parts for claim, finding in part.claims
-    ]  # fmt: skip
-    return table(["claim", "source", "measured on", "here", "measured"], rows, caption="The papers' claims")
+    return table([*CLAIM_HEADS], claim_rows(parts), caption="The papers' claims")
 
 
 def _part(part: Shown, target: Location) -> Markup:
@@ -146,7 +160,13 @@ def _part(part: Shown, target: Location) -> Markup:
         for name in part.figures
     ]
     claims = [
-        {"says": claim.says, "source": claim.source, "holds": HOLDS[finding.holds], "measured": finding.measured}
+        {
+            "quote": claim.quote,
+            "judged": claim.judged,
+            "source": claim.source,
+            "holds": HOLDS[finding.holds],
+            "measured": finding.measured,
+        }
         for claim, finding in part.claims
     ]
     report = _link(part.folder / "report.html", target)
@@ -177,12 +197,7 @@ def write_markdown(target: Location, parts: Sequence[Shown], about: Facts, where
     text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
     facts += ["", text.format(len(held), *counts)]
     ours = [[*HEADS], *rows(standings(parts))]
-    claims = [["claim", "source", "measured on", "here", "measured"]]
-    claims += [
-        [claim.says, claim.source, part.shows, HOLDS[finding.holds], finding.measured]
-        for part in parts
-        for claim, finding in part.claims
-    ]
+    claims = [[*CLAIM_HEADS], *claim_rows(parts)]
     where = [[*PLACES], *place_rows(parts, where_shown)]
     left_out = [f"- {part.shows}: {part.problem}" for part in parts if part.problem]
     differs = [f"- {part.shows}: {part.differs}." for part in parts if part.differs]

@@ -1,0 +1,219 @@
+"""How a claim is decided: two variants at equal work, or the work to equal accuracy, with all seeds on both sides.
+
+Where several seeds ran, a side is better if each of its runs is better than every run of the other; intervals that overlap
+decide nothing. A single run on each side decides only what differs by `ALONE`. A claim about several lambdas holds if it
+holds at each of them, and does not if it fails at one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gapwise.stages.reports.curves import SMALLEST, Trace, first_at, values_at
+from gapwise.stages.reports.papers.measured import Finding, Measured
+from gapwise.stages.reports.suboptimality import LEVELS, best_dual
+
+Measure = Callable[[Measured], Finding]
+
+UNITS = {"oracle_calls": "calls", "passes": "passes", "seconds": "s"}
+FORMS = {"oracle_calls": ",.0f", "passes": ".3g", "seconds": ".2g"}
+ACCURACIES = (*LEVELS, 0.0001)
+"""Accuracies to which work is compared, as shares of the largest dual value that is known."""
+ALONE = 1.25
+"""Single runs decide only what differs by this factor."""
+BUDGETS = (0.125, 0.25, 0.5, 1.0)
+"""Shares of the work at which the trend of a claim that does not hold is shown."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One comparison."""
+
+    ratio: float
+    """More than 1 in favour of the claim."""
+    holds: bool | None
+    """None: intervals overlap, or single runs are too close."""
+    words: str
+
+
+def decided(ours: np.ndarray, theirs: np.ndarray, times: float = 1.0) -> tuple[float, bool | None]:
+    """By how much `ours` is less than `theirs` / times, one number a seed; and whether it is, if that can be said."""
+    ours = np.maximum(ours, SMALLEST) * times
+    theirs = np.maximum(theirs, SMALLEST)
+    ratio = float(np.median(theirs) / np.median(ours))
+    margin = ALONE if ours.size == theirs.size == 1 else 1.0
+    if ours.max() * margin < theirs.min():
+        return ratio, True
+    return ratio, False if theirs.max() * margin < ours.min() else None
+
+
+def verdict(outcomes: Sequence[Outcome], sometimes: bool = False) -> Finding:
+    """A claim of all `outcomes`, or of one at least."""
+    if not outcomes:
+        return Finding(None, "these runs do not come far enough to tell")
+    held = [outcome.holds for outcome in outcomes]
+    if sometimes:
+        holds = True if True in held else False if None not in held else None
+    else:
+        holds = False if False in held else True if None not in held else None
+    best = max if sometimes else min
+    words = [o.words + ("" if o.holds is not None or len(held) == 1 else " (not decided)") for o in outcomes]
+    known = [outcome.ratio for outcome in outcomes if np.isfinite(outcome.ratio)]
+    return Finding(holds, "; ".join(words), float(best(known)) if known else None)
+
+
+def better_at_equal_work(
+    ours: str,
+    theirs: str,
+    quantity: str = "gap",
+    over: str = "passes",
+    after: float = np.inf,
+    lambdas: Sequence[str] = (),
+    sometimes: bool = False,
+) -> Measure:
+    """A claim that `ours` has less of `quantity` than `theirs` after the work that all their runs reach.
+
+    Parameters
+    ----------
+    quantity : str
+        A column of the gap trace, or `primal_excess`, `dual_lack`.
+    over : str
+        The work: `passes`, `oracle_calls` or `seconds`.
+    after : float
+        As much work at most.
+    lambdas : sequence of str
+        Those that the claim is about, as the sweep names them; empty: all.
+    sometimes : bool
+        Whether one lambda is enough.
+    """
+
+    def measure(part: Measured) -> Finding:
+        outcomes = []
+        for lam in part.among(lambdas):
+            pair = [part.traces(name, lam) for name in (ours, theirs)]
+            x = min(after, *(float(trace[over][-1]) for traces in pair for trace in traces))
+            mine, other = (values_at(traces, over, x, quantity) for traces in pair)
+            if x <= 0.0 or not (np.isfinite(mine).all() and np.isfinite(other).all()):
+                continue
+            ratio, holds = decided(mine, other)
+            how = "" if holds else trend(pair, over, x, quantity)
+            words = f"λ = {lam}: {spread(mine)} against {spread(other)} after {amount(x, over)}{how}"
+            outcomes.append(Outcome(ratio, holds, words))
+        return verdict(outcomes, sometimes)
+
+    return measure
+
+
+def trend(pair: Sequence[Sequence[Trace]], over: str, x: float, quantity: str) -> str:
+    """The ratio of the medians after an eighth, a quarter, half and all of the work `x`, in words."""
+    ratios = []
+    for share in BUDGETS:
+        mine, other = (np.median(values_at(traces, over, share * x, quantity)) for traces in pair)
+        ratios.append(float(other / max(mine, SMALLEST)))
+    if not np.isfinite(ratios).all():
+        return ""
+    steps = np.diff(ratios)
+    way = "rising" if (steps > 0.0).all() else "falling" if (steps < 0.0).all() else "neither rising nor falling"
+    return f" (ratio {', '.join(f'{ratio:.2g}' for ratio in ratios)} after 1/8, 1/4, 1/2 and all of it: {way})"
+
+
+def less_work(
+    ours: str,
+    theirs: str,
+    quantity: str = "gap",
+    over: str = "passes",
+    times: float = 1.0,
+    lambdas: Sequence[str] = (),
+) -> Measure:
+    """A claim that `ours` needs less work than `theirs`, by more than `times`, to the finest accuracy that both reach.
+
+    Where they reach none together, what `theirs` spent without reaching the coarsest bounds the ratio from below; if that is
+    not enough, the lambda decides nothing.
+    """
+
+    def measure(part: Measured) -> Finding:
+        outcomes = []
+        for lam in part.among(lambdas):
+            mine, other = (part.traces(name, lam) for name in (ours, theirs))
+            work = {
+                level: [works_to(traces, quantity, over, level) for traces in (mine, other)] for level in ACCURACIES
+            }
+            both = [level for level, (a, b) in work.items() if np.isfinite([*a, *b]).all() and min(*a, *b) > 0.0]
+            if both:
+                a, b = work[both[-1]]
+                said = f"{amount(np.median(a), over)} against {amount(np.median(b), over)} to {both[-1]:g} D*"
+                outcomes.append(Outcome(*decided(a, b, times), f"λ = {lam}: {said}"))
+                continue
+            a, spent = work[ACCURACIES[0]][0], float(np.median([trace[over][-1] for trace in other]))
+            if np.isfinite(a).all() and a.min() > 0.0 and spent / a.max() > times:
+                said = f"{amount(np.median(a), over)} against more than {amount(spent, over)} to {ACCURACIES[0]:g} D*"
+                outcomes.append(Outcome(spent / float(a.max()) / times, True, f"λ = {lam}: {said}"))
+        return verdict(outcomes)
+
+    return measure
+
+
+def works_to(traces: Sequence[Trace], quantity: str, over: str, level: float) -> np.ndarray:
+    """For each trace the work until `quantity` is at most `level` times the largest known dual value; inf if it never is."""
+    return np.array([first_at(trace, over, level * best_dual(trace), quantity) for trace in traces])
+
+
+def work_to(traces: Sequence[Trace], quantity: str, over: str, level: float) -> float:
+    """The median of `works_to`; inf if half of them are."""
+    return float(np.quantile(works_to(traces, quantity, over, level), 0.5, method="higher"))
+
+
+def stronger_at_larger_lambda(ours: str, theirs: str, quantity: str = "gap", over: str = "passes") -> Measure:
+    """A claim that the ratio of `theirs` to `ours` after equal work rises with lambda."""
+
+    def measure(part: Measured) -> Finding:
+        found = []
+        for lam in part.lambdas:
+            pair = [part.traces(name, lam) for name in (ours, theirs)]
+            x = min(float(trace[over][-1]) for traces in pair for trace in traces)
+            mine, other = (np.median(values_at(traces, over, x, quantity)) for traces in pair)
+            found.append((float(pair[0][0]["lambda"][0]), float(other / max(mine, SMALLEST)), lam))
+        if len(found) < 2:
+            return Finding(None, "one λ only")
+        found.sort()
+        ratios = np.array([ratio for _, ratio, _ in found])
+        words = [f"a ratio of {ratio:.2g} at λ = {lam}" for _, ratio, lam in found]
+        steps = ratios[1:] / ratios[:-1]
+        holds = True if (steps > 1.0).all() else False if ratios[-1] < ratios[0] else None
+        return Finding(holds, "; ".join(words), float(steps.min()))
+
+    return measure
+
+
+def comparable(ours: float, theirs: float, words: str, factor: float = 2.0) -> Finding:
+    """A claim that two amounts are comparable: neither is `factor` times the other."""
+    ratio = max(ours, theirs) / max(min(ours, theirs), SMALLEST)
+    return Finding(bool(ratio <= factor), words, float(factor / ratio))
+
+
+def all_of(*measures: Measure) -> Measure:
+    """A claim of several comparisons, all of which have to hold."""
+    return lambda part: verdict([_as_outcome(measure(part)) for measure in measures])
+
+
+def any_of(*measures: Measure) -> Measure:
+    """A claim of several comparisons, one of which is enough."""
+    return lambda part: verdict([_as_outcome(measure(part)) for measure in measures], sometimes=True)
+
+
+def _as_outcome(finding: Finding) -> Outcome:
+    return Outcome(np.nan if finding.ratio is None else finding.ratio, finding.holds, finding.measured)
+
+
+def spread(values: np.ndarray) -> str:
+    """The median of the seeds, and the least and the largest where there are several."""
+    middle = f"{np.median(values):.2g}"
+    return middle if values.size == 1 else f"{middle} [{values.min():.2g}, {values.max():.2g}]"
+
+
+def amount(work: float, over: str) -> str:
+    """Work with its unit."""
+    return f"{work:{FORMS[over]}} {UNITS[over]}"
