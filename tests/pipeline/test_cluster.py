@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
@@ -90,6 +91,18 @@ def test_gap_pass__goes_on_when_a_worker_dies(
         hosts.kill_later(3, 0.1)
         assert same_bits(gap_pass(problem, spread), expected)
         assert compute.cluster.threads() == 3
+
+
+def test_gap_pass__gives_up_a_worker_that_stands_still(
+    problem: Problem, features: Path, expected: ExactGaps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", "8s")
+    with site(tmp_path / "site", 2) as two, compute_of(two) as compute:
+        spread = compute.spread(features, tmp_path / "w", python=True)
+        gap_pass(problem, spread)  # compiled now
+        threading.Timer(0.1, two.workers[0].send_signal, [signal.SIGSTOP]).start()
+        assert same_bits(gap_pass(problem, spread), expected)
+        assert compute.cluster.threads() == 1
 
 
 def test_map_tasks__goes_on_when_a_process_dies(tmp_path: Path) -> None:
