@@ -4,7 +4,7 @@ Readers show labels (`datasets.inputs.show`); this adds to what they show, whate
 
 * **margins** of tagged text are one more column of each token, after the label; then its probability if the model is
   calibrated. In CSV they are the columns ``margin`` and ``probability`` of each block; numbers of several entries, such as
-  the letters of a word, are separated by spaces. Pictures get a file ``NAME-margin.npy``, float32 (height, width) of the mask.
+  the letters of a word, are separated by spaces. Pictures get files ``NAME-margin.npy``, float32 (height, width).
 * **n_best** repeats a block for each of its labellings, the best first. Tagged text has the form of CRF++ (``crf_test -n``):
   a line ``# RANK SCORE`` before each, ranks from 0, and an empty line after it. CSV has the columns ``rank`` and ``score``.
 """
