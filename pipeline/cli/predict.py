@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from gapwise.storage.backend import Location
 
 
+CALIBRATIONS = ("isotonic", "sigmoid")
+"""Those of `stages.calibration`, which imports numpy."""
+
+
 def lam(word: str) -> float | str:
     """``best`` or a number > 0, as argparse wants it."""
     if word == "best":
@@ -58,10 +62,8 @@ def count(word: str) -> int:
 
 def add_calibration(parser: argparse.ArgumentParser) -> None:
     """The option that asks for probabilities, which `with_calibration` fits."""
-    from gapwise.stages.calibration import METHODS
-
     parser.add_argument(
-        "--calibrate", choices=METHODS, help="margins as probabilities, fitted on the run's validation split"
+        "--calibrate", choices=CALIBRATIONS, help="margins as probabilities, fitted on the run's validation split"
     )
 
 

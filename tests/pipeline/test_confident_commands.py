@@ -11,6 +11,8 @@ from library import blobs
 
 from gapwise import ChainSVM, MulticlassSVM, load_model
 from gapwise.pipeline.cli import carry_out
+from gapwise.pipeline.cli.predict import CALIBRATIONS
+from gapwise.stages.calibration import METHODS
 from gapwise.stages.models import Model
 
 THE, DOG, RUNS = {"w": "the", "p": "DT"}, {"w": "dog", "p": "NN"}, {"w": "runs"}
@@ -115,6 +117,10 @@ def test_npz__holds_what_was_asked_for(made: Path, tmp_path: Path) -> None:
                 assert found["n_best_scores"].shape == (2, 3)
             else:
                 assert str(found["calibration"]).startswith("isotonic calibration on ")
+
+
+def test_calibrate__offers_what_the_library_has() -> None:
+    assert CALIBRATIONS == METHODS
 
 
 def test_calibrate__of_a_model_without_its_run_is_refused(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
