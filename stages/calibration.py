@@ -108,11 +108,15 @@ def read(facts: object, where: object) -> Calibration | None:
     try:
         if not isinstance(facts, Mapping):
             raise TypeError
-        ends = (tuple(float(x) for x in facts[name]) for name in ("margins", "probabilities"))
         found = Calibration(
-            str(facts["method"]), str(facts["split"]), int(facts["entries"]), *ends,
-            slope=float(facts["slope"]), intercept=float(facts["intercept"]),
-        )  # fmt: skip
+            method=str(facts["method"]),
+            split=str(facts["split"]),
+            entries=int(facts["entries"]),
+            margins=tuple(float(x) for x in facts["margins"]),
+            probabilities=tuple(float(x) for x in facts["probabilities"]),
+            slope=float(facts["slope"]),
+            intercept=float(facts["intercept"]),
+        )
         if not _is_sound(found):
             raise ValueError
     except (KeyError, TypeError, ValueError) as error:

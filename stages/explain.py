@@ -143,8 +143,8 @@ def explain(
         which = "no other label" if rival is None else f"no {rival!r}"
         raise ValueError(f"explain: block {i}, entry {entry}: the constraints allow {which} there")
     parts = sorted(_parts(problem, names, i, y.tolist(), z.tolist()), key=lambda part: -part.score)
-    labels = ([names.labels[k] for k in row.tolist()] for row in (y, z))
-    return Explanation(entry, *labels, margin=sum(part.score for part in parts), parts=parts)
+    predicted, other = ([names.labels[k] for k in row.tolist()] for row in (y, z))
+    return Explanation(entry, predicted, other, sum(part.score for part in parts), parts)
 
 
 def _parts(problem: Problem, names: NamedWeights, i: int, y: list[int], z: list[int]) -> Iterator[Part]:

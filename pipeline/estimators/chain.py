@@ -278,7 +278,7 @@ class ChainSVM(GapwiseEstimator):
             numbers = np.cumsum([b > a for a, b in edges]) - 1
             return [self._labellings(listed, k) if b > a else [Labelling([], 0.0)]
                     for (a, b), k in zip(edges, numbers.tolist(), strict=True)]  # fmt: skip
-        labels = [] if problem is None else self._decoded(problem, lam)
+        labels: list[int] = [] if problem is None else self._decoded(problem, lam).tolist()
         return [[self.classes_[k] for k in labels[a:b]] for a, b in edges]
 
     def decision_function(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
