@@ -70,6 +70,8 @@ def test_margins__are_columns_of_csv_and_maps_of_pictures(made):
         assert [row[:-1] for row in margins] == plain
         assert margins[0][-1] == "margin"
         assert all(float(row[-1]) >= 0.0 for row in margins[1:])
+    maps = {file.read_bytes() for file in (made / "pictures-margins").glob("*-margin.npy")}
+    assert len(maps) == len([*(made / "pictures").iterdir()])  # each its own
     for mask in sorted((made / "pictures-shown").glob("???.png")):
         margin = np.load(made / "pictures-margins" / f"{mask.stem}-margin.npy")
         assert (margin.dtype, margin.ndim, bool((margin >= 0.0).all())) == (np.float32, 2, True)

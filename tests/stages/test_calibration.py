@@ -39,9 +39,15 @@ def test_facts__are_read_as_they_were_written(method: str) -> None:
     facts = json.loads(json.dumps(calibration.facts))
     assert read(facts, "model.json") == calibration
     assert read(None, "model.json") is None
-    for harm in ({"method": "magic"}, {"margins": [2.0, 1.0], "method": "isotonic"}, {"slope": "steep"}, {"entries": None},
-                 {"method": "isotonic", "margins": [0.0, 1.0], "probabilities": [0.5, 1.5]},
-                 {"method": "sigmoid", "slope": float("nan")}):  # fmt: skip
+    for harm in (
+        {"method": "magic"},
+        {"slope": "steep"},
+        {"entries": None},
+        {"method": "isotonic", "margins": [2.0, 1.0], "probabilities": [0.1, 0.2]},
+        {"method": "isotonic", "margins": [1.0, 2.0], "probabilities": [0.2, 0.1]},
+        {"method": "isotonic", "margins": [0.0, 1.0], "probabilities": [0.5, 1.5]},
+        {"method": "sigmoid", "slope": float("nan")},
+    ):
         with pytest.raises(DamagedError, match=r"^model\.json: calibration: expected a rising map .* make it again$"):
             read({**facts, **harm}, "model.json")
     with pytest.raises(DamagedError):

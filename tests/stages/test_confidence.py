@@ -77,6 +77,10 @@ def test_n_best__are_the_first_of_all(kind: str) -> None:
         np.testing.assert_allclose(found.scores[i, : found.count(i)], [value for value, _ in every[:n]], atol=1e-9)
         assert (found.scores[i, found.count(i) :] == -np.inf).all()
         assert found.count(i) == min(n, len(every))
+        length, first = len(every[0][1]), n * int(problem.label_ptr[i])
+        assert not found.labels[
+            first + found.count(i) * length : first + n * length
+        ].any()  # no junk that differs from run to run
     np.testing.assert_array_equal(found.rank(0), predict(problem, w)[0])
     last = np.concatenate([found[i][n - 1 if found.count(i) == n else 0] for i in range(problem.n)])
     np.testing.assert_array_equal(found.rank(n - 1), last)

@@ -1,4 +1,4 @@
-"""Finished runs on six kinds of data, and predictions for the raw input of their test splits by the command.
+"""Finished runs on seven kinds of data, and predictions for the raw input of their test splits by the command.
 
 ``NUMBA_DISABLE_JIT=1 python predict_runs.py FOLDER``: one process that compiles nothing makes all of them, because the data
 sets' types of array are not among those that the tests compile.
