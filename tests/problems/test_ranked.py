@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiny import ALL_TINY, all_labels, chain, instance, segmentation
+from tiny import ALL_TINY, TINY, all_labels, chain, instance, segmentation
 from tiny.chain_instances import FORBIDDEN
 
 from gapwise.stages.problems import capabilities
@@ -15,8 +15,8 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.segmentation.fixed import with_fixed_weight
 from gapwise.stages.problems.weightless import task_loss
 
-SCORED = sorted(name for name in ALL_TINY if traits_of(instance(name)).margins)
-RANKED = sorted(name for name in ALL_TINY if traits_of(instance(name)).n_best)
+SCORED = sorted(name for name in TINY if traits_of(instance(name)).margins)
+RANKED = sorted(name for name in TINY if traits_of(instance(name)).n_best)
 
 
 def listed(problem: Problem, i: int, theta: np.ndarray, m: int) -> tuple[list[list[int]], list[float]]:
