@@ -20,6 +20,7 @@ from gapwise.stages.datasets import Blocks, DataError, open_dataset
 from gapwise.stages.datasets.python_oracle import PythonOracleReader, block_of, weights_of
 from gapwise.stages.problems import build
 from gapwise.stages.problems.answers import ask
+from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, sampled
@@ -308,7 +309,11 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
 
     if not found.note("compiles", "{} labellings at hand to compare with", sample):
         return found
+    traits = traits_of(problem)
+    absent = {"max-marginals": not traits.margins, "n best": not traits.n_best}
     for what, of in CHECKS.items():
+        if absent.get(what, False):
+            continue
 
         def tried(of: Any = of) -> int:
             done = 0
@@ -323,6 +328,10 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
         found.seconds["max_oracle"] = _compiled_seconds(problem, draw_w(problem, rng), seconds)
         if not any(problem.least_loss(i) for i in some):
             found.notes.append("least_loss is 0: path.relative=true will end above λ = 0")
+        if not traits.margins:
+            found.notes.append("max_marginals is not given: predictions have no margins")
+        elif not traits.n_best:
+            found.notes.append("n_best is not given: predictions are one labelling each")
     return found
 
 

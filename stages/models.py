@@ -14,10 +14,13 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gapwise.stages.calibration import Calibration
+from gapwise.stages.calibration import read as read_calibration
+from gapwise.stages.confidence import n_best_of, refuse_without_lists, refuse_without_margins, scores_of
 from gapwise.stages.datasets import FeatureMap, MapBlocks, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.inputs import label_names, stored_input
@@ -37,6 +40,9 @@ from gapwise.storage.layout import CELLS, open_group
 from gapwise.storage.mixture import model_at
 from gapwise.storage.models import is_model, read_model, write_model
 from gapwise.storage.results import read_path, weights_of
+
+if TYPE_CHECKING:
+    from gapwise.stages.explain import Explanation
 
 BEST = "best"
 """The lambda that the run's evaluation chose; the model of all training blocks, if the run has made it."""
@@ -74,6 +80,8 @@ class Model:
         Name, key and `digest` of the run, the lambda that was asked for, and the versions of what made it.
     allowed : frozenset of str, optional
         Code of one's own that `predict` may run, ``module:Class`` or a command; None: whatever the files name.
+    calibration : Calibration, optional
+        Turns margins into probabilities, if it was asked for.
     place : str
         The file that says all this, for messages.
     """
@@ -86,6 +94,7 @@ class Model:
     origin: dict[str, Any] = field(repr=False)
     allowed: frozenset[str] | None = field(default=frozenset(), repr=False)
     place: str = field(default="model", repr=False)
+    calibration: Calibration | None = field(default=None, repr=False)
 
     @property
     def code(self) -> str | None:
@@ -115,8 +124,26 @@ class Model:
         """All pairs of neighbouring labels of a chain, by falling weight."""
         return self.named_weights.transitions()
 
-    def predict(self, raw: Any, map_blocks: MapBlocks | None = None) -> Prediction:
+    def explain(self, raw: Any, block: int = 0, entry: int = 0, rival: Label | None = None) -> Explanation:
+        """What spoke for the label of one entry of new inputs, and against it: `explain.explain`, with `predict`'s inputs.
+
+        `block`: number of the sequence or example, from 0; `entry`: that of the token. `rival`: the label to compare with.
+        """
+        from gapwise.stages.explain import explain, names_of
+
+        names = names_of(self.meta, self.shared, self.weights)
+        with fitting(self.place), contextlib.nullcontext() if self.allowed is None else only(self.allowed):
+            encoded = self.feature_map.encode(raw)
+            problem = build(encoded.structure, encoded.arrays, encoded.meta)
+            return explain(problem, self.weights, names, block, entry, rival)
+
+    def predict(
+        self, raw: Any, map_blocks: MapBlocks | None = None, *, margins: bool = False, n_best: int | None = None
+    ) -> Prediction:
         """Labels of new inputs, in the form that the reader of the data set documents for its encoder.
+
+        With `margins` also `Prediction.margins`, and `probabilities` if the model is calibrated; with `n_best` also the best
+        labellings of each block, `Prediction.n_best`.
 
         Attributes that do not occur in training count for nothing: `Prediction.known` says how many do, and if none does, a
         warning says so. A label in the input is ignored. A model that an estimator saved takes what its `predict` takes.
@@ -127,13 +154,21 @@ class Model:
             If the input cannot be used; says where.
         UntrustedError
             If it takes code that only the model's files name; `load_model` says how to allow it.
+        ValueError
+            If the structure has no margins, or does not list its best labellings.
         """
+        structure = str(self.meta["structure"])
+        if margins:
+            refuse_without_margins(structure)
+        if n_best is not None:
+            refuse_without_lists(structure, n_best)
         with fitting(self.place), contextlib.nullcontext() if self.allowed is None else only(self.allowed):
-            return self._predict(raw, map_blocks)
+            return self._predict(raw, map_blocks, margins, n_best)
 
-    def _predict(self, raw: Any, map_blocks: MapBlocks | None) -> Prediction:
+    def _predict(self, raw: Any, map_blocks: MapBlocks | None, margins: bool, n_best: int | None) -> Prediction:
         encoded = self.feature_map.encode(raw, map_blocks)
         decoded = capabilities(encoded.structure).decoded
+        known_margins, listed = None, None
         if decoded is not None:
             labels, label_ptr = decoded(encoded.arrays, encoded.meta, self.weights)
         else:
@@ -141,14 +176,30 @@ class Model:
 
             problem = build(encoded.structure, encoded.arrays, encoded.meta)
             label_ptr = problem.label_ptr
-            labels, _ = predict(problem, self.weights)
+            if margins:
+                labels, known_margins, _ = scores_of(problem, self.weights)
+            else:
+                labels, _ = predict(problem, self.weights)
+            if n_best is not None:
+                listed = n_best_of(problem, self.weights, int(n_best))
         tell_known(encoded.known)
         integers = bool(self.meta.get("integers"))
-        return Prediction(labels, label_ptr, self.labels, encoded.arrays, encoded.known, integers)
+        return Prediction(
+            labels,
+            label_ptr,
+            self.labels,
+            encoded.arrays,
+            encoded.known,
+            integers,
+            known_margins,
+            self.calibration,
+            listed,
+        )
 
     @property
     def facts(self) -> dict[str, Any]:
         """All but the arrays, JSON-able."""
+        fitted = {} if self.calibration is None else {"calibration": self.calibration.facts}
         return {
             "dataset": self.meta["dataset"],
             "structure": self.meta["structure"],
@@ -157,6 +208,7 @@ class Model:
             "certificate": self.certificate,
             "origin": self.origin,
             "features": self.meta,
+            **fitted,
         }
 
     def save(self, folder: str | Location) -> None:
@@ -190,7 +242,7 @@ def load_model(
     check_model(facts, weights.size, where / "model.json")
     found = Model(
         float(facts["lambda"]), weights, facts["certificate"], dict(facts["features"]), shared, facts["origin"],
-        place=str(where / "model.json"),
+        place=str(where / "model.json"), calibration=read_calibration(facts.get("calibration"), where / "model.json"),
     )  # fmt: skip
     if run is not None:
         compare(found, location(run), where)
@@ -370,10 +422,15 @@ def _check(run: Location, name: str, checksum: str | None) -> None:
         )
 
 
+def features_of_run(run: str | Location) -> Features:
+    """The features of a run; FileNotFoundError if they are gone."""
+    place = location(run)
+    return _features(place, unsealed(read_json(place / "manifest.json"), place / "manifest.json")["stages"])
+
+
 def example_of(run: str | Location) -> Any:
     """One raw input of a run's test split; None if its features do not keep any."""
-    place = location(run)
-    features = _features(place, unsealed(read_json(place / "manifest.json"), place / "manifest.json")["stages"])
+    features = features_of_run(run)
     try:
         new = stored_input(features.meta, features.arrays("test"))
     except KeyError as error:

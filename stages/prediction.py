@@ -1,9 +1,14 @@
-"""What a model answers: labels of new input, and how much of the input the model knows."""
+"""What a model answers: labels of new input, how sure it is of them, and how much of the input it knows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
+
+from gapwise.stages.calibration import Calibration
+from gapwise.stages.confidence import NBest
 from gapwise.stages.datasets import Known
 from gapwise.stages.datasets.inputs import Predicted
 
@@ -18,10 +23,31 @@ class Prediction(Predicted):
         How many attributes of the input the training data have, of how many; None where there are no attributes.
     integers : bool
         Whether `names` are numbers that an estimator had as integers; `named` gives them as such.
+    margins : float64 array, (entries,), optional
+        If asked for: of each label how much better the predicted labelling scores than the best with another label there.
+    calibration : Calibration, optional
+        Of the model, if it has one; `calibration.split` says what it was fitted on.
+    n_best : NBest, optional
+        If asked for: the best labellings of each block, with their scores.
     """
 
     known: Known | None = None
     integers: bool = False
+    margins: np.ndarray | None = None
+    calibration: Calibration | None = None
+    n_best: NBest | None = None
+
+    @property
+    def probabilities(self) -> np.ndarray | None:
+        """(entries,): the calibrated probability that each predicted label is right; None without margins or calibration."""
+        return None if self.margins is None or self.calibration is None else self.calibration(self.margins)
+
+    @property
+    def gaps(self) -> np.ndarray | None:
+        """(n,): how much better each block's labelling scores than its second best; None without margins."""
+        if self.margins is None:
+            return None
+        return np.array([self.margins[a:b].min(initial=np.inf) for a, b in pairwise(self.label_ptr.tolist())])
 
     def named(self, i: int) -> list[str] | list[int]:
         """Labels of block i by name, or as integers where labels have no names or were integers in training."""

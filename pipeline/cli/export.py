@@ -8,7 +8,16 @@ from __future__ import annotations
 import argparse
 
 from gapwise.pipeline.cli import Command
-from gapwise.pipeline.cli.predict import add_force, lam, output, place, refuse_existing, unlink
+from gapwise.pipeline.cli.predict import (
+    add_calibration,
+    add_force,
+    lam,
+    output,
+    place,
+    refuse_existing,
+    unlink,
+    with_calibration,
+)
 from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.model_formats import form, known
 from gapwise.pipeline.overview.states import add_root, add_run
@@ -22,6 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_root(parser)
     parser.add_argument("--format", choices=known(), default="gapwise", help="form of the model (gapwise)")
     parser.add_argument("-o", metavar="OUT", dest="out", help="file or folder (RUN's name and the form, here)")
+    add_calibration(parser)
     add_force(parser)
 
 
@@ -31,7 +41,7 @@ def run(asked: argparse.Namespace) -> int:
     there, made = place(asked.run, asked.root), form(asked.format)
     target = output(asked.out or f"{there.name}.{made.ENDING}")
     refuse_existing(target, asked.force)
-    model = model_of(there, asked.lam)
+    model = with_calibration(model_of(there, asked.lam), there, asked.calibrate)
     unlink(target)
     made.write(model, target, there)
     print(f"{target}: the model at lambda {model.lambda_:g}, {_worth(model.certificate)}")

@@ -14,9 +14,15 @@ from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.overview.states import RUN, add_root, add_run
 
 if TYPE_CHECKING:
-    from gapwise.stages.datasets.inputs import Predicted, Shown
+    from gapwise.stages.calibration import Calibration
+    from gapwise.stages.datasets.inputs import Shown
     from gapwise.stages.models import Model
+    from gapwise.stages.prediction import Prediction
     from gapwise.storage.backend import Location
+
+
+CALIBRATIONS = ("isotonic", "sigmoid")
+"""Those of `stages.calibration`, which imports numpy."""
 
 
 def lam(word: str) -> float | str:
@@ -38,7 +44,42 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", metavar="OUT", dest="out", help="file, of labels only if it ends in .npz; for pictures a folder"
     )
+    more = parser.add_mutually_exclusive_group()
+    more.add_argument(
+        "--margins", action="store_true", help="of each label: by how much the best other labelling is worse"
+    )
+    more.add_argument("--n-best", type=count, metavar="N", help="the N best labellings of each block, with scores")
+    add_calibration(parser)
     add_force(parser)
+
+
+def count(word: str) -> int:
+    """A whole number >= 1, as argparse wants it."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number >= 1, got {word!r}")
+    return int(word)
+
+
+def add_calibration(parser: argparse.ArgumentParser) -> None:
+    """The option that asks for probabilities, which `with_calibration` fits."""
+    parser.add_argument(
+        "--calibrate", choices=CALIBRATIONS, help="margins as probabilities, fitted on the run's validation split"
+    )
+
+
+def with_calibration(model: Model, where: Location, method: str | None) -> Model:
+    """`model` of the run at `where` with the calibration that was asked for; ValueError for a model in a folder."""
+    from gapwise.stages.calibrate import calibrated
+    from gapwise.storage.models import is_model
+
+    if method is None:
+        return model
+    if is_model(where):
+        raise ValueError(
+            f"{where}: --calibrate fits on the validation split of a run, which a model does not have; give the run, or "
+            f"export the model again with --calibrate {method}"
+        )
+    return calibrated(model, where, method)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -119,27 +160,31 @@ def unlink(out: Location) -> None:
 
 def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.datasets import NothingKnown
-    from gapwise.stages.datasets.inputs import read_new, show
+    from gapwise.stages.datasets.inputs import read_new
     from gapwise.stages.model_facts import fitting
     from gapwise.stages.problems.trust import only
+    from gapwise.stages.shown import shown
 
     gc.set_threshold(100_000)  # text makes millions of strings; looking for cycles among them takes a tenth of the time
     out = None if asked.out is None else output(asked.out)
-    model = opened(asked)
+    margins = asked.margins or (asked.calibrate is not None and asked.n_best is None)
+    model = with_calibration(opened(asked), place(asked.model, asked.root), asked.calibrate)
     with fitting(model.place):
         new = read_new(model.meta, asked.inputs)
         only_labels = out is not None and out.name.endswith(".npz")
         _check_place(out, new.several and not only_labels, asked.force)
         with only(None if asked.trust else ()), warnings.catch_warnings():
             warnings.simplefilter("ignore", NothingKnown)  # told below
-            predicted = model.predict(new.raw)
+            predicted = model.predict(new.raw, margins=margins, n_best=asked.n_best)
         if predicted.known is not None and predicted.known.known < predicted.known.total:
             print(f"predict: {predicted.known}; the others do not occur in the training data", file=sys.stderr)
+        if margins and model.calibration is not None:
+            print(f"predict: probabilities by {_source(model.calibration)}", file=sys.stderr)
         if out is None:
-            _print(show(model.meta, new, predicted).text)
+            _print(shown(model.meta, new, predicted).text)
             return DONE
         unlink(out)
-        write(out, _npz(predicted) if only_labels else show(model.meta, new, predicted))
+        write(out, _npz(predicted) if only_labels else shown(model.meta, new, predicted))
     return DONE
 
 
@@ -182,14 +227,31 @@ def _check_place(out: Location | None, folder: bool, force: bool) -> None:
     refuse_existing(out, force)
 
 
-def _npz(predicted: Predicted) -> bytes:
-    """Labels and where each block begins, as in a run's predictions.npz."""
+def _source(calibration: Calibration) -> str:
+    """What made the probabilities, in words."""
+    return f"{calibration.method} calibration on {calibration.entries:,} labels of {calibration.split}"
+
+
+def _npz(predicted: Prediction) -> bytes:
+    """Labels and where each block begins, as in a run's predictions.npz, and what else was asked for.
+
+    That is ``margins``, ``probabilities`` with ``calibration`` (what they were fitted on), or ``n_best_labels``, n rows of
+    each block, flat from n * label_ptr[i] on, with ``n_best_scores`` (blocks, n).
+    """
     import io
 
     import numpy as np
 
+    arrays = {"labels": predicted.labels, "label_ptr": predicted.label_ptr}
+    if predicted.margins is not None:
+        arrays["margins"] = predicted.margins
+    if predicted.probabilities is not None and predicted.calibration is not None:
+        arrays["probabilities"] = predicted.probabilities
+        arrays["calibration"] = np.array(_source(predicted.calibration))
+    if predicted.n_best is not None:
+        arrays |= {"n_best_labels": predicted.n_best.labels, "n_best_scores": predicted.n_best.scores}
     stream = io.BytesIO()
-    np.savez(stream, labels=predicted.labels, label_ptr=predicted.label_ptr)
+    np.savez(stream, allow_pickle=False, **arrays)
     return stream.getvalue()
 
 

@@ -42,8 +42,12 @@ from gapwise.pipeline.estimators.fitted import Fitted, Validated
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
 from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Stop
+from gapwise.stages.calibrate import calibration_of
+from gapwise.stages.calibration import METHODS, Calibration
 from gapwise.stages.choice import PICKS, Edge, picked
+from gapwise.stages.confidence import NBest, Scores, n_best_of, scores_of
 from gapwise.stages.datasets import Blocks
+from gapwise.stages.parallel import Spread
 from gapwise.stages.predict import predict as decode
 from gapwise.stages.problems import build
 from gapwise.stages.problems.facts import Json
@@ -78,6 +82,9 @@ class GapwiseEstimator(BaseEstimator):
     validation : float, optional
         For several lam: share of the blocks that is held out to choose `lambda_`. Without "auto" the model is that of the
         other blocks. None, not with "auto": nothing is held out, and `lambda_` is the lam nearest to 1/n.
+    calibration : {None, "isotonic", "sigmoid"}
+        Whether `probabilities` are fitted, and how: to the margins of the held-out blocks under the model of `path_` at
+        `lambda_`, which was trained without them. It needs such blocks: several lam, or "auto".
     pick : {"parabola", "least", "one_se"}
         How the mean losses of the held-out blocks choose: the vertex of a parabola in log lam through those within a decade
         of the least; the least itself, the larger lam on ties; the largest lam within one standard error of it.
@@ -109,6 +116,8 @@ class GapwiseEstimator(BaseEstimator):
         `predict` gives that of `path_` at any other lam.
     certificate_ : ModelCertificate
         Of the model at `lambda_`: that of `refit_`, if there is one, and otherwise that of `path_`.
+    calibration_ : Calibration or None
+        What turns margins at `lambda_` into probabilities; `calibration_.split` says what it was fitted on.
     """
 
     _structure: ClassVar[str]
@@ -121,6 +130,7 @@ class GapwiseEstimator(BaseEstimator):
         eps: float | None = None,
         validation: float | None = 0.2,
         pick: str = PICKS[0],
+        calibration: str | None = None,
         solver: str = "auto",
         max_passes: float | None = None,
         max_seconds: float | None = None,
@@ -134,6 +144,7 @@ class GapwiseEstimator(BaseEstimator):
         self.eps = eps
         self.validation = validation
         self.pick = pick
+        self.calibration = calibration
         self.solver = solver
         self.max_passes = max_passes
         self.max_seconds = max_seconds
@@ -198,6 +209,8 @@ class GapwiseEstimator(BaseEstimator):
         auto = is_word(lam, AUTO)
         if self.pick not in PICKS:
             raise refuse("pick", self.pick, f"one of {', '.join(PICKS)}")
+        if self.calibration not in (None, *METHODS):
+            raise refuse("calibration", self.calibration, f"None or one of {', '.join(METHODS)}")
         seed, workers = seed_of(self.random_state), workers_of(self.n_jobs)
         several = not (is_number(lam) or is_word(lam, PER_BLOCK))
         chosen = self._held_out(data, n, seed) if several else np.zeros(n, bool)
@@ -223,6 +236,7 @@ class GapwiseEstimator(BaseEstimator):
             if other is not None:
                 validated = Validated.of(result.path, other, spread_of(compute))
             fitted = Fitted(result, path, self._chosen(result, path, validated, len(train.y)), validated)
+            calibration = self._calibrated(fitted, other, spread_of(compute))
             if auto:
                 known = digest(whole, self._own_digest(data)) if hashed else None
                 options, goal = self._options(path_options(fitted.lam, n=n, tolerance=self.tolerance, eps=None))
@@ -233,6 +247,7 @@ class GapwiseEstimator(BaseEstimator):
                 fitted = fitted._replace(refit=again, goal=goal)
         self._data_digest = known
         self._keep(fitted)
+        self.calibration_: Calibration | None = calibration
         for said in fitted.warnings(type(self).__name__):
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
         if is_word(self.lam, AUTO) and not auto:
@@ -241,6 +256,17 @@ class GapwiseEstimator(BaseEstimator):
         if (edge := fitted.edge) is not None:
             warnings.warn(self._said_of(edge), stacklevel=3)
         return self
+
+    def _calibrated(self, fitted: Fitted, held: Problem | None, spread: Spread) -> Calibration | None:
+        """What `calibration` asks for, fitted on the held-out blocks."""
+        if self.calibration is None:
+            return None
+        if held is None:
+            raise ValueError(
+                "calibration: no blocks are held out to fit it on; give several lam, 'path' or 'auto', with validation"
+            )
+        w, split = fitted.path.path.weights_at(fitted.lam).values, f"the {held.n:,} blocks held out in fit"
+        return calibration_of(held, w, self.calibration, split, np.ones(held.truth.size, bool), spread)
 
     def _options(self, path: PathOptions) -> tuple[MethodOptions, PathOptions]:
         """The options of the solver for a path or given lambdas, and those of the path for this solver."""
@@ -357,13 +383,32 @@ class GapwiseEstimator(BaseEstimator):
         }
         origin = {"run": type(self).__name__, "key": attrs["key"], "rule": attrs["rule"], "versions": versions()}
         facts = {**meta, "d": int(weights.size)}
-        Model(chosen, weights, claims, facts, shared, origin).save(folder)
+        calibration = self.calibration_ if chosen == self.lambda_ else None
+        Model(chosen, weights, claims, facts, shared, origin, calibration=calibration).save(folder)
 
     def _decoded(self, problem: Problem, lam: float | None) -> np.ndarray:
         """Flat labels of all blocks."""
         with computing(workers_of(self.n_jobs), None) as compute:
             labels, _ = decode(problem, self._weights_at(lam), spread_of(compute))
         return labels
+
+    def _scored(self, problem: Problem, lam: float | None, *, table: bool = False) -> Scores:
+        """Labels, margins and perhaps max-marginals of all blocks."""
+        with computing(workers_of(self.n_jobs), None) as compute:
+            return scores_of(problem, self._weights_at(lam), spread_of(compute), table=table)
+
+    def _listed(self, problem: Problem, n: int, lam: float | None) -> NBest:
+        """The n best labellings of all blocks; ValueError if the structure lists none."""
+        with computing(workers_of(self.n_jobs), None) as compute:
+            return n_best_of(problem, self._weights_at(lam), n, spread_of(compute))
+
+    def _probable(self, margins: np.ndarray) -> np.ndarray:
+        """Probabilities of margins at `lambda_`; ValueError if none were asked for."""
+        if self.calibration_ is None:
+            raise ValueError(
+                f"probabilities: fit with calibration={' or '.join(map(repr, METHODS))}, which asks for them"
+            )
+        return self.calibration_(margins)
 
     def problem(self, X: Samples, y: Samples) -> Problem:
         """The compiled problem over these data, for `gapwise.solve` and `gapwise.path`."""

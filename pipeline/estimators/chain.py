@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import pairwise
-from typing import Self
+from typing import NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from gapwise.pipeline.estimators.data import Data, Samples, same_length, weighte
 from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.token_losses import Constraints, LabelWeights, token_losses
 from gapwise.stages.choice import PICKS
+from gapwise.stages.confidence import NBest, refuse_without_lists
 from gapwise.stages.datasets import Blocks, Known, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.sequences import label_type, write_blocks
@@ -31,12 +32,21 @@ from gapwise.stages.datasets.text.tokens import (
     sequences_of,
 )
 from gapwise.stages.datasets.text.vocabulary import Lookup, Rows, number_rows, put_vocabulary
+from gapwise.stages.explain import Explanation, explain
 from gapwise.stages.named_weights import Feature, NamedWeights, Transition, columns
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain.metrics import encode_names
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.loss_names import PER_TOKEN
+from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
+
+
+class Labelling(NamedTuple):
+    """One labelling of a sequence, and its score."""
+
+    labels: list[Label]
+    score: float
 
 
 class ChainSVM(GapwiseEstimator):
@@ -45,7 +55,8 @@ class ChainSVM(GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, calibration, solver, max_passes, max_seconds, verify, warm_start, n_jobs,
+    random_state
         Those of every estimator: see `GapwiseEstimator`.
     min_count : int
         Attributes that occur less often in the training data are left out. Not for arrays.
@@ -71,7 +82,7 @@ class ChainSVM(GapwiseEstimator):
     coef_ : array, shape (attributes, K);  bias_ : array, shape (3, K);  transitions_ : array, shape (K, K)
         The model at `lambda_`: scores of labels for each attribute; for every, the first and the last token; and for label a
         (row) before b (column).
-    lambda_, path_, refit_, certificate_
+    lambda_, path_, refit_, certificate_, calibration_
         As in `GapwiseEstimator`.
 
     Examples
@@ -92,6 +103,7 @@ class ChainSVM(GapwiseEstimator):
         eps: float | None = None,
         validation: float | None = 0.2,
         pick: str = PICKS[0],
+        calibration: str | None = None,
         min_count: int = 1,
         loss: str = PER_TOKEN,
         label_weights: LabelWeights = None,
@@ -106,7 +118,7 @@ class ChainSVM(GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, calibration=calibration, solver=solver,
             max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
             random_state=random_state,
         )  # fmt: skip
@@ -239,26 +251,96 @@ class ChainSVM(GapwiseEstimator):
         self.coef_, self.bias_ = emissions[:-3], emissions[-3:]
         self.transitions_ = self._weights[-K * K :].reshape(K, K)
 
-    def predict(self, X: Samples, lam: float | None = None) -> list[list[Label]]:
+    @overload
+    def predict(self, X: Samples, lam: float | None = None, *, n_best: None = None) -> list[list[Label]]: ...
+    @overload
+    def predict(self, X: Samples, lam: float | None = None, *, n_best: int) -> list[list[Labelling]]: ...
+    def predict(
+        self, X: Samples, lam: float | None = None, *, n_best: int | None = None
+    ) -> list[list[Label]] | list[list[Labelling]]:
         """Labels of new sequences. An empty sequence has none.
 
         Attributes that did not occur in training are ignored. The log has their number; if all are, that is a warning.
 
+        Parameters
+        ----------
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+        n_best : int, optional
+            Lists, for each sequence, at most this many different labellings by falling score instead, as pairs (labels,
+            score). There are fewer only where a sequence has no more. The first is what `predict` gives without.
+        """
+        if n_best is not None:
+            refuse_without_lists(self._structure, n_best)
+        problem, edges = self._new(X)
+        if n_best is not None:
+            listed = None if problem is None else self._listed(problem, n_best, lam)
+            numbers = np.cumsum([b > a for a, b in edges]) - 1
+            return [self._labellings(listed, k) if b > a else [Labelling([], 0.0)]
+                    for (a, b), k in zip(edges, numbers.tolist(), strict=True)]  # fmt: skip
+        labels: list[int] = [] if problem is None else self._decoded(problem, lam).tolist()
+        return [[self.classes_[k] for k in labels[a:b]] for a, b in edges]
+
+    def decision_function(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
+        """Max-marginals: of each sequence an array (tokens, K), the score of the best labelling with each label of
+        `classes_` at each token, -inf where constraints allow none. `predict` gives labels of the largest scores.
+
         `lam`: any lambda that the path certifies; by default `lambda_`.
         """
+        problem, edges = self._new(X)
+        table = np.empty((0, len(self.classes_))) if problem is None else self._scored(problem, lam, table=True).table
+        return [table[a:b] for a, b in edges]
+
+    def margins(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
+        """Of each sequence an array (tokens,): by how much the best labelling with another label at the token scores less
+        than the predicted one. The least margin of a sequence is the gap to its second-best labelling.
+
+        `lam`: any lambda that the path certifies; by default `lambda_`.
+        """
+        problem, edges = self._new(X)
+        margins = np.empty(0) if problem is None else self._scored(problem, lam).margins
+        return [margins[a:b] for a, b in edges]
+
+    def probabilities(self, X: Samples) -> list[np.ndarray]:
+        """Of each sequence an array (tokens,): the calibrated probability that the label predicted at `lambda_` is right.
+
+        ValueError unless `calibration` asked for that.
+        """
+        return [self._probable(margins) for margins in self.margins(X)]
+
+    def explain(
+        self, sequence: Tokens, token: int, rival: Label | None = None, lam: float | None = None
+    ) -> Explanation:
+        """What spoke for the label of one token, from 0, of a sequence, and against it.
+
+        The parts of `margin` that attributes and transitions have, by falling score; they sum to it. `rival`: the label to
+        compare with; None: that of the best labelling with another label there. `lam` as in `predict`.
+        """
+        problem, _ = self._new([sequence])
+        if problem is None:
+            raise ValueError("sequence: expected a sequence with tokens, got an empty one")
+        return explain(problem, self._weights_at(lam), self.named_weights(lam), 0, token, rival)
+
+    def _labellings(self, listed: NBest | None, i: int) -> list[Labelling]:
+        """Those of sequence i among the sequences that are not empty."""
+        assert listed is not None
+        rows = zip(listed[i].tolist(), listed.scores[i].tolist(), strict=False)
+        return [Labelling([self.classes_[k] for k in row], score) for row, score in rows]
+
+    def _new(self, X: Samples) -> tuple[Problem | None, list[tuple[int, int]]]:
+        """The problem over new sequences, None if all are empty; and the first token of each, and the end."""
         check_is_fitted(self, "path_")
         sequences = sequences_of(X)
         lengths = lengths_of(sequences)
+        edges = [*pairwise(np.cumsum([0, *lengths.tolist()]).tolist())]
         full = [sequences[i] for i in np.flatnonzero(lengths)]
         if not full:
-            return [[] for _ in sequences]
+            return None, edges
         sink = Blocks(self._structure, self._tables, decoding=True)
-        start = np.cumsum([0, *lengths.tolist()])
         rows, known = self._rows(full)
         tell_known(known)
         self._write(sink, "new", [[self.classes_[0]] * k for k in lengths[lengths > 0]], rows)
-        labels = self._decoded(build(self._structure, sink.arrays("new"), self._meta()), lam)
-        return [[self.classes_[k] for k in labels[a:b]] for a, b in pairwise(start.tolist())]
+        return build(self._structure, sink.arrays("new"), self._meta()), edges
 
     def named_weights(self, lam: float | None = None) -> NamedWeights:
         """The weights with the names of attributes and labels; columns of arrays are x0, x1, ...

@@ -18,6 +18,7 @@ from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples
 from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.stages.choice import PICKS
+from gapwise.stages.confidence import refuse_without_lists
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
@@ -34,7 +35,8 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, calibration, solver, max_passes, max_seconds, verify, warm_start, n_jobs,
+    random_state
         Those of every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares.
     fit_intercept : bool
         Whether there is a bias per class: a feature that is always 1, and whose weight is regularised like the others.
@@ -46,7 +48,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     classes_ : array, shape (K,)
     coef_ : array, shape (K, n_features);  intercept_ : array, shape (K,)
         The model at `lambda_`.
-    lambda_, path_, refit_, certificate_
+    lambda_, path_, refit_, certificate_, calibration_
         As in `GapwiseEstimator`.
     n_features_in_ : int
     """
@@ -61,6 +63,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         eps: float | None = None,
         validation: float | None = 0.2,
         pick: str = PICKS[0],
+        calibration: str | None = None,
         fit_intercept: bool = True,
         costs: npt.ArrayLike | None = None,
         solver: str = "auto",
@@ -72,7 +75,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, calibration=calibration, solver=solver,
             max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
             random_state=random_state,
         )  # fmt: skip
@@ -174,11 +177,33 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         scores: np.ndarray = rows @ coef.T + intercept
         return scores
 
-    def predict(self, X: Samples, lam: float | None = None) -> np.ndarray:
-        """Classes, (n,), those of largest score; `lam` as in `decision_function`."""
-        best = np.argmax(self._scores(X, lam), axis=1)
+    def predict(self, X: Samples, lam: float | None = None, *, n_best: int | None = None) -> np.ndarray:
+        """Classes, (n,), those of largest score; `lam` as in `decision_function`.
+
+        With `n_best` the classes of the largest scores by falling score, (n, min(n_best, K)); of equals the first.
+        """
+        scores = self._scores(X, lam)
+        if n_best is None:
+            best = np.argmax(scores, axis=1)
+        else:
+            refuse_without_lists(self._structure, n_best)
+            best = np.argsort(-scores, axis=1, kind="stable")[:, :n_best]
         labels: np.ndarray = self.classes_[best]
         return labels
+
+    def margins(self, X: Samples, lam: float | None = None) -> np.ndarray:
+        """(n,): by how much the second-best class scores less than the predicted one; `lam` as in `decision_function`."""
+        scores = self._scores(X, lam)
+        two = -np.partition(-scores, 1, axis=1)[:, :2]
+        margins: np.ndarray = two[:, 0] - two[:, 1]
+        return margins
+
+    def probabilities(self, X: Samples) -> np.ndarray:
+        """(n,): the calibrated probability that the class predicted at `lambda_` is right.
+
+        ValueError unless `calibration` asked for that.
+        """
+        return self._probable(self.margins(X))
 
 
 def _csr(X: sparse.sparray | sparse.spmatrix) -> Csr:

@@ -21,6 +21,7 @@ from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, fea
 from gapwise.stages.problems import build
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.loss_names import BALANCED, PICTURE_LOSSES
+from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import check_single
 from gapwise.storage.backend import Location
 
@@ -37,7 +38,8 @@ class SegmentationSVM(GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, calibration, solver, max_passes, max_seconds, verify, warm_start, n_jobs,
+    random_state
         Those of every estimator: see `GapwiseEstimator`.
     superpixels : int
         Of pictures: about how many superpixels each is divided into.
@@ -53,7 +55,7 @@ class SegmentationSVM(GapwiseEstimator):
     ----------
     coef_ : array, shape (d,)
         Weights at `lambda_`: those of unary features, then those of pairwise ones.
-    lambda_, path_, refit_, certificate_
+    lambda_, path_, refit_, certificate_, calibration_
         As in `GapwiseEstimator`.
     """
 
@@ -67,6 +69,7 @@ class SegmentationSVM(GapwiseEstimator):
         eps: float | None = None,
         validation: float | None = 0.2,
         pick: str = PICKS[0],
+        calibration: str | None = None,
         superpixels: int = 147,
         colour_words: int = 128,
         sift_words: int = 512,
@@ -81,7 +84,7 @@ class SegmentationSVM(GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, calibration=calibration, solver=solver,
             max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
             random_state=random_state,
         )  # fmt: skip
@@ -169,10 +172,35 @@ class SegmentationSVM(GapwiseEstimator):
 
         `lam`: any lambda that the path certifies; by default `lambda_`.
         """
+        new = self._new(X)
+        return [] if new is None else self._placed(*new, self._decoded(new[0], lam).astype(np.uint8))
+
+    def decision_function(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
+        """By how much the best labelling with a superpixel in the foreground scores more than the best one with it in the
+        background: float64 (H, W) of pictures, (S,) of graphs. `predict` says 1 where it is positive. It takes a minimum cut
+        for each superpixel.
+
+        `lam`: any lambda that the path certifies; by default `lambda_`.
+        """
+        new = self._new(X)
+        if new is None:
+            return []
+        labels, margins, _ = self._scored(new[0], lam)
+        return self._placed(*new, np.where(labels == 1, margins, -margins))
+
+    def probabilities(self, X: Samples) -> list[np.ndarray]:
+        """The calibrated probability that the label predicted at `lambda_` is right, in the shapes of `decision_function`.
+
+        ValueError unless `calibration` asked for that.
+        """
+        return [self._probable(np.abs(scores)) for scores in self.decision_function(X)]
+
+    def _new(self, X: Samples) -> tuple[Problem, Mapping[str, np.ndarray]] | None:
+        """The problem over new inputs, and its arrays; None if there are no inputs."""
         check_is_fitted(self, "path_")
         inputs = _inputs(X)
         if not inputs:
-            return []
+            return None
         sink = Blocks(self._structure, decoding=True)
         if isinstance(inputs[0], dict) is (self._encoder is not None):
             raise ValueError(f"X: expected {'pictures' if self._encoder else 'graphs'}, as in training")
@@ -184,14 +212,16 @@ class SegmentationSVM(GapwiseEstimator):
                 unknown = np.zeros(len(graph["unary"]), np.uint8)
                 sink.append(NEW, **self._graph(number, graph), labels=unknown)
         arrays = sink.arrays(NEW)
-        problem = build(self._structure, arrays, {"checked": True})
-        labels = self._decoded(problem, lam).astype(np.uint8)
-        labellings = [labels[a:b] for a, b in pairwise(problem.label_ptr.tolist())]
+        return build(self._structure, arrays, {"checked": True}), arrays
+
+    def _placed(self, problem: Problem, arrays: Mapping[str, np.ndarray], values: np.ndarray) -> list[np.ndarray]:
+        """Values of superpixels, flat, by input: of pictures at their pixels."""
+        parts = [values[a:b] for a, b in pairwise(problem.label_ptr.tolist())]
         if self._encoder is None:
-            return labellings
+            return parts
         maps = np.split(arrays["superpixel_map"], arrays["superpixel_map_ptr"][1:-1])
         shapes = arrays["hw"].tolist()
-        return [own[pixels].reshape(shape) for own, pixels, shape in zip(labellings, maps, shapes, strict=True)]
+        return [own[pixels].reshape(shape) for own, pixels, shape in zip(parts, maps, shapes, strict=True)]
 
     def score(self, X: Samples, y: Samples) -> float:
         """1 minus the mean loss: of pictures over pixels, of graphs over superpixels by their area."""

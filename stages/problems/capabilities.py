@@ -33,6 +33,10 @@ class Capabilities:
         Whether its oracle is Python code, which holds the GIL: threads then gain nothing.
     marginals : bool
         Whether it sums over labellings, too (`protocol.Summable`): exponentiated gradient needs it.
+    margins : bool
+        Whether it knows the best labelling through each label of each entry (`protocol.Scored`).
+    n_best : bool
+        Whether it lists its best labellings, too (`protocol.Ranked`).
     whole : tuple of str
         Arrays with a row a block that readers write at once.
     rows : tuple of str
@@ -57,6 +61,8 @@ class Capabilities:
 
     calls_python: bool = False
     marginals: bool = False
+    margins: bool = False
+    n_best: bool = False
     whole: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
@@ -106,6 +112,10 @@ class Traits:
         Whether it has the method ``inner(a, b)``: numbers represent weights otherwise than one by one (`metric`).
     marginals : bool
         Whether it has the method `marginals` (`protocol.Summable`).
+    margins : bool
+        Whether it has the methods `max_marginals` and `ranked_scratch` (`protocol.Scored`).
+    n_best : bool
+        Whether it has the method `n_best`, too (`protocol.Ranked`).
     forbidden : function (block, label, label_offset) -> bool array, optional
         Which of some rows of labels are no labellings (`protocol.Problem`).
     measures : function (predictions) -> dict, optional
@@ -117,6 +127,8 @@ class Traits:
     decodes_only: bool = False
     own_metric: bool = False
     marginals: bool = False
+    margins: bool = False
+    n_best: bool = False
     forbidden: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
     measures: Callable[[np.ndarray], Mapping[str, float]] | None = None
 
@@ -157,6 +169,8 @@ def traits_of(problem: object) -> Traits:
         decodes_only=bool(getattr(problem, "decodes_only", False)),
         own_metric=hasattr(problem, "inner"),
         marginals=hasattr(problem, "marginals"),
+        margins=hasattr(problem, "max_marginals"),
+        n_best=hasattr(problem, "n_best"),
         forbidden=getattr(problem, "forbidden", None),
         measures=getattr(problem, "measures", None),
     )

@@ -74,6 +74,21 @@ def _scratch(P):
 
 
 @njit(**JIT)
+def _max_marginals(P, i, theta, y, out, scratch):
+    P.max_marginals(i, theta, y, out, scratch)
+
+
+@njit(**JIT)
+def _n_best(P, i, theta, m, labels, values, scratch):
+    return P.n_best(i, theta, m, labels, values, scratch)
+
+
+@njit(**JIT)
+def _ranked_scratch(P, m):
+    return P.ranked_scratch(m)
+
+
+@njit(**JIT)
 def _task_loss(P, i, y):
     return weightless.task_loss(P, i, y)
 
@@ -112,7 +127,7 @@ FUNCTIONS: dict[str, Kernel] = {
     "scores": _scores, "max_oracle": _max_oracle, "max_bound": _max_bound, "decode": _decode, "value": _value, "add": _add,
     "norm2": _norm2, "push": _push, "loss": _loss, "scratch": _scratch, "task_loss": _task_loss, "pair_norm2": _pair_norm2,
     "pair_norms": _pair_norms, "pair_push": _pair_push, "pair_move": _pair_move, "pair_follow": _pair_follow,
-    "score_labels": _score_labels,
+    "score_labels": _score_labels, "max_marginals": _max_marginals, "n_best": _n_best, "ranked_scratch": _ranked_scratch,
 }  # fmt: skip
 
 

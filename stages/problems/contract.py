@@ -14,15 +14,15 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from gapwise.stages.problems.capabilities import declared_operations
+from gapwise.stages.problems.capabilities import declared_operations, traits_of
 from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_norms, pair_push, score_labels
 from gapwise.stages.problems.operations import are_operations
-from gapwise.stages.problems.protocol import Problem, Scratch, frozen
+from gapwise.stages.problems.protocol import Problem, Ranked, Scored, Scratch, frozen
 from gapwise.stages.problems.weightless import is_weightless, task_loss
 
 ROUNDING = 1e-6
@@ -226,6 +226,56 @@ def few_scores_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: 
         _same(P, "score_labels", i, scores[k] - scores[0], exact[k] - exact[0], terms)
 
 
+def max_marginals_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
+    """`max_marginals` answers as `decode` does, and no labelling is worth more than the number of any of its labels."""
+    if not traits_of(P).margins:
+        return
+    scored = cast("Scored", P)
+    truth = truth_of(P, i)
+    for w in (draw_w(P, rng) for _ in range(2)):
+        theta, y, z = _theta(P, i, w), np.empty_like(truth), np.empty_like(truth)
+        out = np.full((truth.size, P.labels), JUNK)
+        scored.max_marginals(i, theta, y, out, scored.ranked_scratch(1))
+        P.decode(i, theta, z, P.scratch())
+        if not np.array_equal(y, z):
+            raise ContractError(f"{_where(P, 'max_marginals', i)}: answers {y.tolist()}, decode {z.tolist()}")
+        terms = 1.0 + 2.0 * np.abs(theta) @ np.abs(local(P, i, y))
+        common = _task_worth(P, i, theta, y) - float(out[0, y[0]])  # of all labellings: that of a part without weights
+        for t, label in enumerate(y.tolist()):
+            _same(P, "max_marginals", i, float(out[t, label]), float(out[0, y[0]]), terms)
+        for rival in labellings:
+            worth = _task_worth(P, i, theta, rival) - common
+            for t, label in enumerate(rival.tolist()):
+                _not_more(P, "max_marginals", i, worth, float(out[t, label]), terms, rival)
+
+
+def lists_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
+    """`n_best` lists different labellings by falling value, `decode`'s answer first, and lacks none that is worth more."""
+    if not traits_of(P).n_best:
+        return
+    ranked, m = cast("Ranked", P), 4
+    truth = truth_of(P, i)
+    for w in (draw_w(P, rng) for _ in range(2)):
+        theta, z = _theta(P, i, w), np.empty_like(truth)
+        labels, values = np.empty((m, truth.size), truth.dtype), np.full(m, JUNK)
+        found = ranked.n_best(i, theta, m, labels, values, ranked.ranked_scratch(m))
+        P.decode(i, theta, z, P.scratch())
+        listed = [tuple(row) for row in labels[:found].tolist()]
+        if not listed or listed[0] != tuple(z.tolist()) or len({*listed}) < found:
+            raise ContractError(
+                f"{_where(P, 'n_best', i)}: lists {listed}; expected different ones, {z.tolist()} first"
+            )
+        terms = 1.0 + 2.0 * np.abs(theta) @ np.abs(local(P, i, z))
+        for row, value in zip(labels, values[:found], strict=False):
+            _same(P, "n_best", i, float(value), P.value(i, theta, row), terms)
+        if (np.diff(values[:found]) > 0.0).any():
+            raise ContractError(f"{_where(P, 'n_best', i)}: {values[:found].tolist()}; expected falling values")
+        least = float(values[m - 1]) if found == m else -math.inf
+        for rival in labellings:
+            if tuple(rival.tolist()) not in listed:
+                _not_more(P, "n_best", i, P.value(i, theta, rival), least, terms, rival)
+
+
 Check = Callable[[Problem, int, Sequence[np.ndarray], np.random.Generator], None]
 CHECKS: dict[str, Check] = {
     "losses": losses_are_sound,
@@ -235,6 +285,8 @@ CHECKS: dict[str, Check] = {
     "moves": moves_agree,
     "distances": distances_agree,
     "scores of few labellings": few_scores_agree,
+    "max-marginals": max_marginals_are_best,
+    "n best": lists_are_best,
 }
 """By the name that ``gapwise check`` prints."""
 

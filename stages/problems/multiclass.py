@@ -159,5 +159,11 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Multiclass:
 
 
 CAPABILITIES = Capabilities(
-    marginals=True, whole=("x", "labels"), features=("x",), counts=("classes",), confusion=confusion
+    marginals=True,
+    margins=True,
+    n_best=True,
+    whole=("x", "labels"),
+    features=("x",),
+    counts=("classes",),
+    confusion=confusion,
 )

@@ -52,7 +52,9 @@ from gapwise.stages.problems.single_label import (
 
 __all__ = ["CAPABILITIES", "MulticlassKernel", "build", "derived", "metrics"]
 
-CAPABILITIES = Capabilities(whole=("x", "labels", "row"), counts=("classes",), confusion=confusion)
+CAPABILITIES = Capabilities(
+    margins=True, n_best=True, whole=("x", "labels", "row"), counts=("classes",), confusion=confusion
+)
 
 OUTSIDE = -1
 

@@ -135,6 +135,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassSparse:
 
 CAPABILITIES = Capabilities(
     marginals=True,
+    margins=True,
+    n_best=True,
     whole=("labels",),
     rows=("row_ptr", "ids", "values"),
     features=("values",),

@@ -155,9 +155,36 @@ class Summable(Problem, Protocol):
         """
 
 
+class Scored(Problem, Protocol):
+    """A structure that knows how much better its answer is than others; its module's `Capabilities` say so (`margins`)."""
+
+    def max_marginals(self, i: int, theta: np.ndarray, y: np.ndarray, out: np.ndarray, scratch: Scratch) -> None:
+        """y <- the answer of `decode`; out <- what is worth the best labelling with each label at each entry.
+
+        out is (entries of a labelling, `labels`), float64; -inf where no labelling has that label there. What a labelling is
+        worth is what `decode` maximises, up to a number that all labellings of the block have in common.
+        """
+
+    def ranked_scratch(self, m: int) -> Scratch:
+        """The workspace of one thread for `max_marginals`, and for `n_best` of at most m labellings."""
+
+
+class Ranked(Scored, Protocol):
+    """A structure that lists its best labellings; its module's `Capabilities` say so (`n_best`)."""
+
+    def n_best(
+        self, i: int, theta: np.ndarray, m: int, labels: np.ndarray, values: np.ndarray, scratch: Scratch
+    ) -> int:
+        """labels (m, entries) <- the m labellings of largest <theta, m_i(y)>, values (m,) <- that, by falling value.
+
+        Returns how many there are, at most m. The first is the answer of `decode`; equal values come in a fixed order. With
+        a loss that is a sum over the same parts added to theta, these are the most violating labellings.
+        """
+
+
 def _forward(declaration: Kernel) -> None:
     forward: Kernel = overload_method  # its stub lacks jit_options
-    options = {**(JIT if declaration.__name__ == "scratch" else PLAIN), **LINKED}
+    options = {**(JIT if declaration.__name__.endswith("scratch") else PLAIN), **LINKED}
     forward(types.BaseNamedTuple, declaration.__name__, jit_options=options)(declaration)
 
 
@@ -205,6 +232,21 @@ def max_bound(self, i, theta, y, scratch):
 @_forward
 def marginals(self, i, theta, c, mu, scratch):
     return self.instance_class.marginals
+
+
+@_forward
+def max_marginals(self, i, theta, y, out, scratch):
+    return self.instance_class.max_marginals
+
+
+@_forward
+def n_best(self, i, theta, m, labels, values, scratch):
+    return self.instance_class.n_best
+
+
+@_forward
+def ranked_scratch(self, m):
+    return self.instance_class.ranked_scratch
 
 
 @_forward

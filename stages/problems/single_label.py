@@ -40,6 +40,22 @@ def worst_label(theta, cost):
 
 
 @njit(**PLAIN)
+def best_labels(theta, m, labels, values):
+    """labels (m, 1), values (m,) <- the labels of largest score, by falling score; of equals the first; returns how many."""
+    found = 0
+    for k in range(theta.size):
+        if found == m and not theta[k] > values[m - 1]:
+            continue
+        place = min(found, m - 1)
+        while place > 0 and theta[k] > values[place - 1]:
+            labels[place, 0], values[place] = labels[place - 1, 0], values[place - 1]
+            place -= 1
+        labels[place, 0], values[place] = k, theta[k]
+        found = min(found + 1, m)
+    return found
+
+
+@njit(**PLAIN)
 def sum_of_squares(delta):
     """||delta||^2, summed in order."""
     total = 0.0
@@ -57,6 +73,20 @@ def max_oracle(self, i, theta, y, scratch):
 
 def decode(self, i, theta, y, scratch):
     y[0] = best_label(theta)
+
+
+def max_marginals(self, i, theta, y, out, scratch):
+    y[0] = best_label(theta)
+    for k in range(theta.size):
+        out[0, k] = theta[k]
+
+
+def n_best(self, i, theta, m, labels, values, scratch):
+    return best_labels(theta, m, labels, values)
+
+
+def ranked_scratch(self, m):
+    return (np.empty(0),)
 
 
 def value(self, i, theta, y):
@@ -83,7 +113,9 @@ def scratch(self):
     return (np.empty(0),)
 
 
-METHODS: tuple[Kernel, ...] = (max_oracle, decode, value, add, norm2, loss, least_loss, scratch)
+METHODS: tuple[Kernel, ...] = (
+    max_oracle, decode, max_marginals, n_best, value, add, norm2, loss, least_loss, scratch, ranked_scratch,
+)  # fmt: skip
 
 
 def one_label(structure: type[Structure]) -> type[Structure]:

@@ -17,7 +17,9 @@ import pytest
 from harms import flip
 
 from gapwise.pipeline.cli import carry_out
-from gapwise.stages.models import Model, load_model, model_of, save_model
+from gapwise.stages.calibrate import calibration_of
+from gapwise.stages.models import Model, features_of_run, load_model, model_of, save_model
+from gapwise.stages.problems import build
 from gapwise.storage.paths import open_path
 
 pytestmark = pytest.mark.slow
@@ -57,6 +59,47 @@ def test_predict__of_raw_test_input_gives_the_labels_of_evaluate(made, kind):
         for name in ("labels", "label_ptr"):
             assert predicted[name].dtype == expected[name].dtype
             assert np.array_equal(predicted[name], expected[name]), name
+
+
+def test_margins__are_columns_of_csv_and_maps_of_pictures(made):
+    for kind in ("multiclass", "kernel"):
+        plain, margins = (
+            [line.split(",") for line in (made / f"{kind}-{name}").read_text().splitlines()]
+            for name in ("shown", "margins")
+        )
+        assert [row[:-1] for row in margins] == plain
+        assert margins[0][-1] == "margin"
+        assert all(float(row[-1]) >= 0.0 for row in margins[1:])
+    maps = {file.read_bytes() for file in (made / "pictures-margins").glob("*-margin.npy")}
+    assert len(maps) == len([*(made / "pictures").iterdir()])  # each its own
+    for mask in sorted((made / "pictures-shown").glob("???.png")):
+        margin = np.load(made / "pictures-margins" / f"{mask.stem}-margin.npy")
+        assert (margin.dtype, margin.ndim, bool((margin >= 0.0).all())) == (np.float32, 2, True)
+        assert (made / "pictures-margins" / mask.name).read_bytes() == mask.read_bytes()
+
+
+def test_probabilities__are_fitted_on_the_validation_split_by_the_model_without_it(made):
+    shown = (made / "held-margins").read_text()
+    assert shown == (made / "held-exported-margins").read_text()
+    run, model = run_of(made, "held"), load_model(made / "held.gapwise")
+    features = features_of_run(run)
+    problem = build("chain", features.arrays("validation"), features.meta)
+    w = open_path(run).weights_at(model.lambda_).values
+    everything = np.ones(problem.truth.size, bool)
+    expected = calibration_of(problem, w, "isotonic", f"the validation split of {run.name}", everything)
+    assert model.calibration == expected
+    assert not np.array_equal(w, model.weights)  # these are of all blocks
+    for line in filter(None, shown.splitlines()):
+        margin, probability = map(float, line.split(" ")[-2:])
+        assert probability == pytest.approx(expected(np.array([margin]))[0], abs=1e-3)
+
+
+def test_calibrate__of_a_run_without_validation_blocks_is_refused(made, refused):
+    message = "held out no blocks to fit it on; run it again with dataset.validation=0.2, say"
+    assert message in refused("predict", run_of(made, "chain"), made / "test.txt", "--calibrate", "sigmoid")
+    assert "the structure ranking has none" in refused(
+        "predict", run_of(made, "ranking"), made / "test.svmlight", "--margins"
+    )
 
 
 def test_predict__tags_text_as_the_run_does_with_labels_or_without_in_one_file_or_two(made):

@@ -23,6 +23,9 @@ from gapwise.stages.problems.void import silenced
 def test_capabilities__of_all_structures() -> None:
     records = {name: capabilities(name) for name in structures()}
     assert {name for name, can in records.items() if can.marginals} == {"chain", "multiclass", "multiclass_sparse"}
+    classes = {"multiclass", "multiclass_sparse", "multiclass_kernel"}
+    assert {name for name, can in records.items() if can.margins} == {"chain", "segmentation", *classes}
+    assert {name for name, can in records.items() if can.n_best} == {"chain", *classes}
     assert {name for name, can in records.items() if can.calls_python} == {"python_oracle"}
     assert {name for name, can in records.items() if can.for_training is silenced} == {"potts", "segmentation"}
     assert records["multiclass_sparse"].rows == ("row_ptr", "ids", "values")
@@ -45,7 +48,7 @@ def test_module__of_the_old_form_is_refused_with_the_new_one() -> None:
 
 
 def test_traits__are_those_of_the_class() -> None:
-    assert traits_of(multiclass()) == Traits(marginals=True)
+    assert traits_of(multiclass()) == Traits(marginals=True, margins=True, n_best=True)
     assert traits_of(compiled(chain())).marginals
     assert traits_of(potts()) == Traits()
     assert traits_of(segmentation()).features_per_block > 0.0

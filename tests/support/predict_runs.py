@@ -1,4 +1,4 @@
-"""Finished runs on six kinds of data, and predictions for the raw input of their test splits by the command.
+"""Finished runs on seven kinds of data, and predictions for the raw input of their test splits by the command.
 
 ``NUMBA_DISABLE_JIT=1 python predict_runs.py FOLDER``: one process that compiles nothing makes all of them, because the data
 sets' types of array are not among those that the tests compile.
@@ -91,6 +91,10 @@ def _make(folder: Path) -> None:
             *("path=single", "path.lambda=10", "path.tolerance=0.5", *FEW),
         ),
         "kernel": ("dataset=usps", f"dataset.root={folder}/usps.npz", "dataset.kernel=rbf", *SINGLE, *FEW),
+        "held": (
+            *("dataset=sequences_csv", *sequences, f"dataset.template={folder}/template", "dataset.validation=0.4"),
+            *(*SINGLE, *FEW),
+        ),
         "ranking": (
             *("dataset=ranking", f"dataset.file={folder}/train.svmlight", f"dataset.test_file={folder}/test.svmlight"),
             *(*SINGLE, *FEW),
@@ -98,14 +102,28 @@ def _make(folder: Path) -> None:
         "oracle": ("dataset=python_oracle", "dataset.oracle=python_task:Pairs", *SINGLE, *FEW),
     }
     inputs = {"chain": folder / "test.txt", "multiclass": folder / "new.npz", "pictures": folder / "pictures"}
-    inputs |= {"kernel": folder / "new.npz", "ranking": folder / "test.svmlight"}
+    inputs |= {"kernel": folder / "new.npz", "ranking": folder / "test.svmlight", "held": folder / "test.txt"}
     for name, command in runs.items():
         place = Here(folder / "runs" / name, [*command, "tracking=none", "compute=serial"])
         place.finish()
         given, run = str(inputs.get(name, "test")), str(place.run)
         for out in (f"{name}-labels.npz", f"{name}-shown"):
             predict(run, given, *(["--trust"] if name == "oracle" else []), out=folder / out)
+        if name in ("multiclass", "pictures", "kernel"):
+            predict(run, given, "--margins", out=folder / f"{name}-margins")
+        if name == "held":
+            _predict_with_probabilities(folder, run)
     _predict_elsewhere(folder)
+
+
+def _predict_with_probabilities(folder: Path, run: str) -> None:
+    """Predict the test split of sequences by a run and by its exported model, with probabilities."""
+    from gapwise.pipeline.cli import carry_out
+
+    text = str(folder / "test.txt")
+    predict(run, text, "--calibrate", "isotonic", out=folder / "held-margins")
+    assert carry_out(["export", run, "--calibrate", "isotonic", "-o", str(folder / "held.gapwise")]) == 0
+    predict(str(folder / "held.gapwise"), text, "--margins", out=folder / "held-exported-margins")
 
 
 def predict(*words: str, out: Path) -> None:

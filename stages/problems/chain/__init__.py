@@ -7,6 +7,8 @@ from gapwise.stages.problems.chain.metrics import confusion, metrics
 
 CAPABILITIES = Capabilities(
     marginals=True,
+    margins=True,
+    n_best=True,
     features=("values",),
     single=True,
     counts=("classes", "attributes"),

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.chain import ranked
 from gapwise.stages.problems.chain.features import derived
 from gapwise.stages.problems.chain.forbidden import blocked_scores, breaks, refuse_lengths
 from gapwise.stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
@@ -136,6 +137,20 @@ class Chain(NamedTuple):
         log_sum, wrong = forward_backward(scored, T, K, bonus, self.truth, first, mu, scratch[0])
         return log_sum, (mean_costs(self.tables, mu, self.truth, first, T, K) if self.tables.size else wrong) / unit
 
+    def max_marginals(self, i, theta, y, out, scratch):
+        K, first, T, scored = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], theta
+        if self.tables.size:
+            scored = scratch[1]
+            augmented(theta, T, K, 0.0, self.tables, self.truth, first, scored)
+        ranked.max_marginals(scored, T, K, self.truth, first, y, out, scratch[0], scratch[2], scratch[3])
+
+    def n_best(self, i, theta, m, labels, values, scratch):
+        K, first, T, scored = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], theta
+        if self.tables.size:
+            scored = scratch[1]
+            augmented(theta, T, K, 0.0, self.tables, self.truth, first, scored)
+        return ranked.n_best(scored, T, K, m, self.truth, first, labels, values, scratch[0], scratch[4])
+
     def value(self, i, theta, y):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
         here = np.int64(y[0])  # a Python int plus a uint8 would stay a uint8 where this is not compiled
@@ -231,6 +246,11 @@ class Chain(NamedTuple):
     def scratch(self):
         K, copied = self.labels, self.longest + self.labels if self.tables.size else 0
         return np.empty(2 * self.longest * K), np.empty(copied * K)
+
+    def ranked_scratch(self, m):
+        K, tokens = self.labels, self.longest
+        best, scored, turned = np.empty(2 * tokens * K), np.empty((tokens + K) * K), np.empty((tokens + K) * K)
+        return best, scored, turned, np.empty(2 * tokens * K), np.empty((m, ranked.FIELDS))
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:

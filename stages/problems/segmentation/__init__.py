@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CAPABILITIES", "FixedSegmentation", "Segmentation", "build", "derived", "metrics"]
 
-CAPABILITIES = Capabilities(features=("unary", "pairwise"), single=True, confusion=confusion, for_training=silenced)
+CAPABILITIES = Capabilities(
+    margins=True, features=("unary", "pairwise"), single=True, confusion=confusion, for_training=silenced
+)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation | FixedSegmentation:

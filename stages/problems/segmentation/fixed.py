@@ -25,10 +25,11 @@ import numpy as np
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.protocol import PLAIN, U, frozen
+from gapwise.stages.problems.segmentation.cut import best_labelling, forced_scores, forced_workspace
 from gapwise.stages.problems.segmentation.images import Images, cut_operations, wrong_area
 from gapwise.stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot
 from gapwise.stages.problems.segmentation.maxflow import workspace
-from gapwise.stages.problems.segmentation.segmentation import Segmentation, best_labelling
+from gapwise.stages.problems.segmentation.segmentation import Segmentation
 
 
 class FixedSegmentation(NamedTuple):
@@ -83,6 +84,16 @@ class FixedSegmentation(NamedTuple):
         """y <- argmax_y <theta, m_i(y)> - E_i(y)."""
         _cut(self, i, theta, False, y, scratch)
 
+    def max_marginals(self, i, theta, y, out, scratch):
+        """As of `Segmentation`: scores are <theta, m_i(y)> - E_i(y)."""
+        start, stop, first, last = (
+            self.label_ptr[i],
+            self.label_ptr[i + 1],
+            self.images.edge_ptr[i],
+            self.images.edge_ptr[i + 1],
+        )
+        forced_scores(self.images, self.truth, i, start, stop, theta, self.strength[first:last], y, out, scratch)
+
     def value(self, i, theta, y):
         total = 0.0
         for p in range(y.size):
@@ -117,6 +128,9 @@ class FixedSegmentation(NamedTuple):
 
     def scratch(self):
         return workspace(self.images.most_superpixels, self.images.most_edges)
+
+    def ranked_scratch(self, m):
+        return forced_workspace(self.images.most_superpixels, self.images.most_edges)
 
 
 @inner(**PLAIN)

@@ -27,10 +27,9 @@ from gapwise.stages.problems.loss_names import BALANCED
 from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.pair_products import too_large
 from gapwise.stages.problems.protocol import PLAIN, frozen
+from gapwise.stages.problems.segmentation.cut import best_labelling, forced_scores, forced_workspace
 from gapwise.stages.problems.segmentation.images import (
-    NEGATIVE,
     Images,
-    arcs_of,
     check_features,
     checked_images,
     costs_by,
@@ -46,29 +45,7 @@ from gapwise.stages.problems.segmentation.kernels import (
     rows_dot,
     rows_norm2,
 )
-from gapwise.stages.problems.segmentation.maxflow import minimum_cut, workspace
-
-
-@inner(**PLAIN)
-def _terminals(theta, truth, cost, augmented, size, excess):
-    """Terminal capacities: minus the gain of labelling p foreground. ValueError if the scores do not make a cut problem."""
-    finite, largest, least = True, 0.0, 0.0
-    for p in range(size):
-        gain = 2.0 * theta[p]
-        if augmented:
-            gain += cost[p] * (1.0 - 2.0 * truth[p])
-        excess[p] = -gain
-        finite &= abs(gain) < np.inf
-    for e in range(size, theta.size):
-        finite &= abs(theta[e]) < np.inf
-        largest = max(largest, theta[e])
-        least = min(least, theta[e])
-    if not finite:
-        raise ValueError("segmentation: a score is not finite; look for nan or infinity in the weights")
-    if least < -NEGATIVE * largest:
-        raise ValueError(
-            "segmentation: an edge score is negative, so this is not a cut; clip the pairwise weights to >= 0"
-        )
+from gapwise.stages.problems.segmentation.maxflow import workspace
 
 
 class Segmentation(NamedTuple):
@@ -122,6 +99,10 @@ class Segmentation(NamedTuple):
     def decode(self, i, theta, y, scratch):
         _cut(self, i, theta, False, y, scratch)
 
+    def max_marginals(self, i, theta, y, out, scratch):
+        start, stop = self.label_ptr[i], self.label_ptr[i + 1]
+        forced_scores(self.images, self.truth, i, start, stop, theta, theta[stop - start :], y, out, scratch)
+
     def value(self, i, theta, y):
         return labelling_value(theta, y, self.images.edges[self.images.edge_ptr[i] : self.images.edge_ptr[i + 1]])
 
@@ -151,19 +132,14 @@ class Segmentation(NamedTuple):
     def scratch(self):
         return workspace(self.images.most_superpixels, self.images.most_edges)
 
+    def ranked_scratch(self, m):
+        return forced_workspace(self.images.most_superpixels, self.images.most_edges)
+
 
 @inner(**PLAIN)
 def _cut(self, i, theta, augmented, y, scratch):
     start, stop = self.label_ptr[i], self.label_ptr[i + 1]
     best_labelling(self.images, self.truth, i, start, stop, theta, theta[stop - start :], augmented, y, scratch)
-
-
-@inner(**PLAIN)
-def best_labelling(images, truth, i, start, stop, theta, capacity, augmented, y, scratch):
-    """y <- the best labelling of block i with scores theta and pairwise scores `capacity`, with or without the loss."""
-    _terminals(theta, truth[start:stop], images.loss_if_wrong[start:stop], augmented, stop - start, scratch[0])
-    rows, head, reverse, edge = arcs_of(images, i, start, stop)
-    minimum_cut(rows, head, reverse, edge, capacity, y, scratch)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:

@@ -1,0 +1,63 @@
+"""The model of a run with a calibration of its margins to probabilities, fitted on blocks that its training has not seen.
+
+These are the blocks of the validation split, which chose lambda. The model that leaves home may be that of all blocks, those
+of the validation split included (`stages.refit`), whose margins there would look too good. So the calibration is fitted to
+the model of the same lambda that the path holds, which was trained without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from gapwise.stages.calibration import Calibration, fitted
+from gapwise.stages.confidence import refuse_without_margins, scores_of
+from gapwise.stages.featurize import VALIDATION
+from gapwise.stages.models import Model, features_of_run
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.void import VOID
+from gapwise.storage.backend import Location, location
+from gapwise.storage.mixture import model_at
+
+
+def calibrated(model: Model, run: str | Location, method: str) -> Model:
+    """`model` of `run` with a calibration of this method, fitted on the run's validation split.
+
+    Raises
+    ------
+    ValueError
+        If the structure has no margins, the run no validation split, or the split too few predictions.
+    """
+    refuse_without_margins(str(model.meta["structure"]))
+    place = location(run)
+    features = features_of_run(place)
+    if not features.has(VALIDATION):
+        raise ValueError(
+            f"calibration: {place} held out no blocks to fit it on; run it again with dataset.validation=0.2, say"
+        )
+    arrays = features.arrays(VALIDATION)
+    problem = build(features.meta["structure"], arrays, features.meta)
+    w = model_at(place / "path.zarr", model.lambda_).weights
+    split = f"the validation split of {place.name}"
+    return replace(model, calibration=calibration_of(problem, w, method, split, counted(problem, arrays)))
+
+
+def calibration_of(
+    problem: Problem, w: np.ndarray, method: str, split: str, counts: np.ndarray, spread: Spread = HERE
+) -> Calibration:
+    """The calibration of weights w (d,), fitted to the predictions of those entries of a problem that count, bool."""
+    labels, margins, _ = scores_of(problem, w, spread)
+    right = labels == problem.truth
+    return fitted(method, margins[counts], right[counts], split)
+
+
+def counted(problem: Problem, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """bool (entries,): which entries of a split have a true label; void superpixels have none."""
+    if "superpixel_map" not in arrays and "edges" not in arrays:
+        return np.ones(problem.truth.size, bool)
+    known: np.ndarray = np.asarray(arrays["labels"]).reshape(-1) != VOID
+    return known

@@ -1,0 +1,135 @@
+"""Margins as probabilities: how often predictions with such a margin were right on blocks that training has not seen.
+
+A calibration is fitted only where it is asked for: to the margins of the labels of held-out blocks and to whether each was
+right. So the probability is that the predicted label of an entry is right, for blocks like those held out. Both methods are
+scikit-learn's: ``isotonic``, the best rising function, and ``sigmoid``, a logistic regression on the margin (Platt, 1999).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from gapwise.storage.files import DamagedError
+
+ISOTONIC, SIGMOID = "isotonic", "sigmoid"
+METHODS = (ISOTONIC, SIGMOID)
+FEWEST = 10
+"""Predicted labels that a calibration is fitted to, at least."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A map from margins to probabilities.
+
+    Attributes
+    ----------
+    method : str
+        One of `METHODS`.
+    split : str
+        What it was fitted on, for people.
+    entries : int
+        Number of predicted labels there.
+    margins, probabilities : tuple of float
+        Of ``isotonic``: the ends of its straight lines, both rising.
+    slope, intercept : float
+        Of ``sigmoid``: the probability is 1 / (1 + exp(-slope margin - intercept)).
+    """
+
+    method: str
+    split: str
+    entries: int
+    margins: tuple[float, ...] = ()
+    probabilities: tuple[float, ...] = ()
+    slope: float = 0.0
+    intercept: float = 0.0
+
+    def __call__(self, margins: np.ndarray) -> np.ndarray:
+        """Probabilities, float64, of margins >= 0; those of infinite margins are the largest."""
+        if self.method == ISOTONIC:
+            return np.interp(margins, self.margins, self.probabilities)
+        from scipy.special import expit
+
+        found: np.ndarray = expit(self.slope * np.asarray(margins) + self.intercept)
+        return found
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a model's file holds, JSON-able."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+
+def fitted(method: str, margins: np.ndarray, right: np.ndarray, split: str) -> Calibration:
+    """The calibration of margins, float64 (entries,), to whether these predictions were right, bool (entries,).
+
+    Raises
+    ------
+    ValueError
+        If there is no such method, or the held-out predictions are too few, or all right or all wrong for a sigmoid.
+    """
+    if method not in METHODS:
+        raise ValueError(f"calibration: expected {' or '.join(METHODS)}, got {method!r}")
+    finite = np.isfinite(margins)
+    if np.count_nonzero(finite) < FEWEST:
+        raise ValueError(
+            f"calibration: expected at least {FEWEST} predicted labels of held-out blocks, got {np.count_nonzero(finite)}; "
+            "hold out more"
+        )
+    x, y = np.asarray(margins, np.float64)[finite], np.asarray(right)[finite].astype(float)
+    if method == ISOTONIC:
+        from sklearn.isotonic import IsotonicRegression
+
+        steps = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True).fit(x, y)
+        ends = tuple(steps.X_thresholds_.tolist()), tuple(steps.y_thresholds_.tolist())
+        return Calibration(method, split, x.size, *ends)
+    if y.min() == y.max():
+        how = "right" if y[0] else "wrong"
+        raise ValueError(
+            f"calibration: all {x.size} predicted labels of {split} are {how}, so a sigmoid has no slope; hold out more "
+            f"blocks, or take {ISOTONIC}"
+        )
+    from sklearn.linear_model import LogisticRegression
+
+    scale = float(x.max()) or 1.0
+    line = LogisticRegression(C=np.inf, max_iter=1000).fit(x[:, None] / scale, y)
+    return Calibration(
+        method, split, x.size, slope=float(line.coef_[0, 0]) / scale, intercept=float(line.intercept_[0])
+    )
+
+
+def read(facts: object, where: object) -> Calibration | None:
+    """The calibration that a model's file describes, or None; DamagedError, beginning with `where`, if it is none."""
+    if facts is None:
+        return None
+    try:
+        if not isinstance(facts, Mapping):
+            raise TypeError
+        found = Calibration(
+            method=str(facts["method"]),
+            split=str(facts["split"]),
+            entries=int(facts["entries"]),
+            margins=tuple(float(x) for x in facts["margins"]),
+            probabilities=tuple(float(x) for x in facts["probabilities"]),
+            slope=float(facts["slope"]),
+            intercept=float(facts["intercept"]),
+        )
+        if not _is_sound(found):
+            raise ValueError
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedError(
+            f"{where}: calibration: expected a rising map from margins to probabilities; it was changed, or is damaged: "
+            "make it again"
+        ) from error
+    return found
+
+
+def _is_sound(found: Calibration) -> bool:
+    if found.method == SIGMOID:
+        return math.isfinite(found.slope) and math.isfinite(found.intercept)
+    x, y = np.array(found.margins), np.array(found.probabilities)
+    rising = x.size == y.size > 0 and np.isfinite(x).all() and (np.diff(x) > 0).all() and (np.diff(y) >= 0).all()
+    return bool(found.method == ISOTONIC and rising and y[0] >= 0.0 and y[-1] <= 1.0)

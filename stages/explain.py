@@ -1,0 +1,194 @@
+"""Why one label was predicted: what spoke for it and against it.
+
+The *rival* is the best labelling with another label at the entry, or with one that is given. The margin, the score of the
+prediction less that of its rival, is a sum over the features in which the two differ: each attribute of a token with two
+labels has its value times the difference of its two weights, and each place where the neighbouring labels differ has the
+difference of two weights of transitions. These are the *parts*; they sum to the margin exactly, up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gapwise.stages.datasets.arrays.rows import Label
+from gapwise.stages.datasets.inputs import label_names
+from gapwise.stages.named_weights import NamedWeights, columns, named_weights
+from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.chain import Chain
+from gapwise.stages.problems.chain.features import BIASES
+from gapwise.stages.problems.chain.forbidden import BLOCKED
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.facts import Facts, Kernel
+from gapwise.stages.problems.multiclass import Multiclass
+from gapwise.stages.problems.multiclass_sparse import MulticlassSparse, class_weights
+from gapwise.stages.problems.protocol import JIT, Problem, frozen
+
+EXPLAINED = ("chain", "multiclass", "multiclass_sparse")
+"""Structures whose predictions are explained."""
+EXCLUDED = 1e10 * BLOCKED
+"""Score of a label that a rival must not have: where no other is possible, the rival breaks a constraint instead."""
+
+
+class Part(NamedTuple):
+    """One term of a margin."""
+
+    entry: int
+    """The token, from 0."""
+    feature: str
+    """An attribute or column; of neighbouring labels "A → B, not C → B"."""
+    predicted: Label
+    """The label of the token in the prediction."""
+    rival: Label
+    """And in the rival."""
+    score: float
+    """> 0 speaks for the prediction, < 0 against it."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why an entry has its label.
+
+    Attributes
+    ----------
+    entry : int
+        The token, from 0.
+    predicted, rival : list
+        Labels of the whole block: those predicted, and the best with another label at the entry.
+    margin : float
+        By how much the prediction scores more.
+    parts : list of Part
+        Not 0, by falling score; their sum is the margin.
+    """
+
+    entry: int
+    predicted: list[Label]
+    rival: list[Label]
+    margin: float
+    parts: list[Part]
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """All of it, JSON-able."""
+        return {**vars(self), "parts": [part._asdict() for part in self.parts]}
+
+    def speak_for(self, k: int = 10) -> list[Part]:
+        """The `k` parts that speak most for the prediction, the strongest first."""
+        return [part for part in self.parts[:k] if part.score > 0.0]
+
+    def speak_against(self, k: int = 10) -> list[Part]:
+        """The `k` parts that speak most against it, the strongest first."""
+        return [part for part in self.parts[::-1][:k] if part.score < 0.0]
+
+
+@driver
+def rival_driver(fingerprint: str) -> Kernel:
+    """`rival(P, w, i, entry, given, classes, y, z)`: y <- decoded labels of block i, z <- the best that differ at `entry`.
+
+    With `given` >= 0, z has that label there. Local coordinates begin with `classes` scores of labels for each entry.
+    """
+
+    @njit(cache=True, **JIT)
+    def rival(P, w, i, entry, given, classes, y, z):
+        fingerprint  # noqa: B018
+        scratch, theta = P.scratch(), np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+        P.scores(i, w, theta)
+        P.decode(i, theta, y, scratch)
+        for k in range(classes):
+            if k == y[entry] if given < 0 else k != given:
+                theta[entry * classes + k] = EXCLUDED
+        P.decode(i, theta, z, scratch)
+
+    return rival
+
+
+def explain(
+    problem: Problem, w: np.ndarray, names: NamedWeights, i: int, entry: int, rival: Label | None = None
+) -> Explanation:
+    """Why block i has its label at `entry`, both from 0.
+
+    Parameters
+    ----------
+    problem, w
+        New blocks, and the model's weights (d,).
+    names : NamedWeights
+        Of these weights (`names_of`).
+    rival : str or int, optional
+        The other label; None: the one whose best labelling scores most.
+
+    Raises
+    ------
+    ValueError
+        If there is no such block, entry or label, the label is the predicted one, or constraints allow no other there.
+    """
+    if not 0 <= i < problem.n:
+        raise ValueError(f"explain: there is no block {i}; expected 0 to {problem.n - 1}")
+    length = int(problem.label_ptr[i + 1] - problem.label_ptr[i])
+    if not 0 <= entry < length:
+        raise ValueError(f"explain: block {i} has no entry {entry}; expected 0 to {length - 1}")
+    if rival is not None and rival not in names.labels:
+        raise ValueError(f"explain: there is no label {rival!r}; known: {', '.join(map(str, names.labels))}")
+    y, z = np.empty((2, length), problem.truth.dtype)
+    given = -1 if rival is None else names.labels.index(rival)
+    rival_driver(problem)(problem, frozen(w), i, entry, given, problem.labels, y, z)
+    if given == y[entry]:
+        raise ValueError(f"explain: block {i}, entry {entry}: {rival!r} is the predicted label; expected another one")
+    breaks = traits_of(problem).forbidden
+    if breaks is not None and breaks(np.array([i]), z, np.array([0, length])).any():
+        which = "no other label" if rival is None else f"no {rival!r}"
+        raise ValueError(f"explain: block {i}, entry {entry}: the constraints allow {which} there")
+    parts = sorted(_parts(problem, names, i, y.tolist(), z.tolist()), key=lambda part: -part.score)
+    predicted, other = ([names.labels[k] for k in row.tolist()] for row in (y, z))
+    return Explanation(entry, predicted, other, sum(part.score for part in parts), parts)
+
+
+def _parts(problem: Problem, names: NamedWeights, i: int, y: list[int], z: list[int]) -> Iterator[Part]:
+    """All parts that are not 0, token by token."""
+    labels, pairs = names.labels, names.pairs
+    for t, (a, b) in enumerate(zip(y, z, strict=True)):
+        if a != b:
+            ids, values = _row(problem, i, t)
+            scores = values * (names.emissions[ids, a] - names.emissions[ids, b])
+            for k, score in zip(ids.tolist(), scores.tolist(), strict=True):
+                if score != 0.0:
+                    yield Part(t, names.attributes[k], labels[a], labels[b], score)
+    for t, (two, other) in enumerate(zip(pairwise(y), pairwise(z), strict=True), 1):
+        score = float(pairs[two] - pairs[other])
+        if score != 0.0:
+            said = [f"{labels[a]} → {labels[b]}" for a, b in (two, other)]
+            yield Part(t, f"{said[0]}, not {said[1]}", labels[two[1]], labels[other[1]], score)
+
+
+def _row(problem: Problem, i: int, entry: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the features of an entry that are not 0, and their values."""
+    if isinstance(problem, Multiclass):
+        ids = np.flatnonzero(problem.x[i])
+        return ids, np.asarray(problem.x[i][ids], np.float64)
+    assert isinstance(problem, Chain | MulticlassSparse)
+    row = int(problem.label_ptr[i]) + entry
+    entries = slice(int(problem.row_ptr[row]), int(problem.row_ptr[row + 1]))
+    ids = np.asarray(problem.ids[entries], np.int64)
+    return ids, np.asarray(problem.values[entries], np.float64) if problem.values.size else np.ones(ids.size)
+
+
+def names_of(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) -> NamedWeights:
+    """Weights w (d,) with the names of features and labels; ValueError unless their structure is one of `EXPLAINED`."""
+    structure = str(meta["structure"])
+    if structure not in EXPLAINED:
+        raise ValueError(
+            f"explain: models of the structure {structure} are not explained; expected {', '.join(EXPLAINED)}"
+        )
+    if structure == "chain":
+        return named_weights(meta, shared, w)
+    K = int(meta["classes"])
+    emissions = class_weights(w, K).T if structure == "multiclass_sparse" else w.reshape(K, -1).T
+    bias = (meta.get("arrays") or {}).get("bias") is not None
+    names: list[Label] = [*label_names(meta)] or [*range(K)]
+    labels = [int(name) for name in names] if meta.get("integers") else names
+    attributes = [*columns(len(emissions) - bias), *([BIASES[0]] if bias else [])]
+    return NamedWeights(labels, attributes, emissions, np.zeros((K, K)))

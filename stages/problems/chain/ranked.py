@@ -1,0 +1,161 @@
+"""The m best labellings of a chain, exactly, and the best one through each label of each token.
+
+After Viterbi's forward sweep, best[t, a] is the score of the best beginning that ends in label a at token t. Read from its
+end, any sequence follows the best predecessors except at some tokens, where it *deviates*; a deviation to a at token t, with
+b at t + 1, costs max_a' (best[t, a'] + transition(a', b)) - (best[t, a] + transition(a, b)) >= 0. All sequences other than
+those found so far lie in disjoint sets: the labels after some token t are those of a sequence found, and the label at t
+comes after a given one in the order of falling score. The best of each such set is known in O(K) steps, so the next best of
+all is the first in a list of m candidates, and nothing else is expanded: Lawler's partition (1972), as lazy as the k-best
+Viterbi of Huang and Chiang (2005, Alg. 3), without their heaps.
+
+Equal scores come in the order of their labels read from the last token back, as Viterbi's own answer, which is the first.
+Costs are only subtracted, so scores never rise along the list, whatever rounding does.
+
+*Max-marginals* are the forward sweep's maxima plus those of the chain read backwards.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gapwise.stages.problems.chain.forbidden import BLOCKED
+from gapwise.stages.problems.chain.kernels import viterbi
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import PLAIN
+
+LEAST = 0.5 * BLOCKED
+"""A lower score is that of no labelling: it breaks a constraint."""
+
+FIELDS = 5
+"""Of a candidate: its score; the score that its deviation is counted from; the row of the sequence that it follows after
+its deviation; the token of the deviation, and the label there."""
+SCORE, BASE, ROW, TOKEN, LABEL = range(FIELDS)
+
+
+@inner(**PLAIN)
+def max_marginals(theta, T, K, truth, first, y, out, best, turned, back):
+    """y <- argmax of theta; out (T, K) <- score of the best labelling with each label at each token, or -inf.
+
+    best and back (2 T K,) and turned (T K + K K,) are workspace.
+    """
+    step = T * K
+    for t in range(T):
+        for k in range(K):
+            turned[(T - 1 - t) * K + k] = theta[t * K + k]
+    for a in range(K):
+        for b in range(K):
+            turned[step + b * K + a] = theta[step + a * K + b]
+    viterbi(turned, T, K, 0.0, truth, first, y, back)
+    viterbi(theta, T, K, 0.0, truth, first, y, best)
+    for t in range(T):
+        after = step + (T - 1 - t) * K  # of the same tokens from the end on, this one's score left out
+        for k in range(K):
+            score = best[t * K + k]
+            if t < T - 1:
+                score += back[after + k]
+            out[t, k] = score if score > LEAST else -np.inf
+
+
+@inner(**PLAIN)
+def n_best(theta, T, K, m, truth, first, labels, values, best, candidates):
+    """labels (m, T), values (m,) <- the labellings of largest theta, by falling score; returns how many there are.
+
+    best (2 T K,) and candidates (m, FIELDS) are workspace.
+    """
+    viterbi(theta, T, K, 0.0, truth, first, labels[0], best)
+    top = best[(T - 1) * K + np.int64(labels[0, T - 1])]
+    if top < LEAST:
+        return 0
+    values[0], base, token, found, count = top, top, T, 1, 0
+    while found < m:
+        row = found - 1
+        if token < T:
+            count = _deviate(theta, T, K, row, token, base, m, top, labels, best, candidates, count)
+        for t in range(token - 1, -1, -1):
+            count = _deviate(theta, T, K, row, t, values[row], m, top, labels, best, candidates, count)
+        if count == 0:
+            break
+        count -= 1
+        values[found], base = candidates[count, SCORE], candidates[count, BASE]
+        follows, token = int(candidates[count, ROW]), int(candidates[count, TOKEN])
+        for t in range(T - 1, token, -1):
+            labels[found, t] = labels[follows, t]
+        labels[found, token] = int(candidates[count, LABEL])
+        for t in range(token - 1, -1, -1):
+            labels[found, t] = _best_label(theta, T, K, t, labels, found, best)
+        found += 1
+    return found
+
+
+@inner(**PLAIN)
+def _reach(theta, T, K, t, a, labels, row, best):
+    """Score of the best beginning that has a at token t, with the transition to the next label of a row."""
+    if t == T - 1:
+        return best[t * K + a]
+    return best[t * K + a] + theta[(T + a) * K + np.int64(labels[row, t + 1])]
+
+
+@inner(**PLAIN)
+def _best_label(theta, T, K, t, labels, row, best):
+    """The label at token t of the best beginning before the labels of a row; the first of equals."""
+    label, top = 0, _reach(theta, T, K, t, 0, labels, row, best)
+    for a in range(1, K):
+        score = _reach(theta, T, K, t, a, labels, row, best)
+        if score > top:
+            label, top = a, score
+    return label
+
+
+@inner(**PLAIN)
+def _deviate(theta, T, K, row, t, base, m, top, labels, best, candidates, count):
+    """Offer the best sequence that has the labels of a row after token t, and there a label after the row's own.
+
+    "After" is by falling score, then by number. `base` is the score of the best sequence with these labels after token t,
+    `top` that of all. Returns the number of candidates.
+    """
+    own = np.int64(labels[row, t])
+    here = _reach(theta, T, K, t, own, labels, row, best)
+    reached = top if t == T - 1 else best[(T + t + 1) * K + np.int64(labels[row, t + 1])]
+    label, second = -1, -np.inf
+    for a in range(K):
+        score = _reach(theta, T, K, t, a, labels, row, best)
+        if (score < here or (score == here and a > own)) and score > second:
+            label, second = a, score
+    score = base - (reached - second)
+    if label < 0 or score < LEAST:
+        return count
+    place = count
+    while place > 0 and _comes_first(candidates, place - 1, score, row, t, label, labels, T):
+        place -= 1
+    if count < m:
+        for k in range(count, place, -1):
+            for j in range(FIELDS):
+                candidates[k, j] = candidates[k - 1, j]
+        count += 1
+    else:  # the list, whose first is the worst, is full
+        if place == 0:
+            return count
+        place -= 1
+        for k in range(place):
+            for j in range(FIELDS):
+                candidates[k, j] = candidates[k + 1, j]
+    candidates[place, SCORE], candidates[place, BASE], candidates[place, ROW] = score, base, row
+    candidates[place, TOKEN], candidates[place, LABEL] = t, label
+    return count
+
+
+@inner(**PLAIN)
+def _comes_first(candidates, k, score, row, t, label, labels, T):
+    """Whether candidate k is better than another one; of equals, that of the first label, read from the last token back.
+
+    Their sets are disjoint, so they differ where the labels of both are given.
+    """
+    if candidates[k, SCORE] != score:
+        return candidates[k, SCORE] > score
+    follows, token = int(candidates[k, ROW]), int(candidates[k, TOKEN])
+    for s in range(T - 1, max(t, token) - 1, -1):
+        mine = int(candidates[k, LABEL]) if s == token else np.int64(labels[follows, s])
+        other = label if s == t else np.int64(labels[row, s])
+        if mine != other:
+            return mine < other
+    return True

@@ -1,0 +1,109 @@
+"""How sure estimators are: shapes, the blocks that a calibration rests on, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from library import blobs, graphs, sentences
+
+from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, load_model
+from gapwise.stages.calibrate import calibration_of
+
+
+def test_chain__lists_labellings_and_scores_of_labels() -> None:
+    X, y = sentences(20)
+    model = ChainSVM(lam=0.05, tolerance=0.05).fit(X, y)
+    new = [X[0], [], X[1][:1]]
+    labels = model.predict(new)
+    listed, tables, margins = model.predict(new, n_best=3), model.decision_function(new), model.margins(new)
+    assert [next(iter(some)).labels for some in listed] == labels
+    assert listed[1] == [([], 0.0)]
+    assert len(listed[2]) == 3  # of three labels
+    for k in (0, 2):
+        scores = [labelling.score for labelling in listed[k]]
+        assert scores == sorted(scores, reverse=True)
+        assert tables[k].shape == (len(new[k]), 3)
+        assert [model.classes_[c] for c in tables[k].argmax(axis=1)] == labels[k]
+        np.testing.assert_allclose(tables[k].max(axis=1), scores[0], atol=1e-12)
+        assert margins[k].min() == pytest.approx(scores[0] - scores[1], abs=1e-12)
+    assert (tables[1].shape, margins[1].shape) == ((0, 3), (0,))
+    assert [table.shape for table in model.decision_function([[]])] == [(0, 3)]
+    for wrong in (0, 1.5):
+        with pytest.raises(ValueError, match=r"^n_best: expected a whole number >= 1"):
+            model.predict(new, n_best=wrong)  # type: ignore[call-overload]
+
+
+def test_classes__are_listed_by_score_with_ties_in_order() -> None:
+    points, labels = blobs(40)
+    model = MulticlassSVM(lam=0.1, tolerance=0.05).fit(points, labels)
+    best, scores = model.predict(points, n_best=2), model.decision_function(points)
+    assert best.shape == (40, 2)
+    np.testing.assert_array_equal(best[:, 0], model.predict(points))
+    rows = np.arange(40)
+    np.testing.assert_array_equal(model.margins(points), scores[rows, best[:, 0]] - scores[rows, best[:, 1]])
+    assert model.predict(points, n_best=9).shape == (40, 3)
+    model._weights = np.zeros_like(model._weights)
+    assert model.predict(points[:1], n_best=3).tolist() == [[0, 1, 2]]
+
+
+def test_foreground__has_signed_margins() -> None:
+    X, y = graphs(12)
+    model = SegmentationSVM(lam=0.05, tolerance=0.05).fit(X, y)
+    scores = model.decision_function(X[:3])
+    for labels, own in zip(model.predict(X[:3]), scores, strict=True):
+        assert own.shape == labels.shape
+        np.testing.assert_array_equal(labels == 1, own > 0)
+    assert model.decision_function([]) == []
+
+
+@pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
+def test_calibration__is_of_the_held_out_blocks_and_leaves_home(method: str, tmp_path: Path) -> None:
+    X, y = blobs(120, seed=3)
+    points = X + np.random.default_rng(1).normal(size=X.shape)  # so that some are wrong
+    model = MulticlassSVM(lam="auto", calibration=method).fit(points, y)
+    chosen = model._held_out(model._checked(points, y), 120, 0)
+    held = MulticlassSVM().problem(points[chosen], y[chosen])
+    w = model.path_.weights_at(model.lambda_).values
+    expected = calibration_of(held, w, method, "the 24 blocks held out in fit", np.ones(24, bool))
+    assert model.calibration_ == expected
+    assert model.refit_ is not None
+    model.save(tmp_path / "model")
+    predicted = load_model(tmp_path / "model").predict(points[:9], margins=True)
+    assert predicted.calibration == expected
+    np.testing.assert_allclose(predicted.probabilities, model.probabilities(points[:9]), atol=1e-9)
+    model.save(tmp_path / "other", lam=float(model.path_["lambda"][0]))
+    assert load_model(tmp_path / "other").calibration is None  # it was fitted at lambda_
+
+
+def test_calibration__is_refused_without_held_out_blocks_and_probabilities_without_it() -> None:
+    points, labels = blobs()
+    with pytest.raises(ValueError, match=r"^calibration: no blocks are held out to fit it on; give several lam"):
+        MulticlassSVM(lam=0.1, calibration="isotonic").fit(points, labels)
+    with pytest.raises(ValueError, match=r"calibration: expected None or one of isotonic, sigmoid, got 'platt'"):
+        MulticlassSVM(lam=0.1, calibration="platt").fit(points, labels)
+    model = MulticlassSVM(lam=0.1, tolerance=0.05).fit(points, labels)
+    assert model.calibration_ is None
+    with pytest.raises(ValueError, match=r"^probabilities: fit with calibration='isotonic' or 'sigmoid'"):
+        model.probabilities(points)
+
+
+@pytest.mark.filterwarnings("ignore:.*was chosen at the .* edge")  # of two lambdas either is one
+def test_ocr__probabilities_are_as_often_right_as_they_say(shared_data: Path) -> None:
+    """On a fold that took part in nothing; the bounds are three times what was measured."""
+    with np.load(shared_data / "ocr" / "ocr_letters.npz") as data:
+        pixels, letters = (np.split(data[name], data["word_start"][1:-1]) for name in ("pixels", "letter"))
+        train, test = (np.flatnonzero(data["word_fold"] == k) for k in (0, 1))
+    X, y = [[arrays[i] for i in train] for arrays in (pixels, letters)]
+    new, truth = [pixels[i] for i in test], [letters[i].tolist() for i in test]
+    model = ChainSVM(lam=[0.02, 0.01], tolerance=0.02, calibration="isotonic").fit(X, y)
+    right = np.concatenate([np.equal(a, b) for a, b in zip(model.predict(new), truth, strict=True)])
+    said = np.concatenate(model.probabilities(new))
+    assert abs(said.mean() - right.mean()) < 0.05
+    assert np.mean((said - right) ** 2) < 0.8 * right.mean() * (1 - right.mean())
+    five = model.predict(new, n_best=5)
+    ranks = [[labelling.labels for labelling in some].index(true) if true in [x.labels for x in some] else 5
+             for some, true in zip(five, truth, strict=True)]  # fmt: skip
+    share = np.bincount(ranks, minlength=6).cumsum() / len(ranks)
+    assert share[4] > share[0] + 0.05
