@@ -17,7 +17,6 @@ functions that it links in open to others; `_Closed` tells LLVM that these calle
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -149,11 +148,10 @@ class _Inner(CPUDispatcher):
     def __call__(self, *args: object, **kwargs: object) -> object:
         return self._outer(*args, **kwargs)
 
-    def get_call_template(self, args: Sequence[types.Type], kws: Mapping[str, types.Type]) -> Kernel:
+    def get_call_template(self, args: Any, kws: Any) -> Any:  # its stub has the dispatcher's own type variables
         """numba's, which makes one function for `f(0)`, another for `f(1)` and a third for `f(i)`: one serves them all."""
-        plain = {name: types.unliteral(kind) for name, kind in kws.items()}
-        template: Kernel = super().get_call_template(tuple(map(types.unliteral, args)), plain)
-        return template
+        plain = {name: types.unliteral(kind) for name, kind in dict(kws).items()}
+        return super().get_call_template(tuple(map(types.unliteral, args)), plain)
 
 
 def linked(function: Kernel, options: JitOptions) -> Kernel:
