@@ -22,10 +22,10 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.facts import Json, Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.stages.problems.weightless import task_loss
-from gapwise.stages.readable import write_readable
+from gapwise.stages.readable import write_predictions
 from gapwise.storage.backend import Location
 from gapwise.storage.features import open_features
-from gapwise.storage.files import aside, publish, write_json
+from gapwise.storage.files import write_json
 from gapwise.storage.mixture import Mixture, read_mixture, weights_at
 from gapwise.storage.results import add_losses, weights_of
 
@@ -114,11 +114,7 @@ def evaluate(
         {key: values[order] for key, values in {"lambda": lams, **columns}.items()} if between.size else {},
     )
     labels, _ = predict(problems["test"], weights_of_row(best), spread, "test")
-    predictions = run_dir / "predictions.npz"
-    with aside(predictions).open("wb") as file:
-        np.savez(file, labels=labels, label_ptr=problems["test"].label_ptr)
-    publish(predictions)
-    write_readable(run_dir, problems["test"], arrays["test"], store.meta, labels)
+    write_predictions(run_dir, problems["test"], arrays["test"], store.meta, labels)
     result: Json = {
         "best_lambda": float(lams[best]),
         "best_breakpoint": best if best < solved else int(np.sum(path["lambda"] >= lams[best])) - 1,

@@ -48,11 +48,12 @@ from gapwise.stages.predict import predict as decode
 from gapwise.stages.problems import build
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.refit import REFIT, nearest, start_of_all, supports_of
+from gapwise.stages.refit import nearest, start_of_all, supports_of
 from gapwise.stages.solver.options import MethodOptions, PathOptions
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.backend import Location, location
 from gapwise.storage.paths import SolvedPath
+from gapwise.storage.served import REFIT
 
 log = logging.getLogger("gapwise")
 
