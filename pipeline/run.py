@@ -106,7 +106,7 @@ def locations(settings: Settings, source: Mapping[str, object]) -> tuple[RunDir,
     """The run's directory, the location of its features, and their key; creates nothing."""
     root = location(settings.run.root)
     name, key, features_key = settings.dataset["name"], settings.run_key(source), settings.features_key(source)
-    directory = RunDir(root / f"{name}-{settings.solver.name}-{key[:8]}", key)
+    directory = RunDir(root / f"{settings.data_name}-{settings.solver.name}-{key[:8]}", key)
     return directory, root / "features" / f"{name}-{features_key[:8]}", features_key
 
 
