@@ -65,7 +65,7 @@ class SegmentationSVM(GapwiseEstimator):
         lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
-        validation: float | None = 0.2,
+        validation: float | int | None = 0.2,
         pick: str = PICKS[0],
         superpixels: int = 147,
         colour_words: int = 128,
