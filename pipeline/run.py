@@ -31,7 +31,7 @@ from gapwise.pipeline.preload import LoadAhead
 from gapwise.pipeline.progress import Progress
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.rundir import LockedError, RunDir, check_writable, locked, write_json
-from gapwise.pipeline.stage_graph import Stage, after, before, flow, flow_of, stages
+from gapwise.pipeline.stage_graph import Stage, after, before, flow, flow_of, stages, up_to
 from gapwise.pipeline.tracking.mlflow import open_tracker, shown_store
 from gapwise.storage.backend import Location, location
 from gapwise.storage.files import remove
@@ -106,7 +106,7 @@ def locations(settings: Settings, source: Mapping[str, object]) -> tuple[RunDir,
     """The run's directory, the location of its features, and their key; creates nothing."""
     root = location(settings.run.root)
     name, key, features_key = settings.dataset["name"], settings.run_key(source), settings.features_key(source)
-    directory = RunDir(root / f"{name}-{settings.solver.name}-{key[:8]}", key)
+    directory = RunDir(root / f"{settings.data_name}-{settings.solver.name}-{key[:8]}", key)
     return directory, root / "features" / f"{name}-{features_key[:8]}", features_key
 
 
@@ -146,7 +146,7 @@ def _run_stages(job: Job) -> dict[str, object] | None:
         wanted = [stages()[settings.run.stage]]
         _check_earlier(job, wanted[0].name)
     elif settings.run.until is not None:
-        wanted = [stages()[name] for name in (*before(settings.run.until), settings.run.until)]
+        wanted = [stages()[name] for name in up_to(settings.run.until, settings)]
     else:
         wanted = list(flow_of(settings).values())
 
@@ -189,8 +189,9 @@ def _run_stage(stage: Stage, job: Job, early: Precompile | None = None) -> None:
             stage.run(job)
     else:
         known = stage.name in directory.manifest["stages"]
+        later = set(after(stage.name)) & set(directory.manifest["stages"])
         (directory.path / "result.json").unlink(missing_ok=True)
-        if known and not stage.every_invocation:
+        if (known or later) and not stage.every_invocation:
             directory.forget(stage.name)
         with work:
             facts = stage.run(job)

@@ -114,6 +114,7 @@ class RunDir:
                 "name": self.path.name,
                 "experiment": settings.experiment,
                 "solver": settings.solver.name,
+                **({} if settings.label is None else {"label": settings.label}),
                 "science": science,
                 "source": dict(source),
                 "where": {k: v for k, v in settings.dataset.items() if k not in settings.science["dataset"]},

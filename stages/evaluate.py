@@ -6,7 +6,9 @@ is chosen on the test blocks: the best in hindsight.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import count
 
 import numpy as np
 from numba import njit
@@ -20,11 +22,10 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.facts import Json, Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.stages.problems.weightless import task_loss
-from gapwise.stages.readable import write_readable
+from gapwise.stages.readable import write_predictions
 from gapwise.storage.backend import Location
 from gapwise.storage.features import open_features
-from gapwise.storage.files import aside, publish, write_json
-from gapwise.storage.layout import EVALUATED
+from gapwise.storage.files import write_json
 from gapwise.storage.mixture import Mixture, read_mixture, weights_at
 from gapwise.storage.results import add_losses, weights_of
 
@@ -39,6 +40,7 @@ def evaluate(
     features: Location,
     run_dir: Location,
     *,
+    train_between: bool = False,
     spread: Spread = HERE,
     report: Callable[[int, int, str], None] = lambda done, total, task: None,
 ) -> Json:
@@ -48,7 +50,13 @@ def evaluate(
     Labels of the test split at the best lambda are kept in ``predictions.npz``, and for people in ``predictions/``.
 
     If the model also changes between breakpoints (a two-sided path), BETWEEN lambdas of each interval are measured as well,
-    and all lambdas together are written as evaluated_lambda, evaluated_train_loss, ...
+    and all lambdas together are written as evaluated_lambda, evaluated_train_loss, ... Each different model is decoded once.
+
+    Parameters
+    ----------
+    train_between : bool
+        Whether training blocks are decoded between breakpoints, too. Without it, measures on them are NaN there, except at
+        the best lambda: there are often four times as many training blocks as others, and no choice rests on them.
 
     Returns
     -------
@@ -68,39 +76,45 @@ def evaluate(
     path, between = mixture.arrays, in_between(mixture)
     weights, model = weights_of(run_dir / "path.zarr"), weights_at(run_dir / "path.zarr")
     solved = path["lambda"].size
-    total = solved + between.size
-    rows: list[dict[str, float]] = [{} for _ in range(total)]
+    lams = np.append(path["lambda"], between)
+    total = lams.size
+    first, of_row = different_models(mixture, between)
+    found: list[dict[str, float]] = [{} for _ in range(first.size)]
+    done = count(1)
 
     def weights_of_row(k: int) -> np.ndarray:
-        return weights(k) if k < solved else model(float(between[k - solved]))
+        return weights(k) if k < solved else model(float(lams[k]))
 
-    def measure_at(b: int, inner: Spread) -> None:
-        w = weights_of_row(b)
+    def measure_split(m: int, w: np.ndarray, split: str, inner: Spread) -> None:
+        labels, losses = predict(problems[split], w, inner, split)
+        found[m][f"{split}_loss"] = float(np.mean(losses))
+        if split == VALIDATION:
+            found[m][ERROR] = standard_error(losses)
+        for key, value in measure(problems[split], arrays[split], labels).items():
+            found[m][f"{split}_{key}"] = value
+
+    def measure_model(m: int, inner: Spread) -> None:
+        w = weights_of_row(int(first[m]))
         for split in splits:
-            labels, losses = predict(problems[split], w, inner, split)
-            rows[b][f"{split}_loss"] = float(np.mean(losses))
-            if split == VALIDATION:
-                rows[b][ERROR] = standard_error(losses)
-            for key, value in measure(problems[split], arrays[split], labels).items():
-                rows[b][f"{split}_{key}"] = value
-        report(b + 1, total, "evaluate")
+            if split != "train" or first[m] < solved or train_between:
+                measure_split(m, w, split, inner)
+        report(next(done), first.size, "evaluate")
 
-    spread.points(measure_at, total)
-    columns = {key: np.array([row[key] for row in rows]) for key in rows[0]}
-    lams = np.append(path["lambda"], between)
-    add_losses(run_dir / "path.zarr", {key: values[:solved] for key, values in columns.items()})
+    spread.points(measure_model, first.size)
     order = np.argsort(-lams, kind="stable") if between.size else np.arange(total)
-    if between.size:
-        everywhere = {"lambda": lams, **columns}
-        add_losses(run_dir / "path.zarr", {f"{EVALUATED}{key}": values[order] for key, values in everywhere.items()})
+    columns = _columns(found, of_row)
     choice = choose(lams, columns["validation_loss"], columns[ERROR]) if VALIDATION in splits else None
     best = int(order[np.argmin(columns["test_loss"][order])]) if choice is None else choice.best
+    if "train_loss" not in found[of_row[best]]:
+        measure_split(int(of_row[best]), weights_of_row(best), "train", spread)
+        columns = _columns(found, of_row)
+    add_losses(
+        run_dir / "path.zarr",
+        {key: values[:solved] for key, values in columns.items()},
+        {key: values[order] for key, values in {"lambda": lams, **columns}.items()} if between.size else {},
+    )
     labels, _ = predict(problems["test"], weights_of_row(best), spread, "test")
-    predictions = run_dir / "predictions.npz"
-    with aside(predictions).open("wb") as file:
-        np.savez(file, labels=labels, label_ptr=problems["test"].label_ptr)
-    publish(predictions)
-    write_readable(run_dir, problems["test"], arrays["test"], store.meta, labels)
+    write_predictions(run_dir, problems["test"], arrays["test"], store.meta, labels)
     result: Json = {
         "best_lambda": float(lams[best]),
         "best_breakpoint": best if best < solved else int(np.sum(path["lambda"] >= lams[best])) - 1,
@@ -115,6 +129,34 @@ def evaluate(
         result |= _of_choice(choice, lams, columns, order, problems[VALIDATION].n)
     write_json(run_dir / "metrics.json", result)
     return result
+
+
+def different_models(path: Mixture, between: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different models of all breakpoints and the lambdas `between` them, which follow the breakpoints as rows.
+
+    Within a cell the model does not change, so that neighbouring lambdas often have the same one, and it may be a
+    breakpoint's.
+
+    Returns
+    -------
+    first, of_row : int arrays, (models,) and (rows,)
+        The first row that has each model, and the model of each row.
+    """
+    solved = path.arrays["lambda"].size
+    known: dict[tuple[tuple[int, float], ...], int] = {((b, 1.0),): b for b in range(solved)}
+    first, of_row = list(range(solved)), list(range(solved))
+    for row, lam in enumerate(between.tolist(), start=solved):
+        parts = {b: share for b, share in path(lam).items() if share != 0.0 and 0 <= b < solved}
+        model = known.setdefault(tuple(sorted(parts.items())), len(first))
+        if model == len(first):
+            first.append(row)
+        of_row.append(model)
+    return np.array(first), np.array(of_row)
+
+
+def _columns(found: list[dict[str, float]], of_row: np.ndarray) -> dict[str, np.ndarray]:
+    """Measures of the models as one float64 array (rows,) each; NaN where a model was not measured."""
+    return {key: np.array([found[m].get(key, math.nan) for m in of_row]) for key in found[0]}
 
 
 def _of_choice(

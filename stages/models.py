@@ -40,14 +40,13 @@ from gapwise.storage.layout import CELLS, open_group
 from gapwise.storage.mixture import model_at
 from gapwise.storage.models import is_model, read_model, write_model
 from gapwise.storage.results import read_path, weights_of
+from gapwise.storage.served import REFIT
 
 if TYPE_CHECKING:
     from gapwise.stages.explain import Explanation
 
 BEST = "best"
 """The lambda that the run's evaluation chose; the model of all training blocks, if the run has made it."""
-REFIT = "refit"
-"""The stage that makes it, and its folder."""
 CHECKED = (
     "the weights are the mixture of solved weights that the certificate is about, computed by separate code and read again "
     "after they were written; without data at hand, no gap was recomputed"

@@ -1,4 +1,4 @@
-"""Predictions on the test split for people and spreadsheets: the folder ``predictions/`` of a run.
+"""Predictions on the test split: ``predictions.npz`` of a run, and for people and spreadsheets its folder ``predictions/``.
 
 ``predicted.txt`` or ``predicted.csv`` is the test split as `gapwise predict` shows it, ``masks/`` the pictures that are
 stored. Where single labels mean something (`confusion` of a structure), ``confusion.csv`` counts tokens, pixels or
@@ -24,6 +24,17 @@ from gapwise.storage.files import aside, publish
 
 FOLDER = "predictions"
 FIELDS = ("label", "support", "predicted", "right", "precision", "recall", "f1")
+
+
+def write_predictions(
+    run_dir: Location, problem: Problem, arrays: Mapping[str, np.ndarray], meta: Facts, labels: np.ndarray
+) -> None:
+    """Write ``predictions.npz`` (labels, flat; label_ptr) and ``predictions/`` of a run; parameters as `write_readable`."""
+    file = run_dir / "predictions.npz"
+    with aside(file).open("wb") as stream:
+        np.savez(stream, labels=labels, label_ptr=problem.label_ptr)
+    publish(file)
+    write_readable(run_dir, problem, arrays, meta, labels)
 
 
 def write_readable(

@@ -20,6 +20,7 @@ from gapwise.stages.problems import build, structure
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.readable import write_predictions
 from gapwise.stages.solve import Session, Task, solve
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.supports import Supports
@@ -31,8 +32,6 @@ from gapwise.storage.layout import EVALUATED, open_group, read_group
 from gapwise.storage.paths import SolvedPath
 from gapwise.storage.results import read_path
 
-REFIT = "refit"
-"""The folder of the refitted model in that of its path."""
 RECORD = "refit.json"
 """What the folder is a solve of."""
 TOLERANCE = 1e-3
@@ -113,7 +112,10 @@ def _claim(folder: Location, science: Json) -> None:
 
 
 def measure(features: Features, folder: Location, spread: Spread) -> Json:
-    """Loss and measures on the test blocks of `features` of the model in `folder`; writes metrics.json there."""
+    """Loss and measures on the test blocks of `features` of the model in `folder`.
+
+    Writes metrics.json there, and what evaluate writes of a path: predictions.npz, and for people predictions/.
+    """
     name, arrays = features.meta["structure"], features.arrays("test")
     problem = build(name, arrays, features.meta)
     solved, _ = read_path(folder / "path.zarr", ("lambda", "gap", "primal", "dual", "weights"))
@@ -124,6 +126,7 @@ def measure(features: Features, folder: Location, spread: Spread) -> Json:
         "test_loss": float(np.mean(losses)),
         **{f"test_{measured}": value for measured, value in measures.items()},
     }
+    write_predictions(folder, problem, arrays, features.meta, labels)
     write_json(folder / "metrics.json", result)
     return result
 

@@ -45,9 +45,10 @@ def make_directory(path: Location) -> None:
     backend(path).make_directory(path)
 
 
-def make_durable(path: Location) -> None:
-    """Return when everything below and including `path` would survive a power loss."""
-    backend(path).make_durable(path)
+def make_durable(path: Location, names: Sequence[str] | None = None) -> None:
+    """Return when everything below and including `path` would survive a power loss; of its children, those of these `names`
+    only."""
+    backend(path).make_durable(path, names)
 
 
 def aside(path: Location) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import zarr
@@ -135,12 +136,20 @@ def write_path(
             else:
                 where = slice(breakpoint, breakpoint + rows)
                 values = array + atom if name == "support_offset" else array
-                if not cells:
-                    target[name][where] = values
-                else:
-                    target[name].oindex[rank[where]] = values
+                _write_rows(target[name], rank[where] if cells else np.arange(where.start, where.stop), values)
         breakpoint, atom, label = breakpoint + rows, atom + atoms, label + labels
     publish(path)
+
+
+def _write_rows(array: zarr.Array, rows: np.ndarray, values: np.ndarray) -> None:
+    """array[rows] = values. Where a row has chunks of its own, consecutive rows are written as a slice: an index array
+    makes zarr copy every chunk, which took twice as long as everything else for the weights of CoNLL-2000."""
+    if array.chunks[0] > 1:
+        array.oindex[rows] = values
+        return
+    edges = np.flatnonzero(np.diff(rows) != 1) + 1
+    for first, last in pairwise([0, *edges.tolist(), rows.size]):
+        array[int(rows[first]) : int(rows[last - 1]) + 1] = values[first:last]
 
 
 WORK = ("effective_passes", "oracle_calls", "seconds")
@@ -253,16 +262,20 @@ def weights_of(path: Location) -> Callable[[int], np.ndarray]:
     return read
 
 
-def add_losses(path: Location, losses: Mapping[str, np.ndarray]) -> None:
-    """Write measures (train_loss, test_loss, and a structure's own) into a path.zarr: one value per breakpoint, or,
-    if the name begins with EVALUATED, one per lambda that was evaluated."""
+def add_losses(path: Location, losses: Mapping[str, np.ndarray], evaluated: Mapping[str, np.ndarray]) -> None:
+    """Write measures (train_loss, test_loss, and a structure's own) into a path.zarr.
+
+    `losses` have one value per breakpoint; `evaluated`, which are written under names that begin with EVALUATED, one per
+    lambda that was evaluated.
+    """
     known = {spec.name: spec for spec in LOSSES}
     group = open_group(path, "a")
-    for name, values in losses.items():
-        dim = "evaluated" if name.startswith(EVALUATED) else "breakpoint"
+    arrays = {**losses, **{f"{EVALUATED}{name}": values for name, values in evaluated.items()}}
+    for name, values in arrays.items():
+        dim = "breakpoint" if name in losses else "evaluated"
         spec = known.get(name, ArraySpec(name, (dim,), "f8", f"{name} (a measure of the structure)"))
         create_array(group, spec, values.shape, values.dtype)[...] = values
-    make_durable(path)
+    make_durable(path, [*arrays])
 
 
 def write_trace(

@@ -142,6 +142,8 @@ class RunOptions:
     """Whether the lambda that held-out blocks chose is solved on all blocks; None: with data of one's own."""
     pick: str = PICKS[0]
     """How the losses of held-out blocks pick the lambda of `refit`."""
+    train_between: bool = False
+    """Whether evaluate also measures training blocks between the breakpoints of a path."""
     managed: bool = False
     """Whether a program started this run: it then waits while another process works on it, and stops with the program."""
 

@@ -98,6 +98,8 @@ class Settings:
     seed: int
     experiment: str | None = None
     overrides: tuple[str, ...] = field(default=())
+    label: str | None = None
+    """What the user calls the data; no part of the science."""
 
     @property
     def science(self) -> Record:
@@ -112,6 +114,11 @@ class Settings:
         science = {"dataset": datasets.science(self.dataset), "solver": solver, "path": path, "seed": self.seed}
         # snapshots change no number, but a run without them cannot replace one that should have them
         return {**science, "snapshots": self.snapshots.science} if self.snapshots.science else science
+
+    @property
+    def data_name(self) -> str:
+        """What runs are named after: the label of the data, or the name of their reader."""
+        return self.label or str(self.dataset["name"])
 
     @property
     def chooses_lambda(self) -> bool:
@@ -176,6 +183,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         seed=typed("", DictConfig({"seed": cfg.seed}), SeedOptions()).seed,
         experiment=experiment,
         overrides=overrides,
+        label=label_of(cfg.dataset),
     )
     folds = (cfg.get("sweep") or {}).get("cv")
     if settings.run.refit and not settings.chooses_lambda and folds is None:
@@ -260,12 +268,21 @@ def dataset_options(cfg: DictConfig) -> dict[str, object]:
     """The group as a plain dict: only keys of the data set's own YAML, each of the type it has there."""
     given = _plain("dataset", cfg)
     validation = given.pop("validation", None)
+    given.pop("label", None)  # `label_of`
     own = dataset_yaml(str(given.get("name")))
     defaults: dict[str, object] = dict(OmegaConf.to_container(OmegaConf.load(own))) if own else {}  # type: ignore[arg-type]
     if defaults:
-        _known("dataset", given, [*defaults, "validation"])
+        _known("dataset", given, [*defaults, "label", "validation"])
     typed_values = {name: _like(f"dataset.{name}", value, defaults.get(name)) for name, value in given.items()}
     return with_validation(typed_values, validation)
+
+
+def label_of(cfg: DictConfig) -> str | None:
+    """`dataset.label`; ConfigError unless it can be part of a directory's name."""
+    label = cfg.get("label")
+    named = label is None or (isinstance(label, str) and re.fullmatch(r"\w[\w.-]*", label) is not None)
+    expect("dataset.label", label, named, "a name for directories: letters, digits, dots, - and _")
+    return label
 
 
 def dataset_yaml(name: str) -> Path | None:

@@ -9,8 +9,9 @@ import contextlib
 import logging
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from numbers import Integral
 from typing import ClassVar, Self
 
 import numpy as np
@@ -38,7 +39,7 @@ from gapwise.pipeline.estimators.choices import (
     workers_of,
 )
 from gapwise.pipeline.estimators.data import Data, Samples, part
-from gapwise.pipeline.estimators.fitted import Fitted, Validated
+from gapwise.pipeline.estimators.fitted import Fitted, HeldLosses, Validated
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
 from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Stop
@@ -52,13 +53,16 @@ from gapwise.stages.predict import predict as decode
 from gapwise.stages.problems import build
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.refit import REFIT, nearest, start_of_all, supports_of
+from gapwise.stages.refit import nearest, start_of_all, supports_of
 from gapwise.stages.solver.options import MethodOptions, PathOptions
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.backend import Location, location
 from gapwise.storage.paths import SolvedPath
+from gapwise.storage.served import REFIT
 
 log = logging.getLogger("gapwise")
+
+FEWEST_FOLDS = 2
 
 
 class GapwiseEstimator(BaseEstimator):
@@ -79,12 +83,14 @@ class GapwiseEstimator(BaseEstimator):
     eps : float, optional
         Bound on the gap itself, in units of the loss, instead of `tolerance`. A path has only this one, also that of
         "auto"; None: 0.1.
-    validation : float, optional
+    validation : float or int, optional
         For several lam: share of the blocks that is held out to choose `lambda_`. Without "auto" the model is that of the
-        other blocks. None, not with "auto": nothing is held out, and `lambda_` is the lam nearest to 1/n.
+        other blocks. An integer >= 2 is a number of folds: each is held out once from a path of its own, so that every
+        block has a say, and `path_` is that of all blocks. None, not with "auto": nothing is held out, and `lambda_` is the
+        lam nearest to 1/n.
     calibration : {None, "isotonic", "sigmoid"}
         Whether `probabilities` are fitted, and how: to the margins of the held-out blocks under the model of `path_` at
-        `lambda_`, which was trained without them. It needs such blocks: several lam, or "auto".
+        `lambda_`, which was trained without them. It needs such blocks: several lam, or "auto", and no folds.
     pick : {"parabola", "least", "one_se"}
         How the mean losses of the held-out blocks choose: the vertex of a parabola in log lam through those within a decade
         of the least; the least itself, the larger lam on ties; the largest lam within one standard error of it.
@@ -128,7 +134,7 @@ class GapwiseEstimator(BaseEstimator):
         lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
-        validation: float | None = 0.2,
+        validation: float | int | None = 0.2,
         pick: str = PICKS[0],
         calibration: str | None = None,
         solver: str = "auto",
@@ -213,7 +219,8 @@ class GapwiseEstimator(BaseEstimator):
             raise refuse("calibration", self.calibration, f"None or one of {', '.join(METHODS)}")
         seed, workers = seed_of(self.random_state), workers_of(self.n_jobs)
         several = not (is_number(lam) or is_word(lam, PER_BLOCK))
-        chosen = self._held_out(data, n, seed) if several else np.zeros(n, bool)
+        folds = self._folds(data, n, seed) if several else []
+        chosen = folds[0] if len(folds) == 1 else np.zeros(n, bool)
         train, held = part(data, ~chosen), part(data, chosen) if chosen.any() else None
         asked = path_options(PATH if auto else lam, n=len(train.y), tolerance=self.tolerance, eps=self.eps)
         options, path = self._options(asked)
@@ -221,7 +228,7 @@ class GapwiseEstimator(BaseEstimator):
             stop = stack.enter_context(Stop()) if run_dir is not None else None
             compute = stack.enter_context(computing(workers, stop))
             other: Problem | None
-            if auto:
+            if auto and chosen.any():
                 whole, problem, other = stack.enter_context(self._divided(data, chosen, compute))
             else:
                 problem, other = stack.enter_context(self._problems(train, held, compute))
@@ -234,7 +241,11 @@ class GapwiseEstimator(BaseEstimator):
             )
             validated = None
             if other is not None:
-                validated = Validated.of(result.path, other, spread_of(compute))
+                held_out = HeldLosses.of(result.path, result.path, other, spread_of(compute))
+                validated = Validated.of(result.path, [held_out])
+            elif len(folds) > 1:
+                of_folds = partial(solve, options=options, path=path)
+                validated = self._crossed(data, folds, result.path, of_folds, run_dir, compute)
             fitted = Fitted(result, path, self._chosen(result, path, validated, len(train.y)), validated)
             calibration = self._calibrated(fitted, other, spread_of(compute))
             if auto:
@@ -263,10 +274,24 @@ class GapwiseEstimator(BaseEstimator):
             return None
         if held is None:
             raise ValueError(
-                "calibration: no blocks are held out to fit it on; give several lam, 'path' or 'auto', with validation"
+                "calibration: no blocks are held out to fit it on; give several lam, 'path' or 'auto', with a share for validation"
             )
         w, split = fitted.path.path.weights_at(fitted.lam).values, f"the {held.n:,} blocks held out in fit"
         return calibration_of(held, w, self.calibration, split, np.ones(held.truth.size, bool), spread)
+
+    def _crossed(
+        self, data: Data, folds: Sequence[np.ndarray], path: SolvedPath, solve: Callable[..., Solved],
+        run_dir: str | Location | None, compute: Compute,
+    ) -> Validated:  # fmt: skip
+        """The losses of every fold, by the model of each lambda of `path` that the blocks outside the fold give."""
+        losses = []
+        for number, fold in enumerate(folds):
+            where = None if run_dir is None else location(run_dir) / f"fold-{number}"
+            with self._divided(data, fold, compute) as (_, others, left_out):
+                known = digest(others, self._own_digest(part(data, ~fold))) if where is not None else None
+                apart = solve(others, run_dir=where, data=partial(str, known))
+                losses.append(HeldLosses.of(path, apart.path, left_out, spread_of(compute)))
+        return Validated.of(path, losses)
 
     def _options(self, path: PathOptions) -> tuple[MethodOptions, PathOptions]:
         """The options of the solver for a path or given lambdas, and those of the path for this solver."""
@@ -280,13 +305,29 @@ class GapwiseEstimator(BaseEstimator):
         more = "a path goes further down with a smaller eps" if self.path_.sizes.get("cell") else "give more lambdas"
         return f"{type(self).__name__}: lam {self.lambda_:.3g} was chosen {edge.words}; a better one may lie beyond: {more}"
 
+    def _folds(self, data: Data, n: int, seed: int) -> list[np.ndarray]:
+        """(n,) bool each: the blocks that are held out, all in one part or in folds; [] if none are."""
+        if self.validation is None:
+            return []
+        if not isinstance(self.validation, Integral) or self.validation < FEWEST_FOLDS:
+            return [self._held_out(data, n, seed)]
+        count = int(self.validation)
+        if count > n:
+            raise refuse("validation", count, f"a share, or at most as many folds as blocks, {n}")
+        groups, order = self._groups(data), np.random.default_rng(seed).permutation(n)
+        if groups is not None:
+            order = order[np.argsort(groups[order], kind="stable")]
+        fold_of = np.empty(n, np.int64)
+        fold_of[order] = np.arange(n) % count
+        return [fold_of == number for number in range(count)]
+
     def _held_out(self, data: Data, n: int, seed: int) -> np.ndarray:
         """(n,) bool: the blocks that are held out."""
         chosen = np.zeros(n, bool)
         if self.validation is None:
             return chosen
         if not (is_number(self.validation) and 0 < self.validation < 1):
-            raise refuse("validation", self.validation, "a share between 0 and 1, or None")
+            raise refuse("validation", self.validation, "a share between 0 and 1, a number of folds >= 2, or None")
         groups = self._groups(data)
         order = np.random.default_rng(seed).permutation(n)
         for group in (order,) if groups is None else (order[groups[order] == g] for g in np.unique(groups)):

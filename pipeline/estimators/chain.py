@@ -101,7 +101,7 @@ class ChainSVM(GapwiseEstimator):
         lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
-        validation: float | None = 0.2,
+        validation: float | int | None = 0.2,
         pick: str = PICKS[0],
         calibration: str | None = None,
         min_count: int = 1,

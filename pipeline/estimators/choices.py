@@ -71,14 +71,18 @@ def is_word(lam: object, word: str) -> bool:
     return isinstance(lam, str) and lam == word
 
 
-def asked_lambda(lam: Lambdas, validation: float | None, n: int) -> Lambdas:
+def asked_lambda(lam: Lambdas, validation: float | int | None, n: int) -> Lambdas:
     """What `lam` says for `n` blocks: "auto" is "1/n" if none of them can be held out; ValueError for unknown words."""
     if isinstance(lam, str) and lam not in (AUTO, PER_BLOCK, PATH):
         raise refuse("lam", lam, f"a number > 0, {AUTO!r}, {PER_BLOCK!r} or {PATH!r}")
     if not is_word(lam, AUTO):
         return lam
     if validation is None:
-        raise refuse("validation", validation, f"a share between 0 and 1, as lam={AUTO!r} chooses on held-out blocks")
+        raise refuse(
+            "validation",
+            validation,
+            f"a share between 0 and 1 or a number of folds, as lam={AUTO!r} chooses on held-out blocks",
+        )
     return lam if n >= FEWEST else PER_BLOCK
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -35,16 +35,14 @@ class Validated(NamedTuple):
     """float64, (breakpoints,): means over the blocks"""
 
     @classmethod
-    def of(cls, path: SolvedPath, held: Problem, spread: Spread) -> Validated:
-        """Of the models of `path`."""
-        breakpoints = path["weights"].values
-        if path.sizes.get("cell"):
-            lams = common_grid([path])[::STRIDE]
-            losses = losses_of((path.weights_at(float(lam)).values for lam in lams), held, spread)
-        else:
-            lams, losses = path["lambda"].values, losses_of(breakpoints, held, spread)
-        errors = np.array([standard_error(row) for row in losses])
-        return cls(lams, losses.mean(axis=1), errors, losses_of(breakpoints, held, spread).mean(axis=1))
+    def of(cls, path: SolvedPath, losses: Sequence[HeldLosses]) -> Validated:
+        """From the losses of all held-out blocks, those of each fold apart; lambdas that a fold's path does not reach are
+        left out."""
+        every = np.concatenate([fold.on_grid for fold in losses], axis=1)
+        known = ~np.isnan(every).any(axis=1)
+        errors = np.array([standard_error(row) for row in every[known]])
+        at_breakpoints = np.concatenate([fold.at_breakpoints for fold in losses], axis=1)
+        return cls(grid_of(path)[known], every[known].mean(axis=1), errors, at_breakpoints.mean(axis=1))
 
     def beside(self, path: SolvedPath) -> SolvedPath:
         """The path with these losses."""
@@ -55,12 +53,45 @@ class Validated(NamedTuple):
         return path
 
 
+class HeldLosses(NamedTuple):
+    """Losses of one fold's held-out blocks; NaN at lambdas that its path does not reach."""
+
+    on_grid: np.ndarray
+    """float64, (lambdas, blocks): at those of `grid_of`"""
+    at_breakpoints: np.ndarray
+    """float64, (breakpoints, blocks)"""
+
+    @classmethod
+    def of(cls, path: SolvedPath, fold: SolvedPath, held: Problem, spread: Spread) -> HeldLosses:
+        """At the lambdas of `path`, of the models of `fold`: `path` itself, or that of the blocks outside a fold."""
+        if not path.sizes.get("cell"):
+            losses = losses_of(fold["weights"].values, held, spread)
+            return cls(losses, losses)
+        breakpoints = path["weights"].values if fold is path else models_of(fold, path["lambda"].values)
+        return cls(losses_of(models_of(fold, grid_of(path)), held, spread), losses_of(breakpoints, held, spread))
+
+
+def grid_of(path: SolvedPath) -> np.ndarray:
+    """The lambdas, falling, among which one is chosen: of equal distance along a path, or those that were given."""
+    return common_grid([path])[::STRIDE] if path.sizes.get("cell") else path["lambda"].values
+
+
+def models_of(path: SolvedPath, lams: np.ndarray) -> Iterator[np.ndarray]:
+    """The model of each lambda; NaN where the path has ended."""
+    end = float(path["cell_low"].values[-1])
+    for lam in lams.tolist():
+        yield path.weights_at(lam).values if lam >= end else np.full(path.sizes["feature"], np.nan)
+
+
 def losses_of(models: Iterable[np.ndarray], held: Problem, spread: Spread) -> np.ndarray:
     """float64, (models, blocks): task losses; equal models in a row are decoded once."""
     rows: list[np.ndarray] = []
     before = None
     for w in models:
-        rows.append(rows[-1] if before is not None and np.array_equal(w, before) else predict(held, w, spread)[1])
+        if before is not None and np.array_equal(w, before):
+            rows.append(rows[-1])
+        else:
+            rows.append(np.full(held.n, np.nan) if np.isnan(w).any() else predict(held, w, spread)[1])
         before = w
     return np.array(rows)
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
+from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse
 from gapwise.pipeline.estimators.data import Data, Samples
 from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.stages.choice import PICKS
@@ -40,6 +42,9 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         Those of every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares.
     fit_intercept : bool
         Whether there is a bias per class: a feature that is always 1, and whose weight is regularised like the others.
+    class_weight : "balanced", dict or None
+        How much the hinge of an example counts, by its class, as in scikit-learn: {class: weight > 0}, others 1;
+        "balanced": n / (K · examples of the class). Losses of held-out examples count likewise.
     costs : array-like, shape (K, K), optional
         Loss of predicting column k where row c is true, classes in sorted order; >= 0, with a zero diagonal.
 
@@ -61,10 +66,11 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
-        validation: float | None = 0.2,
+        validation: float | int | None = 0.2,
         pick: str = PICKS[0],
         calibration: str | None = None,
         fit_intercept: bool = True,
+        class_weight: Mapping[object, float] | Literal["balanced"] | None = None,
         costs: npt.ArrayLike | None = None,
         solver: str = "auto",
         max_passes: float | None = None,
@@ -80,6 +86,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
             random_state=random_state,
         )  # fmt: skip
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.costs = costs
 
     def __sklearn_tags__(self) -> Tags:
@@ -124,21 +131,37 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         return np.asarray(data.y)
 
     def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
+        weight = self._class_weights(train)
         for split, data in (("train", train), ("test", held)):
             if data is not None:
-                write(sink, split, data.x, self._bias)
+                x, bias = (data.x, self._bias) if weight is None else (scaled(data.x, self._bias, weight[data.y]), None)
+                write(sink, split, x, bias)
                 sink.put(split, "labels", data.y)
         classes, self._sparse = self.classes_.size, isinstance(train.x, Csr)
         self._dtype = (train.x.values if isinstance(train.x, Csr) else train.x).dtype.name
         meta = {"classes": classes, "width": self.n_features_in_ + bool(self.fit_intercept)}
         if self.costs is None:
-            return meta
+            return meta if weight is None else {**meta, "cost": weight[:, None] * (1.0 - np.eye(classes))}
         costs = np.asarray(self.costs, dtype=float)
         if costs.shape != (classes, classes) or np.diag(costs).any() or not (np.isfinite(costs) & (costs >= 0)).all():
             raise ValueError(
                 f"costs: expected ({classes}, {classes}) numbers >= 0 with a zero diagonal, got {costs.tolist()}"
             )
-        return {**meta, "cost": costs}
+        return {**meta, "cost": costs if weight is None else weight[:, None] * costs}
+
+    def _class_weights(self, train: Data) -> np.ndarray | None:
+        """(K,) weights of the classes; None: all count the same."""
+        if self.class_weight is None:
+            return None
+        try:
+            weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[train.y])
+        except (ValueError, TypeError) as error:
+            raise refuse(
+                "class_weight", self.class_weight, f"'balanced', a dict of classes, or None ({error})"
+            ) from error
+        if not (np.isfinite(weights) & (weights > 0.0)).all():
+            raise refuse("class_weight", self.class_weight, "weights > 0")
+        return np.asarray(weights, float)
 
     @property
     def _bias(self) -> float | None:
@@ -204,6 +227,16 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         ValueError unless `calibration` asked for that.
         """
         return self._probable(self.margins(X))
+
+
+def scaled(x: np.ndarray | Csr, bias: float | None, weight: np.ndarray) -> np.ndarray | Csr:
+    """Each row times its weight, with the constant column if there is one: with its losses scaled alike, so is its hinge."""
+    if isinstance(x, Csr):
+        rows = x if bias is None else x.with_constant(bias)
+        by_entry = np.repeat(weight, np.diff(rows.row_ptr)).astype(rows.values.dtype)
+        return rows._replace(values=rows.values * by_entry)
+    constant = np.full((len(x), 0 if bias is None else 1), bias or 0.0, x.dtype)
+    return np.concatenate([x, constant], axis=1) * weight[:, None].astype(x.dtype)
 
 
 def _csr(X: sparse.sparray | sparse.spmatrix) -> Csr:

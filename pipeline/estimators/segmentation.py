@@ -67,7 +67,7 @@ class SegmentationSVM(GapwiseEstimator):
         lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
-        validation: float | None = 0.2,
+        validation: float | int | None = 0.2,
         pick: str = PICKS[0],
         calibration: str | None = None,
         superpixels: int = 147,

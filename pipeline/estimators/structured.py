@@ -55,7 +55,7 @@ class StructuredSVM(GapwiseEstimator):
         lam: Lambdas = AUTO,
         tolerance: float = 1e-3,
         eps: float | None = None,
-        validation: float | None = 0.2,
+        validation: float | int | None = 0.2,
         pick: str = PICKS[0],
         solver: str = "auto",
         max_passes: float | None = None,

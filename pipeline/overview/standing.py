@@ -79,7 +79,8 @@ class Standing:
         return {
             "name": self.run.name, "run": str(self.run), "state": self.state, "why": self.why,
             "key": self.manifest.get("key"), "experiment": self.manifest.get("experiment"),
-            "dataset": science.get("dataset", {}).get("name"), "solver": self.manifest.get("solver"),
+            "dataset": self.manifest.get("label") or science.get("dataset", {}).get("name"),
+            "solver": self.manifest.get("solver"),
             "rule": science.get("path", {}).get("rule"), "seed": science.get("seed"),
             "created": self.manifest.get("created"), "changed": self.changed,
             "stage": self.stage, "stages_done": list(self.stages), "solve_status": self.solved,

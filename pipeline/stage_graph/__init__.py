@@ -43,6 +43,8 @@ class Stage:
         Does the work; returns JSON-able facts, which the manifest keeps if the stage is part of a plain run.
     needs : tuple of str
         Stages that must be done before.
+    uses : tuple of str
+        Stages that are done before it where they are part of the run.
     in_flow : bool
         Whether it is part of a plain run; otherwise it runs only as `run.stage=<name>`, and every time.
     wanted : callable, optional
@@ -77,6 +79,7 @@ class Stage:
     name: str
     run: Callable[[Job], Mapping[str, object]]
     needs: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
     in_flow: bool = True
     wanted: Callable[[Settings], bool] | None = None
     computes: bool = True
@@ -117,7 +120,7 @@ def stages() -> Mapping[str, Stage]:
             if name not in known or (stage.in_flow and not known[name].in_flow):
                 others = ", ".join(other.name for other in known.values() if other.in_flow)
                 raise ValueError(f"{__name__}.{stage.name}: needs {name!r}; a stage of the run is one of {others}")
-    order = TopologicalSorter({stage.name: stage.needs for stage in known.values()}).static_order()
+    order = TopologicalSorter({stage.name: (*stage.needs, *stage.uses) for stage in known.values()}).static_order()
     return {name: known[name] for name in order}
 
 
@@ -145,5 +148,15 @@ def before(name: str) -> list[str]:
 
 
 def after(name: str) -> list[str]:
-    """All stages that need stage `name`, directly or not, in order."""
-    return [other for other in stages() if name in before(other)]
+    """All stages that need or use stage `name`, directly or not, in order."""
+    again = {name}
+    for stage in stages().values():
+        if again.intersection((*stage.needs, *stage.uses)):
+            again.add(stage.name)
+    return [other for other in stages() if other in again and other != name]
+
+
+def up_to(name: str, settings: Settings) -> list[str]:
+    """The stages of a plain run that ends with stage `name`: those it needs, those it uses, and itself, in order."""
+    used = stages()[name].uses
+    return [other for other in flow_of(settings) if other in (*before(name), *used, name)]

@@ -14,13 +14,20 @@ if TYPE_CHECKING:
     from gapwise.pipeline.export import Export
     from gapwise.pipeline.job import Job
     from gapwise.pipeline.rundir import RunDir
+    from gapwise.storage.records import Facts
 
 
 def run(job: Job) -> dict[str, object]:
     from gapwise.stages.evaluate import evaluate
 
-    evaluate(job.features_path, job.dir.path, spread=job.spread, report=job.report)
-    return figures.run(job)
+    train_between = job.settings.run.train_between
+    evaluate(job.features_path, job.dir.path, train_between=train_between, spread=job.spread, report=job.report)
+    return {**figures.run(job), **({"train_between": True} if train_between else {})}
+
+
+def unfinished(facts: Facts, settings: Settings) -> bool:
+    """Whether training blocks are now to be measured between breakpoints, too."""
+    return settings.run.train_between and not facts.get("train_between", False)
 
 
 def discard(job: Job) -> None:
@@ -69,6 +76,7 @@ STAGE = Stage(
     needs=("verify",),
     modules=("gapwise.stages.evaluate", "gapwise.stages.reports.run_figures"),
     outputs=("metrics.json", "predictions.npz", "predictions", f"path.zarr:{','.join(MEASURES)}"),
+    unfinished=unfinished,
     discard=discard,
     export=export,
     result=result,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gapwise.pipeline.stage_graph import Stage
+from gapwise.pipeline.stage_graph import Stage, figures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,11 +24,12 @@ def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.progress import solver_line
     from gapwise.stages.featurize import join, of_split, open_problem
     from gapwise.stages.problems import calls_python
-    from gapwise.stages.refit import REFIT, measure, pick, refit
+    from gapwise.stages.refit import measure, pick, refit
     from gapwise.stages.solve import Session
     from gapwise.storage.features import is_complete, open_features
     from gapwise.storage.files import remove
     from gapwise.storage.paths import open_path
+    from gapwise.storage.served import REFIT
 
     settings, folder, features = job.settings, job.dir.path / REFIT, open_features(job.features_path)
     joined, (lam, edge) = folder / "features", pick(job.dir.path / "path.zarr", settings.run.pick)
@@ -54,6 +55,7 @@ def run(job: Job) -> dict[str, object]:
         )
     measure(features, folder, job.spread)
     remove(joined)
+    figures.run(job)  # those of predictions show this model's from now on
     found = {"status": str(status), "pick": settings.run.pick, "max_seconds": settings.solver.max_seconds}
     return {**found, **({} if edge is None else {"edge": edge.value})}
 
@@ -77,8 +79,8 @@ def check(settings: Settings) -> None:
 
 def discard(job: Job) -> None:
     """Remove all of it; the solve begins again."""
-    from gapwise.stages.refit import REFIT
     from gapwise.storage.files import remove
+    from gapwise.storage.served import REFIT
 
     if (job.dir.path / REFIT).exists():
         remove(job.dir.path / REFIT)
@@ -86,8 +88,8 @@ def discard(job: Job) -> None:
 
 def result(settings: Settings, directory: RunDir) -> Mapping[str, object]:
     from gapwise.pipeline.rundir import read_json
-    from gapwise.stages.refit import REFIT
     from gapwise.stages.verdict import verdict_in
+    from gapwise.storage.served import REFIT
 
     folder = directory.path / REFIT
     verdict = verdict_in(read_json(folder / "verify.json"), folder / "verify.json")
@@ -102,7 +104,13 @@ STAGE = Stage(
     needs=("evaluate",),
     in_flow=False,
     wanted=wanted,
-    outputs=("refit/path.zarr", "refit/verify.json", "refit/metrics.json"),
+    outputs=(
+        "refit/path.zarr",
+        "refit/verify.json",
+        "refit/metrics.json",
+        "refit/predictions.npz",
+        "refit/predictions",
+    ),
     check=check,
     unfinished=unfinished,
     discard=discard,

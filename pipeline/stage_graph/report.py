@@ -41,15 +41,23 @@ def unfinished(facts: Mapping[str, object], settings: Settings) -> bool:
 
 
 def export(to: Export) -> None:
+    """The page, and the numbers of the model that leaves home: that of the refit, if there is one."""
+    from gapwise.pipeline.rundir import read_json
+    from gapwise.storage.served import served_at
+
     file = to.run / "report.html"
     if file.is_file():
         to.file("report.html")
+    found, refitted = read_json(served_at(to.run) / "metrics.json"), served_at(to.run) != to.run
+    lam = found["lambda"] if refitted else found["best_lambda"]
+    to.json("served.json", {"lambda": lam, "refit": refitted, "test_loss": found["test_loss"]})
 
 
 STAGE = Stage(
     "report",
     run,
     needs=("evaluate",),
+    uses=("refit",),
     modules=("gapwise.stages.reports.page",),
     outputs=("report.html",),
     unfinished=unfinished,

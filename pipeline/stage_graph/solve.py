@@ -136,7 +136,7 @@ def result(settings: Settings, directory: RunDir) -> dict[str, object]:
         "rule": attrs["rule"],
         "certainty": attrs["certainty"],
         **({"every_lambda_within": solved["certified"]} if "certified" in solved else {}),
-        "problem": {"name": settings.dataset["name"], "n": int(attrs["n"]), "d": int(attrs["d"])},
+        "problem": {"name": settings.data_name, "n": int(attrs["n"]), "d": int(attrs["d"])},
         "view": {"steps": attrs.get("view", ""), "cached": attrs.get("cached_view", "")},
         **({"unit_costs": attrs["unit_costs"]} if "unit_costs" in attrs else {}),
         "path": path,

@@ -117,7 +117,7 @@ def cross_validation(cfg: DictConfig) -> int:
             return refuse_setup(error)
         except (Interrupted, KeyboardInterrupt):
             return interrupted(stop)
-        name = f"{settings.experiment or settings.dataset['name']}-cv"
+        name = f"{settings.experiment or settings.data_name}-cv"
         refit = settings.run.pick if settings.asks_for_refit else None
         return carry_out(Sweep(name, jobs, workers, settings.tracking, folds=True, refit=refit), stop)
 

@@ -121,10 +121,11 @@ def _refitted(
 
     from gapwise.stages.featurize import open_problem
     from gapwise.stages.models import model_of
-    from gapwise.stages.refit import REFIT, measure, refit
+    from gapwise.stages.refit import measure, refit
     from gapwise.stages.solve import Session
     from gapwise.storage.features import open_features
     from gapwise.storage.paths import open_path
+    from gapwise.storage.served import REFIT
 
     settings = whole.settings
     assert settings is not None

@@ -112,9 +112,10 @@ def over_lambda(run_dir: Location, stamp: int) -> Iterator[MetricValue]:
         spent = [float(np.sum(arrays[name][arrays["lambda"] >= lam * (1.0 - 1e-9)])) for lam in lams]
         curves[f"vs_lambda/{name.removeprefix('effective_')}"] = spent
     names = sorted(name for name in arrays if name in ("train_loss", "validation_loss") or name.startswith("test_"))
-    sources = _sources(arrays, Mixture(arrays, attrs), lams) if names else []
+    mixture = Mixture(arrays, attrs)
     for name in names:
-        values = [math.nan if where is None else float(arrays[f"{where[0]}{name}"][where[1]]) for where in sources]
+        sources = _sources(arrays, mixture, lams, name)
+        values = [math.nan if where is None else float(arrays[where[0]][where[1]]) for where in sources]
         curves[name if name == "test_loss" else f"vs_lambda/{name}"] = values
     steps = [lambda_step(float(lam)) for lam in lams]
     for name, values in curves.items():
@@ -151,21 +152,24 @@ def _gaps(
     return list(np.asarray(path_rule(str(attrs["rule"])).bound(arrays, attrs, lams), float).tolist())
 
 
-def _sources(arrays: Mapping[str, np.ndarray], mixture: Mixture, lams: np.ndarray) -> list[tuple[str, int] | None]:
-    """Where the measures of each of `lams` stand in `arrays`: (prefix of the array's name, index); None for w = 0.
+def _sources(
+    arrays: Mapping[str, np.ndarray], mixture: Mixture, lams: np.ndarray, measure: str
+) -> list[tuple[str, int] | None]:
+    """Where a measure of each of `lams` stands in `arrays`: (the array's name, index); None for w = 0.
 
-    Scaling w changes no labelling, so where w(lambda) is a multiple of one breakpoint's w the measures are exactly that
-    breakpoint's. Where it mixes two, they are those of the nearest lambda that was evaluated.
+    Scaling w changes no labelling, so where w(lambda) is a multiple of one breakpoint's w the measure is exactly that
+    breakpoint's. Where it mixes two, it is that of the nearest lambda at which it was taken.
     """
     from gapwise.storage.layout import EVALUATED
 
     prefix = EVALUATED if f"{EVALUATED}lambda" in arrays else ""
-    logs = np.log(arrays[f"{prefix}lambda"])
+    taken = np.flatnonzero(~np.isnan(arrays[f"{prefix}{measure}"]))
+    logs = np.log(arrays[f"{prefix}lambda"][taken])
     sources: list[tuple[str, int] | None] = []
     for lam in lams.tolist():
         shares = [b for b, share in mixture(lam).items() if share != 0.0 and 0 <= b < arrays["lambda"].size]
-        nearest = prefix, int(np.argmin(np.abs(logs - math.log(lam))))
-        sources.append(None if not shares else ("", shares[0]) if len(shares) == 1 else nearest)
+        nearest = f"{prefix}{measure}", int(taken[np.argmin(np.abs(logs - math.log(lam)))])
+        sources.append(None if not shares else (measure, shares[0]) if len(shares) == 1 else nearest)
     return sources
 
 

@@ -29,10 +29,14 @@ SHORTEST = 500
 """MLflow's database keeps this many characters of a parameter."""
 
 
-def experiment_of(science: Facts) -> str:
-    """Data set, its size if there are several, and task, e.g. `ocr-small-path`; of a sweep, what all its runs share."""
+def experiment_of(science: Facts, label: str | None = None) -> str:
+    """Data set, its size if there are several, and task, e.g. `ocr-small-path`; of a sweep, what all its runs share.
+
+    A label of the data (`dataset.label`) takes the place of data set and size.
+    """
     given = flat(science)
-    words = (given.get("dataset.name"), given.get("dataset.size"), task_of(given.get("path.rule")))
+    data = (label,) if label else (given.get("dataset.name"), given.get("dataset.size"))
+    words = (*data, task_of(given.get("path.rule")))
     return "-".join(str(word) for word in words if word)
 
 
@@ -152,7 +156,7 @@ def dataset_of(manifest: Facts, n: int, d: int) -> dict[str, str]:
     """The training data as MLflow's `Dataset` describes them: name, digest of the raw contents, where they are, sizes."""
     options, where = manifest["science"].get("dataset", {}), manifest.get("where") or {}
     source = where.get("root") or where.get("file") or options.get("oracle") or "made by the package"
-    name = "-".join(str(options[key]) for key in ("name", "size") if options.get(key))
+    name = manifest.get("label") or "-".join(str(options[key]) for key in ("name", "size") if options.get(key))
     return {
         "name": name or "data",
         "digest": fingerprint({"dataset": options, "source": manifest.get("source", {})})[:8],

@@ -84,7 +84,9 @@ def project(
     stamps = [int(stamp) for stamp in trace.get("timestamp_ms", ())]
     ended = stamps[-1] if stamps else started
     with store(uri) as client:
-        experiment = experiment_id(client, uri, experiment_of(manifest["science"]), _experiment_tags())
+        experiment = experiment_id(
+            client, uri, experiment_of(manifest["science"], manifest.get("label")), _experiment_tags()
+        )
         run_id = find_or_create_run(client, experiment, "gapwise.key", tags, started, run_name(manifest))
         points, words = [*curves.convergence(trace)], {}
         result = read_json(run_dir / "result.json") if status == "FINISHED" else None

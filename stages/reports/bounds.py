@@ -47,7 +47,7 @@ def _below_first(arrays: Arrays, end: float) -> np.ndarray:
     for low, high in zip(arrays["cell_low"][below], highs, strict=True):
         inside = max(float(np.nextafter(high, 0.0)), low)
         lams.append(np.geomspace(inside, low if low > 0.0 else end * high, 30))
-    return np.concatenate(lams)
+    return np.concatenate([np.empty(0), *lams])  # no cell: a limit ended the path at its first breakpoint
 
 
 def _just_above_first(arrays: Arrays) -> float:

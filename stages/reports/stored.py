@@ -14,6 +14,7 @@ from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 from gapwise.storage.layout import open_group
 from gapwise.storage.results import read_path, read_trace
+from gapwise.storage.served import served_at
 
 LARGE = ("weights", "block_gap", "support_", "label_offset", "dual_scores", "dual_loss_weight")
 """Prefixes of the names of those arrays of a path.zarr that grow with features, blocks or atoms."""
@@ -73,10 +74,18 @@ class StoredRun:
         """Arrays of the test split's features."""
         return dict(self.features.arrays("test"))
 
+    @property
+    def served(self) -> Location:
+        """The folder of the model that leaves home."""
+        return served_at(self.run_dir)
+
     @cached_property
     def predictions(self) -> dict[str, np.ndarray]:
-        """Flat predicted labels of the test split, and `label_ptr`, where each block begins; {} if nothing was predicted."""
-        file = self.run_dir / "predictions.npz"
+        """Flat predicted labels of the test split, and `label_ptr`, where each block begins; {} if nothing was predicted.
+
+        They are those of the model that leaves home: of a refit, if there is one.
+        """
+        file = self.served / "predictions.npz"
         if not file.is_file():
             return {}
         with file.open("rb") as stream, np.load(stream) as arrays:

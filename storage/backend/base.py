@@ -16,7 +16,7 @@ import pkgutil
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -201,8 +201,9 @@ class Backend(ABC, Generic[L]):
         """Make a directory and its parents so that they survive a power loss; does nothing if it exists."""
 
     @abstractmethod
-    def make_durable(self, where: L) -> None:
-        """Return when everything below and including `where` would survive a power loss."""
+    def make_durable(self, where: L, names: Sequence[str] | None = None) -> None:
+        """Return when everything below and including `where` would survive a power loss; of its children, those of these
+        `names` only."""
 
     @abstractmethod
     def remove(self, where: L) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +53,12 @@ class LocalBackend(Backend[Path]):
         where.mkdir(exist_ok=True)
         _fsync(where.parent)
 
-    def make_durable(self, where: Path) -> None:
+    def make_durable(self, where: Path, names: Sequence[str] | None = None) -> None:
+        if names is not None:
+            for name in names:
+                self.make_durable(where / name)
+            _fsync(where)
+            return
         if not where.is_dir():
             _fsync(where)
         for folder, _, files in os.walk(where):

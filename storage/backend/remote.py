@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,7 +85,7 @@ class RemoteBackend(Backend[UrlPath]):
     def make_directory(self, where: UrlPath) -> None:
         """Does nothing: writing an object makes its prefix."""
 
-    def make_durable(self, where: UrlPath) -> None:
+    def make_durable(self, where: UrlPath, names: Sequence[str] | None = None) -> None:
         """Does nothing: an object is durable when the request that wrote it has returned."""
 
     def remove(self, where: UrlPath) -> None:

@@ -1,6 +1,10 @@
-"""Seconds and memory of every stage of a run, each stage a process of its own:
+"""Seconds of every stage of a whole command as shares of the solve, or seconds and memory with a process for each stage:
 
+    python tests/benchmarks/measure_stages.py --whole +experiment=regpath_conll path.eps=0.02 dataset.root=DATA/conll2000
     python tests/benchmarks/measure_stages.py run.root=FOLDER dataset=hdseg dataset.root=RELEASE ... [--limit 6]
+
+``--whole`` issues the command twice without MLflow, each in a new folder; the first compiles what is not compiled, the
+second is the warm job. What no stage takes is the start: imports, keys, the summary.
 
 Everything but the options is passed on to ``python -m pipeline``. After the stages the whole command runs once more with
 MLflow: it finds all stages done and shows the run there. Columns: seconds by the clock and of the processor; the largest
@@ -14,6 +18,7 @@ fails. It counts what is reserved, so the table's figures are smaller.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import subprocess
@@ -120,12 +125,36 @@ def measure_stages(
     return costs
 
 
+def measure_whole(overrides: list[str], *, show: Callable[[str], None]) -> int:
+    """Print the stages of a whole command, cold (or as the kernel cache has it) and warm; returns its exit code."""
+    for kind in ("first", "again, warm"):
+        with tempfile.TemporaryDirectory() as root:
+            cost = measure(kind, [sys.executable, "-m", "pipeline", *overrides, "tracking=none", f"run.root={root}"])
+            if cost.ended:
+                show(cost.output)
+                return cost.ended
+            (run,) = (file.parent for file in Path(root).glob("*/manifest.json"))
+            stages = json.loads((run / "manifest.json").read_text())["stages"]
+            path = json.loads((run / "result.json").read_text())["path"]
+        solving = sum(row["seconds"] for row in path)
+        rows = {name: float(facts["seconds"]) for name, facts in stages.items()}
+        rows = {**rows, "start and end": cost.seconds - sum(rows.values()), "all": cost.seconds}
+        show(f"\n{kind}: solving {solving:.1f} s by the clock; the command {cost.cpu:.1f} s of the processor")
+        show("| stage | s by the clock | share of solving |\n|---|---|---|")
+        for name, seconds in rows.items():
+            show(f"| {name} | {seconds:.1f} | {seconds / solving:.2f} |")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("overrides", nargs="+", metavar="KEY=VALUE")
     parser.add_argument("--limit", type=float, help="GiB of anonymous memory of each process")
     parser.add_argument("--stages", nargs="+", default=STAGES, choices=STAGES, help="all by default")
+    parser.add_argument("--whole", action="store_true", help="one command, its stages as shares of the solve")
     asked = parser.parse_intermixed_args()
+    if asked.whole:
+        return measure_whole(asked.overrides, show=lambda text: print(text, flush=True))
     costs = measure_stages(
         asked.overrides, limit=asked.limit, stages=asked.stages, show=lambda text: print(text, flush=True)
     )

@@ -14,10 +14,16 @@ from in_process import Here
 
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import own_data, read
+from gapwise.pipeline.export import Export
 from gapwise.pipeline.interrupt import Stop
 from gapwise.pipeline.rundir import read_json, write_json
+from gapwise.pipeline.stage_graph import stages
 from gapwise.stages.choice import picked
+from gapwise.stages.featurize import open_problem
 from gapwise.stages.models import model_of, save_model
+from gapwise.stages.predict import predict
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.storage.features import open_features
 from gapwise.storage.layout import read_group
 from gapwise.storage.results import read_path
 
@@ -92,6 +98,24 @@ def test_refitted_model__is_what_leaves_home(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_what_is_shown__is_the_model_that_leaves_home(run: Path, tmp_path: Path) -> None:
+    w = read_path(run / "refit" / "path.zarr")[0]["weights"][0]
+    (features,) = run.parent.glob("features/*[0-9a-f]")
+    labels, losses = predict(open_problem(features, "test"), w)
+    shown = ReportedRun(run, open_features(features))
+    np.testing.assert_array_equal(shown.predictions["labels"], labels)
+    found = result_of(run)["refit"]
+    assert found["test_loss"] == np.mean(losses)
+    page = (run / "report.html").read_text()
+    assert "was solved once more on all training data" in page
+    assert (run / "refit" / "predictions" / "predicted.csv").read_text().count("\n") == labels.size + 1
+    stages()["report"].export(Export(run, features, tmp_path))  # type: ignore[misc]
+    assert read_json(tmp_path / "served.json") == {
+        "lambda": found["lambda"], "refit": True, "test_loss": found["test_loss"]
+    }  # fmt: skip
+
+
+@pytest.mark.slow
 def test_killed_refit__goes_on_to_the_same_bits(
     run: Path, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +134,9 @@ def test_killed_refit__goes_on_to_the_same_bits(
     assert not (folder / "result.json").is_file()
     issued(where)
     after = read_json(folder / "manifest.json", seal=True)["stages"]
-    assert {name: after[name] for name in before} == before  # nothing else ran again
+    kept = {"featurize", "init_path", "solve", "verify", "evaluate"}
+    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+    assert after["report"] != before["report"]  # it shows the refitted model now
     ours, theirs = (read_path(some / "refit" / "path.zarr")[0] for some in (folder, run))
     assert ours["weights"].tobytes() == theirs["weights"].tobytes()
     assert ours["gap"].tobytes() == theirs["gap"].tobytes()

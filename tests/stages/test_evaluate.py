@@ -12,7 +12,7 @@ from tiny import all_labels
 
 from gapwise.stages.evaluate import evaluate, predict
 from gapwise.stages.featurize import open_problem
-from gapwise.stages.parallel import Spread
+from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems import structure
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
@@ -180,3 +180,40 @@ def test_evaluate__measures_a_two_sided_path_between_its_breakpoints_too(tmp_pat
         assert losses[k] == pytest.approx(np.mean(predict(test, model.weights_at(lams[k]).values)[1]))
     labels = np.load(tmp_path / "predictions.npz")["labels"]
     np.testing.assert_array_equal(labels, predict(test, model.weights_at(measured["best_lambda"]).values)[0])
+
+
+def test_evaluate__decodes_each_model_once_and_training_blocks_between_only_if_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = store_of(tmp_path, "multiclass")
+    path = PathOptions(rule="two_sided", eps=0.05, lambda_min=0.01)
+    solve(
+        Task(open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path), tmp_path, key="k"
+    )
+    decoded: list[tuple[str, bytes]] = []
+
+    def counted(problem, w, spread=HERE, split="train"):
+        decoded.append((split, w.tobytes()))
+        return predict(problem, w, spread, split)
+
+    monkeypatch.setattr("gapwise.stages.evaluate.predict", counted)
+    few = evaluate(features, tmp_path)
+    between, _ = read_path(tmp_path / "path.zarr")
+    lams, solved = between["evaluated_lambda"], np.isin(between["evaluated_lambda"], between["lambda"])
+    known = ~np.isnan(between["evaluated_train_loss"])
+    assert known[solved].all()
+    assert known[lams == few["best_lambda"]].all()
+    assert not known.all()
+    decoded.clear()
+    assert evaluate(features, tmp_path, train_between=True) == few
+    of_train = [w for split, w in decoded if split == "train"]
+    assert len(set(of_train)) == len(of_train) < lams.size
+    everywhere, _ = read_path(tmp_path / "path.zarr")
+    for name in between:
+        if name != "evaluated_train_loss" and not name.startswith("evaluated_train_"):
+            np.testing.assert_array_equal(everywhere[name], between[name])
+    np.testing.assert_array_equal(everywhere["evaluated_train_loss"][known], between["evaluated_train_loss"][known])
+    assert not np.isnan(everywhere["evaluated_train_loss"]).any()
+    train, model = open_problem(features, "train"), open_path(tmp_path)
+    for k in np.flatnonzero(~known)[:3]:
+        assert everywhere["evaluated_train_loss"][k] == np.mean(predict(train, model.weights_at(lams[k]).values)[1])

@@ -10,7 +10,11 @@ import pytest
 import zarr
 from matplotlib.figure import Figure
 from PIL import Image
+from reported import digits
+from solved import options_of, path_of, solved
 
+from gapwise.stages.evaluate import evaluate
+from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.void import VOID
 from gapwise.stages.reports import chart_files
 from gapwise.stages.reports.bounds import whole_axis
@@ -22,7 +26,7 @@ from gapwise.stages.reports.vega import Panel
 from gapwise.stages.solver.path.descend import stepwise_model
 from gapwise.storage.features import FeatureWriter, open_features
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.results import write_trace
+from gapwise.storage.results import read_path, write_trace
 
 ZERO = {"lam_top": 1.0, "hinge_at_zero": 1.0, "psi_norm2": 0.2, "relative": False}
 """Attributes of a path that are about w = 0."""
@@ -257,3 +261,14 @@ def test_whole_axis__is_the_convex_bound_within_each_cell() -> None:
     )
     relative = below_first(arrays, {**attrs, "relative": True})[1]
     assert relative[0] == pytest.approx(bound[0] / (0.4 * A / 2 + 0.175))
+
+
+def test_figures__of_a_path_that_a_limit_ended_at_its_first_breakpoint(tmp_path: Path) -> None:
+    features = digits(tmp_path)
+    problem = open_problem(features, "train")
+    solved(problem, tmp_path / "run", options_of(), path_of(eps=0.005, max_breakpoints=1))
+    arrays, attrs = read_path(tmp_path / "run" / "path.zarr")
+    assert attrs["status"] == "PASS_LIMIT"
+    assert not (arrays["cell_interval"] >= 1).any()  # nothing is certified below it
+    evaluate(features, tmp_path / "run")
+    assert draw(tmp_path / "run", open_features(features))

@@ -92,7 +92,7 @@ def test_path__opens_in_xarray_with_its_losses(tmp_path: Path) -> None:
     written(tmp_path / "run", [3], 4)
     path = tmp_path / "run" / "path.zarr"
     for losses in (np.zeros(7), np.arange(7.0)):  # evaluate may be run again
-        add_losses(path, {"train_loss": losses, "test_loss": losses, "test_f1": losses})
+        add_losses(path, {"train_loss": losses, "test_loss": losses, "test_f1": losses}, {})
     with xarray.open_zarr(path, consolidated=False) as data:
         assert data["weights"].dims == ("breakpoint", "feature")
         assert data["block_gap"].dims == ("breakpoint", "block")

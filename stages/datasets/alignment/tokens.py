@@ -27,7 +27,10 @@ NEGATIONS = re.compile(r"\b(?:(can)'t|(wo)n't|([a-z]+)n't)\b")
 @functools.lru_cache(maxsize=1 << 16)
 def normal(word: str) -> str:
     """A word in lower case and without accents; the word itself if that leaves nothing."""
-    plain = unicodedata.normalize("NFKD", word.lower().replace("œ", "oe").replace("æ", "ae"))
+    lower = word.lower()
+    if lower.isascii():  # nearly every line of the parallel text
+        return lower
+    plain = unicodedata.normalize("NFKD", lower.replace("œ", "oe").replace("æ", "ae"))
     return "".join(letter for letter in plain if not unicodedata.combining(letter)) or word
 
 

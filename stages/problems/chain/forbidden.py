@@ -44,7 +44,9 @@ def broken(table: np.ndarray, labels: np.ndarray, ptr: np.ndarray) -> np.ndarray
     labels, K = np.asarray(labels, np.int64), table.shape[1]
     rows = np.full(labels.size, -1)
     first, last = np.asarray(ptr[:-1]), np.asarray(ptr[1:]) - 1
-    inner = np.setdiff1d(np.arange(labels.size), first)
+    follows = np.ones(labels.size, bool)
+    follows[first] = False
+    inner = np.flatnonzero(follows)
     before = labels[inner - 1]
     inner, before = inner[before < K], before[before < K]
     for tokens, row in ((last, np.full(last.size, K + 1)), (first, np.full(first.size, K)), (inner, before)):
@@ -56,7 +58,7 @@ def broken(table: np.ndarray, labels: np.ndarray, ptr: np.ndarray) -> np.ndarray
 
 def breaks(blocked: np.ndarray, label: np.ndarray, label_offset: np.ndarray) -> np.ndarray:
     """Whether each of some labellings, the flat labels label_offset[a]:label_offset[a + 1], breaks the constraints."""
-    if label_offset.size < 2:
+    if label_offset.size < 2 or not blocked.size:
         return np.zeros(label_offset.size - 1, bool)
     wrong: np.ndarray = np.logical_or.reduceat(broken(blocked, label, label_offset) >= 0, label_offset[:-1])
     return wrong

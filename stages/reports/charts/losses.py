@@ -28,7 +28,8 @@ def chart(run: StoredRun) -> Chart:
     lam, error = arrays["lambda"], arrays.get("validation_standard_error")
     losses = {split: arrays[f"{split}_loss"] for split in SPLITS if f"{split}_loss" in arrays}
     wide: list[Row] = [
-        {"lambda": lam[k], **{split: loss[k] for split, loss in losses.items()}} for k in range(lam.size)
+        {"lambda": lam[k], **{split: loss[k] for split, loss in losses.items() if not np.isnan(loss[k])}}
+        for k in range(lam.size)
     ]
     y = axis("loss", "mean task loss", {"zero": True})
     layers: list[Spec] = []
@@ -65,7 +66,7 @@ def _lines(lam: np.ndarray, splits: list[str], y: Spec) -> list[Spec]:
     shown = [*tooltip({"lambda": "λ"}), *tooltip({split: f"{split} loss" for split in splits}, ".4~f")]
     near = {"type": "point", "on": "pointermove", "nearest": True, "fields": ["lambda"], "clear": "pointerout"}
     return [
-        {"transform": [{"fold": splits, "as": ["split", "loss"]}],
+        {"transform": [{"fold": splits, "as": ["split", "loss"]}, {"filter": "isValid(datum.loss)"}],
          "mark": {"type": "line", "strokeWidth": 2, "point": {"size": 30} if lam.size <= 100 else False},
          "encoding": {"x": lambda_axis(), "y": y, "color": {"field": "split", "type": "nominal", "scale": colour}}},
         {"mark": {"type": "rule", "color": GREY}, "params": [{"name": "near", "select": near}],

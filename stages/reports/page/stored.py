@@ -37,6 +37,11 @@ class ReportedRun(StoredRun):
     def measured(self) -> Json:
         return self._record("metrics.json")
 
+    @cached_property
+    def refitted(self) -> Json:
+        """The numbers of the model that was solved on all training blocks; {} if there is none."""
+        return self._record("refit/metrics.json")
+
     def _record(self, name: str) -> Json:
         file = self.run_dir / name
         content = read_json(file) if file.is_file() else {}

@@ -41,6 +41,7 @@ def content(run: ReportedRun) -> Markup:
         best=number(measured["best_lambda"]) if "best_lambda" in measured else None,
         test_loss=number(measured.get("test_loss")),
         validated="validation_loss" in run.arrays, tiles=tiles(run),
+        refit={name: number(run.refitted[name]) for name in ("lambda", "test_loss", "gap")} if run.refitted else None,
     )  # fmt: skip
 
 
@@ -55,6 +56,7 @@ def tiles(run: ReportedRun) -> list[tuple[str, str]]:
         ("best λ" if run.arrays["lambda"].size > 1 else "λ", measured.get("best_lambda")),
         ("test loss", measured.get("test_loss")),
         ("train loss", measured.get("train_loss")),
+        ("test loss, refitted", run.refitted.get("test_loss")),
         ("largest gap", run.verdict.largest_gap if run.verified else None),
     ]
     words = ("error", "accuracy", "f1", "iou")

@@ -23,8 +23,8 @@ def applies(run: ReportedRun) -> bool:
 
 
 def content(run: ReportedRun) -> Markup:
-    lam = float(run.measured["best_lambda"])
-    w = model_at(run.run_dir / "path.zarr", lam, as_solved=True).weights
+    lam = float(run.refitted["lambda"] if run.refitted else run.measured["best_lambda"])
+    w = model_at(run.served / "path.zarr", lam, as_solved=True).weights
     weights = named_weights(run.features.meta, run.features.shared(), w)
     met = np.bincount(run.truth[0], minlength=len(weights.labels))[: len(weights.labels)]
     labels = [weights.labels[k] for k in np.argsort(-met, kind="stable")[:LABELS].tolist()]
