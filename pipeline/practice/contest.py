@@ -15,8 +15,8 @@ import numpy as np
 HELD_OUT = 0.2
 """Share of the training units on which settings are chosen: the default of our estimators."""
 Setting: TypeAlias = Mapping[str, Any]
-Labels: TypeAlias = Sequence[Any]
-"""The predicted labels of one unit."""
+Labels: TypeAlias = Any
+"""What is predicted for one unit: a label for each row, a set of links, scores."""
 
 
 class Part(NamedTuple):

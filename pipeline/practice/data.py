@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -10,12 +11,11 @@ import numpy as np
 
 from gapwise.pipeline.practice.contest import Data, Part
 from gapwise.pipeline.practice.ours import command, features_of
-from gapwise.stages.datasets import Blocks, open_dataset
+from gapwise.stages.datasets import Blocks, DataError, open_dataset
 from gapwise.stages.problems.void import VOID
 
 TINY = 60
 """Units of each part with `practice.size=tiny`."""
-SPLITS = ("train", "test")
 
 
 def _read(name: str, options: Mapping[str, object]) -> tuple[Blocks, Mapping[str, object]]:
@@ -43,7 +43,8 @@ def tokens(name: str, options: Mapping[str, object], size: str) -> Data:
     shared = sink.arrays("train")
     plain = int(str(meta["attributes"])) - 3
     names = list(read_vocabulary(shared)) if "text" in meta else [f"p{k}" for k in range(plain)]
-    labels = [str(label) for label in meta["label_names"]]  # type: ignore[attr-defined]
+    lists = (meta["label_names"], meta.get("test_only_labels", ()))
+    labels = [str(label) for names_of_labels in lists for label in names_of_labels]  # type: ignore[attr-defined]
 
     def part(split: str) -> Part:
         arrays = sink.arrays(split)
@@ -54,7 +55,7 @@ def tokens(name: str, options: Mapping[str, object], size: str) -> Data:
         y = [[labels[k] for k in unit] for unit in _units(np.asarray(arrays["labels"]), arrays["labels_ptr"])]
         return Part([rows[a:b] for a, b in pairwise(start)], y, y)
 
-    return _small(Data(*map(part, SPLITS)), size)
+    return _small(Data(part("train"), part("test")), size)
 
 
 def letters(size_of_training: str, size: str, split: int) -> Data:
@@ -76,12 +77,12 @@ def digits(size: str) -> Data:
         labels = np.asarray(arrays["labels"]).reshape(-1, 1).astype(int)
         return Part(list(np.asarray(arrays["x"], np.float64)[:, None, :]), list(labels), list(labels))
 
-    return _small(Data(*map(part, SPLITS)), size)
+    return _small(Data(part("train"), part("test")), size)
 
 
 def store(words: tuple[str, ...], root: Path) -> Path:
     """The feature store of a data set, made by the pipeline if it is not there."""
-    return features_of(command([*words, "run.stage=featurize"], root))
+    return features_of(command([*words, "run.stage=featurize"], root).folder)
 
 
 def pictures(words: Sequence[str], root: Path) -> Data:
@@ -104,7 +105,7 @@ def pictures(words: Sequence[str], root: Path) -> Data:
         pixels = _units(arrays["foreground"], arrays["foreground_ptr"])
         return Part(x, y, [np.stack([whole - own, own], axis=1) for whole, own in zip(area, pixels, strict=True)], area)
 
-    return Data(*map(part, SPLITS))
+    return Data(part("train"), part("test"))
 
 
 def alignments(root: Path) -> Data:
@@ -124,4 +125,26 @@ def alignments(root: Path) -> Data:
     files = open_dataset("hansards", {"name": "hansards", "root": None}).files()
     plain = read_pairs(files["parallel_100k.en"], files["parallel_100k.fr"])
     text = [(words_of.english(" ".join(e)), words_of.french(" ".join(f))) for e, f in plain]
-    return Data(*map(part, SPLITS), text=text)
+    return Data(part("train"), part("test"), text)
+
+
+LETOR = "${oc.env:GAPWISE_DATA,../shared/data}/letor"
+"""The folder with train.txt and test.txt of a LETOR data set."""
+QUERIES = ("dataset=ranking", f"dataset.file={LETOR}/train.txt", f"dataset.test_file={LETOR}/test.txt")
+
+
+def queries(root: Path) -> Data:
+    """Documents of queries by a feature store."""
+    from gapwise.storage.features import open_features
+
+    folder = Path(os.environ.get("GAPWISE_DATA", "../shared/data")) / "letor"
+    if missing := [name for name in ("train.txt", "test.txt") if not (folder / name).is_file()]:
+        raise DataError(f"{folder}: there is no {missing[0]}; LETOR's files are its publisher's to give")
+    features = open_features(store(QUERIES, root))
+
+    def part(split: str) -> Part:
+        arrays = features.arrays(split)
+        relevance = _units(np.asarray(arrays["relevance"], float), arrays["x_ptr"])
+        return Part(_units(arrays["x"], arrays["x_ptr"]), relevance, relevance)
+
+    return Data(part("train"), part("test"))

@@ -39,7 +39,7 @@ def _chunks(truth: Labels, labels: Labels) -> list[float]:
 
 def _pixels(truth: np.ndarray, labels: Labels) -> list[float]:
     """By class: pixels that are right, pixels of the class, pixels that are labelled so."""
-    each, labels = np.arange(len(truth)), np.asarray(labels)
+    each, labels = np.arange(len(truth)), np.asarray(labels, int)
     right = np.bincount(labels, truth[each, labels], truth.shape[1])
     return [*right, *truth.sum(axis=0), *np.bincount(labels, truth.sum(axis=1), truth.shape[1])]
 
@@ -64,6 +64,16 @@ def _links(truth: tuple[set[Any], set[Any]], links: Any) -> list[float]:
     return [len(links & sure), len(links & (sure | possible)), len(links), len(sure)]
 
 
+def _order(relevance: np.ndarray, scores: Any) -> list[float]:
+    """NDCG@10, and the share of pairs in the wrong order, where ties count half; of queries that have an order."""
+    from sklearn.metrics import ndcg_score
+
+    scores, ahead = np.asarray(scores, float), relevance[:, None] > relevance[None]
+    apart = (scores[:, None] - scores[None])[ahead]
+    swapped = float(np.mean((apart < 0) + 0.5 * (apart == 0)))
+    return [float(ndcg_score(relevance[None], scores[None], k=10)), swapped, 1]
+
+
 LETTERS = Judge(_wrong, (Figure("letter error", _ratio(0, 1), True), Figure("word error", _ratio(2, 3), True)))
 CHUNKS = Judge(
     _chunks,
@@ -83,3 +93,4 @@ ALIGNMENT = Judge(
         Figure("recall", _ratio(0, 3), False),
     ),
 )
+ORDER = Judge(_order, (Figure("NDCG@10", _ratio(0, 2), False), Figure("swapped pairs", _ratio(1, 2), True)))

@@ -15,9 +15,9 @@ from gapwise.storage.records import Record
 INTRO = """\
 # What practitioners use, beside Gapwise
 
-Everybody is tuned in the same way: a fifth of the training units chooses the settings, and the model is trained again
-on all of them. Packages choose by the first figure of the table, Gapwise's λ by its own loss. Grids begin with the
-package's default and end when the next setting would exceed {seconds:g} CPU seconds.
+Everybody is tuned in the same way: a fifth of the training units chooses the settings, and the model is trained again on
+all of them. Packages choose by the first figure of the table, Gapwise's λ by its own loss. Grids begin with the
+package's default; the row says so where a limit of CPU seconds ended them early.
 
 ± is one standard error: over the folds where there are several, otherwise over 1,000 bootstrap samples of the test
 units. The choice of the held-out fifth is not in it. CPU seconds are those of tuning and training together, on one

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gapwise.pipeline.practice import data, judges, ours
 from gapwise.pipeline.practice.contest import Contestant, Data, Judge
-from gapwise.pipeline.practice.peers import crfsuite, ibm, rows
+from gapwise.pipeline.practice.peers import crfsuite, ibm, pairs, rows
 
 SIZES = ("tiny", "full")
 
@@ -102,5 +102,10 @@ TASKS: Mapping[str, Task] = {
             **SUPERPIXELS,
         },
         tests="256 test pictures",
+    ),
+    "letor": Task(
+        "LETOR, ranking", lambda root, size, fold: data.queries(root), judges.ORDER,
+        {"gapwise": ours.by_command("Gapwise, dataset=ranking", data.QUERIES), "pairs": pairs.PAIRS},
+        tests="the queries of test.txt",
     ),
 }  # fmt: skip
