@@ -136,7 +136,8 @@ def by_validation(fit: Fit, grid: Sequence[Setting]) -> Callable[[Asked], Tuned]
         order = np.random.default_rng(asked.seed).permutation(len(asked.data.train.x))
         held = round(HELD_OUT * order.size)
         rest, part = asked.data.train.take(np.sort(order[held:])), asked.data.train.take(np.sort(order[:held]))
-        lead, begun, longest, losses = asked.judge.figures[0], time.process_time(), 0.0, []
+        lead, begun, longest = asked.judge.figures[0], time.process_time(), 0.0
+        losses: list[float] = []
         for setting in grid:
             before = time.process_time()
             if losses and before - begun + 2.5 * longest > asked.seconds:
@@ -155,7 +156,7 @@ def by_validation(fit: Fit, grid: Sequence[Setting]) -> Callable[[Asked], Tuned]
 
 def min_max(grid: Sequence[Setting]) -> list[Setting]:
     """The settings with the least and the largest value, of a grid of one number."""
-    if any(len(setting) != 1 or isinstance(*setting.values(), str) for setting in grid):
+    if any(len(setting) != 1 or isinstance(next(iter(setting.values())), str) for setting in grid):
         return []
     ordered = sorted(grid, key=lambda setting: next(iter(setting.values())))
     return [ordered[0], ordered[-1]]

@@ -129,7 +129,7 @@ def by_command(says: str, words: Sequence[str]) -> Contestant:
             if store.meta["structure"] == "ranking":
                 from gapwise.stages.problems.ranking import places_of
 
-                return [places_of(problem, labels, i) for i in range(problem.n)]
+                return [places_of(problem, labels, i) for i in range(problem.n)]  # type: ignore[arg-type]
             labels = labels.astype(int)
             return [labels[a:b] for a, b in pairwise(problem.label_ptr.tolist())]
 
@@ -150,13 +150,16 @@ def _children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _chain(constraints: str | None) -> Callable[[int], Any]:
+def _chain(**given: Any) -> Contestant:
+    """A `ChainSVM` with these arguments."""
+
     def make(seed: int) -> Any:
         from gapwise import ChainSVM
 
-        return ChainSVM(random_state=seed, constraints=constraints)
+        return ChainSVM(random_state=seed, **given)
 
-    return make
+    shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return by_estimator(f"Gapwise, ChainSVM({shown})", make)
 
 
 def _multiclass(seed: int) -> Any:
@@ -165,6 +168,6 @@ def _multiclass(seed: int) -> Any:
     return MulticlassSVM(random_state=seed)
 
 
-CHAIN = by_estimator("Gapwise, ChainSVM()", _chain(None))
-CHAIN_BIO = by_estimator('Gapwise, ChainSVM(constraints="bio")', _chain("bio"))
+CHAIN, CHAIN_FINE = _chain(), _chain(eps=0.02)
+CHAIN_BIO, CHAIN_BIO_FINE = _chain(constraints="bio"), _chain(constraints="bio", eps=0.02)
 MULTICLASS = by_estimator("Gapwise, MulticlassSVM()", _multiclass)
