@@ -72,6 +72,8 @@ class Data(NamedTuple):
     test: Part
     text: Sequence[Any] = ()
     """unlabelled units, for tasks that have them"""
+    words: Sequence[str] = ()
+    """what a command of this size says of the data set"""
 
 
 class Tuned(NamedTuple):

@@ -85,11 +85,11 @@ def store(words: tuple[str, ...], root: Path) -> Path:
     return features_of(command([*words, "run.stage=featurize"], root).folder)
 
 
-def pictures(words: Sequence[str], root: Path) -> Data:
+def pictures(name: str, words: Sequence[str], root: Path) -> Data:
     """Pictures of a feature store: the unary features of superpixels, weighted by their pixels; void has no label."""
     from gapwise.storage.features import open_features
 
-    features = open_features(store(tuple(words), root))
+    features = open_features(store((f"dataset={name}", *words), root))
     classes = "counts" in features.arrays("test")
 
     def part(split: str) -> Part:
@@ -105,7 +105,7 @@ def pictures(words: Sequence[str], root: Path) -> Data:
         pixels = _units(arrays["foreground"], arrays["foreground_ptr"])
         return Part(x, y, [np.stack([whole - own, own], axis=1) for whole, own in zip(area, pixels, strict=True)], area)
 
-    return Data(part("train"), part("test"))
+    return Data(part("train"), part("test"), words=words)
 
 
 def alignments(root: Path) -> Data:

@@ -17,6 +17,9 @@ import numpy as np
 
 from gapwise.pipeline.practice.contest import HELD_OUT, Asked, Contestant, Labels, Part, Tuned
 from gapwise.stages.datasets import DataError
+from gapwise.stages.problems.matching import Matching
+from gapwise.stages.problems.matching.metrics import chosen
+from gapwise.stages.problems.ranking import Ranking, places_of
 
 TENTH = 10
 
@@ -98,7 +101,7 @@ def by_command(says: str, words: Sequence[str]) -> Contestant:
 
     def warm_up(asked: Asked) -> None:
         _begin_again(name, asked.folder.parent)
-        command([*own, f"seed={asked.seed}", "run.until=featurize"], asked.folder.parent)
+        command([*own, *asked.data.words, f"seed={asked.seed}", "run.until=featurize"], asked.folder.parent)
 
     def tune(asked: Asked) -> Tuned:
         from gapwise.stages.models import save_model
@@ -108,7 +111,8 @@ def by_command(says: str, words: Sequence[str]) -> Contestant:
 
         def solve() -> list[Run]:
             parts = ("run.until=evaluate", "run.stage=refit")
-            return [command([*own, f"seed={asked.seed}", part], asked.folder.parent) for part in parts]
+            words = [*own, *asked.data.words, f"seed={asked.seed}"]
+            return [command([*words, part], asked.folder.parent) for part in parts]
 
         runs = solve()
         if any(run.compiled for run in runs):
@@ -121,22 +125,22 @@ def by_command(says: str, words: Sequence[str]) -> Contestant:
         def predict(x: Sequence[Any]) -> Sequence[Labels]:
             problem = build(store.meta["structure"], store.arrays("test"), store.meta)
             labels, _ = decode(problem, model.weights)
-            if store.meta["structure"] == "matching":
-                from gapwise.stages.problems.matching.metrics import chosen
-
-                block, pair = chosen(problem, labels)  # type: ignore[arg-type]
-                return [{tuple(link) for link in pair[block == i].tolist()} for i in range(problem.n)]
-            if store.meta["structure"] == "ranking":
-                from gapwise.stages.problems.ranking import places_of
-
-                return [places_of(problem, labels, i) for i in range(problem.n)]  # type: ignore[arg-type]
-            labels = labels.astype(int)
-            return [labels[a:b] for a, b in pairwise(problem.label_ptr.tolist())]
+            return _by_unit(problem, labels)[: len(x)]  # with practice.size=tiny fewer are asked for
 
         seconds = sum(run.seconds for run in runs)
         return Tuned(predict, f"lambda = {model.lambda_:.3g}", _size(asked.folder / "model"), extra_seconds=seconds)
 
     return Contestant(says, tune, ours=True, warm_up=warm_up)
+
+
+def _by_unit(problem: Any, labels: np.ndarray) -> list[Labels]:
+    """Decoded labels as the figures take them: links of word pairs, places of documents, labels of rows."""
+    if isinstance(problem, Matching):
+        block, pair = chosen(problem, labels)
+        return [{tuple(link) for link in pair[block == i].tolist()} for i in range(problem.n)]
+    if isinstance(problem, Ranking):
+        return [places_of(problem, labels, i) for i in range(problem.n)]
+    return [labels[a:b].astype(int) for a, b in pairwise(problem.label_ptr.tolist())]
 
 
 def _begin_again(name: str, root: Path) -> None:

@@ -50,7 +50,7 @@ TINY_PICTURES = ("dataset.n_train=12", "dataset.n_test=6")
 
 
 def _pictures(name: str, root: Path, size: str, split: int) -> Data:
-    return data.pictures([f"dataset={name}", *(TINY_PICTURES if size == "tiny" else ())], root)
+    return data.pictures(name, TINY_PICTURES if size == "tiny" else (), root)
 
 
 TASKS: Mapping[str, Task] = {
