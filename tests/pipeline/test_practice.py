@@ -20,6 +20,7 @@ from gapwise.pipeline.practice import judges
 from gapwise.pipeline.practice.contest import Asked, Data, Part, by_validation
 from gapwise.pipeline.practice.measure import resampled
 from gapwise.pipeline.practice.page import page, rows_of, summary
+from gapwise.pipeline.practice.peers import pairs
 from gapwise.pipeline.practice.run import PracticeOptions
 from gapwise.pipeline.practice.table import TASKS
 from gapwise.stages.problems.chain.metrics import chunk_scores
@@ -69,9 +70,9 @@ def test_links__are_those_of_the_matching_metrics() -> None:
 
 def test_pixels__count_mixed_superpixels() -> None:
     truth = [np.array([[3.0, 1.0], [0.0, 4.0]]), np.array([[2.0, 2.0]])]
-    sums = judges.HORSES.table(Part(truth, truth, truth), [[0, 1], [1]]).sum(axis=0)
+    sums = judges.HORSES.table(Part(truth, truth, truth), [[1, 1], [0]]).sum(axis=0)
     accuracy, iou = (figure.of(sums) for figure in judges.HORSES.figures)
-    assert (accuracy, iou) == (9 / 12, 6 / 9)
+    assert (accuracy, iou) == (7 / 12, 5 / 10)
 
 
 def test_standard_errors__are_those_of_a_mean() -> None:
@@ -107,6 +108,18 @@ def test_tuning__ends_within_its_seconds(tmp_path: Path) -> None:
 
     tuned = by_validation(fit, [{"k": 1}, {"k": 2}])(asked(0.04, tmp_path))
     assert tuned.note == "1 of 2 settings within 0.04 s"
+
+
+def test_pairs__rank_better_documents_first(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    w, x = rng.normal(size=5), list(rng.normal(size=(40, 12, 5)))
+    relevance = [np.digitize(documents @ w, [-1.0, 1.0]).astype(float) for documents in x]
+    predict, size = pairs.fit(Part(x[:30], relevance[:30], relevance[:30]), {"C": 1.0}, tmp_path)
+    counts = judges.ORDER.table(Part(x[30:], relevance[30:], relevance[30:]), predict(x[30:]))
+    ndcg, swapped = (figure.of(counts.sum(axis=0)) for figure in judges.ORDER.figures)
+    assert ndcg > 0.95
+    assert swapped < 0.05
+    assert size > 0
 
 
 def test_missing__package_is_said() -> None:
