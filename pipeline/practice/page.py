@@ -28,6 +28,7 @@ what users save. Prediction is over all test units.
 Made by `python -m pipeline +experiment=practice` on {machine}, {python}, load {load}, source {source}, {days}. The
 numbers are in `practice.json` beside this page.
 """
+PLACES = ("task", "figure", "Gapwise", "best of the others", "place", "CPU s, ours, theirs", "prediction, ratio")
 HEADS = ("CPU s, tuned", "model", "prediction, CPU s", "setting")
 
 
@@ -74,12 +75,17 @@ def bytes_as_text(size: float) -> str:
 
 
 def rows_of(numbers: Mapping[str, Any]) -> dict[str, list[Row]]:
-    """Rows by task, in the order of the table."""
+    """Rows by task, in the order of the table; who has no record is said not to be measured."""
     rows = {}
     for name, task in TASKS.items():
         mine = [record for record in numbers["records"] if record["task"] == name]
-        who = dict.fromkeys(str(record["who"]) for record in mine)
-        rows[name] = [Row(task, [record for record in mine if record["who"] == one]) for one in who]
+        rows[name] = [
+            Row(
+                task,
+                [record for record in mine if record["who"] == who] or [{"says": one.says, "left_out": "not measured"}],
+            )
+            for who, one in task.contestants.items()
+        ]
     return rows
 
 
@@ -106,29 +112,18 @@ def page(numbers: Mapping[str, Any]) -> str:
     done = [record for record in numbers["records"] if "figures" in record]
     loads, days = [record["load"] for record in done], sorted({str(record["day"]) for record in done})
     load = f"{min(loads):g} to {max(loads):g}" if loads else "unknown"
-    about = {**numbers, "load": load, "days": ", ".join(days) or "never", "source": str(numbers["source"] or "unknown")}
+    about = {**numbers, "load": load, "days": ", ".join(days) or "never", "source": numbers["source"] or "unknown"}
     lines = [INTRO.format(**about)]
     if numbers["size"] != "full":
         lines.append(f"**practice.size={numbers['size']}: a trial of the machinery; no number means anything.**\n")
     rows = rows_of(numbers)
-    heads = [
-        "task",
-        "figure",
-        "Gapwise",
-        "best of the others",
-        "place",
-        "CPU s, ours and theirs",
-        "prediction, ours / theirs",
-    ]
     short = [line for name in TASKS if (line := summary(name, rows[name])) is not None]
-    lines += [*markdown([heads, *short]), ""] if short else []
+    lines += [*markdown([[*PLACES], *short]), ""] if short else []
     for name, task in TASKS.items():
         lines += [f"## {task.says}", "", f"{task.tests}.", ""]
-        if rows[name]:
-            figures = [f"{figure.name} {'↓' if figure.low else '↑'}" for figure in task.judge.figures]
-            lines += [*markdown([["", *figures, *HEADS], *(row.cells() for row in rows[name])]), ""]
-        else:
-            lines += ["Not measured.", ""]
+        figures = [f"{figure.name} {'↓' if figure.low else '↑'}" for figure in task.judge.figures]
+        lines += [*markdown([["", *figures, *HEADS], *(row.cells() for row in rows[name])]), ""]
         lines += [f"- {who}: {why}." for who, why in task.left_out.items()]
-        lines += [*task.remarks, ""] if task.remarks else [""] if task.left_out else []
+        lines += [""] if task.left_out else []
+        lines += [*task.remarks, ""] if task.remarks else []
     return "\n".join(lines).rstrip() + "\n"
