@@ -71,8 +71,8 @@ TASKS: Mapping[str, Task] = {
         },
         tests="2,007 test digits",
         remarks=(
-            "All linear models are alike; kernels and the forest are better. `dataset.kernel=rbf` is behind SVC with gamma = 1/256,",
-            "its default: only λ is tuned there, while SVC also chooses gamma.",
+            "All linear models are alike; kernels and the forest are better. `dataset.kernel=rbf` is behind SVC",
+            "with gamma = 1/256, its default: only λ is tuned there, while SVC also chooses gamma.",
         ),
     ),
     "hansards": Task(
@@ -91,9 +91,10 @@ TASKS: Mapping[str, Task] = {
         },
         tests="2,012 test sentences",
         remarks=(
-            "The path on which `lam=\"auto\"` looks for λ has eps = 0.1, which is too coarse here: a finer one, eps = 0.02, chooses",
-            "a smaller λ and is level with CRFsuite. Constraints change F1 by 0.0003 at most. CRFsuite by l-bfgs has its default c2:",
-            "no other fitted into its limit of 240 CPU seconds. In prediction nine tenths of our seconds turn attributes into numbers.",
+            'The path on which `lam="auto"` looks for λ has eps = 0.1, which is too coarse here: a finer one, eps',
+            "= 0.02, chooses a smaller λ and is level with CRFsuite. Constraints change F1 by 0.0003 at most.",
+            "CRFsuite by l-bfgs has its default c2: no other fitted into its limit of 240 CPU seconds. In",
+            "prediction nine tenths of our seconds turn attributes into numbers.",
         ),
     ),
     "weizmann": Task(
@@ -107,7 +108,8 @@ TASKS: Mapping[str, Task] = {
         },
         tests="181 test pictures; IoU of all pixels together",
         remarks=(
-            "The default loss counts the two classes of a picture alike; `per_image` counts pixels, as the first figure does.",
+            "The default loss counts the two classes of a picture alike; `per_image` counts pixels, as the first",
+            "figure does.",
         ),
     ),
     "ocr_large": Task(
@@ -131,7 +133,8 @@ TASKS: Mapping[str, Task] = {
         {"gapwise": ours.by_command("Gapwise, dataset=ranking", data.QUERIES), "pairs": pairs.PAIRS},
         tests="the queries of test.txt",
         remarks=(
-            "There were no files of LETOR when this page was made; `$GAPWISE_DATA/letor` takes its train.txt and test.txt.",
+            "There were no files of LETOR when this page was made; `$GAPWISE_DATA/letor` takes its train.txt and",
+            "test.txt.",
         ),
     ),
 }  # fmt: skip
