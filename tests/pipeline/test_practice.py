@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from configs import composed
 
 from gapwise.pipeline.config.settings import CONF
-from gapwise.pipeline.practice import judges
+from gapwise.pipeline.practice import judges, run
 from gapwise.pipeline.practice.contest import Asked, Data, Part, by_validation
 from gapwise.pipeline.practice.measure import resampled
 from gapwise.pipeline.practice.page import page, rows_of, summary
@@ -25,6 +26,7 @@ from gapwise.pipeline.practice.run import PracticeOptions
 from gapwise.pipeline.practice.table import TASKS
 from gapwise.stages.problems.chain.metrics import chunk_scores
 from gapwise.stages.problems.matching.metrics import scores
+from gapwise.storage.files import write_json
 
 ROOT = CONF.parent
 NAMES = ["O", "B-NP", "I-NP", "B-VP", "I-VP"]
@@ -166,6 +168,21 @@ def letters(folder: Path) -> None:
     (folder / "letter.data").write_text("\n".join(lines) + "\n")
 
 
+def test_records__are_not_measured_again_and_bound_the_folds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    splits = []
+
+    def child(words: Sequence[str]) -> tuple[int, str]:
+        splits.append(words[4])
+        write_json(Path(words[-1]), {"seconds": 40.0})
+        return 0, ""
+
+    monkeypatch.setattr(run, "_child", child)
+    options = PracticeOptions(who=["gapwise"], seconds=100.0)
+    for _ in range(2):
+        list(run._task("ocr_small", TASKS["ocr_small"], options, tmp_path))
+        assert splits == ["0", "1"]
+
+
 @pytest.mark.slow
 def test_practice__measures_says_who_is_left_out_and_goes_on(tmp_path: Path) -> None:
     letters(tmp_path / "ocr")
@@ -173,10 +190,10 @@ def test_practice__measures_says_who_is_left_out_and_goes_on(tmp_path: Path) -> 
     command = [sys.executable, "-m", "pipeline", "+experiment=practice", *given, "practice.record=here"]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs"), "GAPWISE_DATA": str(tmp_path)}
 
-    def run() -> subprocess.CompletedProcess[str]:
+    def carried_out() -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
 
-    done = run()
+    done = carried_out()
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "runs" / "practice" / "tiny"
     assert done.stdout.splitlines()[-1] == f"practice: {folder / 'PRACTICE.md'}"
@@ -189,7 +206,7 @@ def test_practice__measures_says_who_is_left_out_and_goes_on(tmp_path: Path) -> 
     assert left_out["task"] == "usps"
     assert "dataset.root: must be given" in left_out["left_out"]
     (folder / "ocr_small" / "liblinear-0.json").unlink()
-    again = run()
+    again = carried_out()
     assert again.returncode == 0, again.stderr
     assert [line for line in again.stderr.splitlines() if "ocr_small" in line] == [
         "practice: ocr_small, LIBLINEAR (LinearSVC), split 0"
