@@ -156,7 +156,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
     overrides = tuple(overrides)
     _one_rule(overrides)
     sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "snapshots", "figures", "run")
-    _known("", cfg, (*sections, "seed", "sweep", "papers", "parts"))
+    _known("", cfg, (*sections, "seed", "sweep", "papers", "practice", "parts"))
     _same_parts(cfg.get("parts"))
     for name in sections:
         if not isinstance(cfg.get(name), DictConfig):
