@@ -130,13 +130,15 @@ def kind_of(key: str, value: object, typed: type | None) -> str:
         field = fields.get(FIELDS.get(part, part))
         if field is None:
             break
-        if isinstance(field.type, str) and field.type.endswith("Options") or "Group" in str(field.type):
+        if str(field.type).endswith(("Options", "Group")):
             typed = type(field.default_factory()) if field.default_factory is not dataclasses.MISSING else None
             continue
         return str(field.type).replace(" | None", " or null")
     if value in ("???", None):
         return "any"
-    return {"bool": "bool", "int": "int", "float": "float", "list": "list", "dict": "keys"}.get(type(value).__name__, "str")
+    return {"bool": "bool", "int": "int", "float": "float", "list": "list", "dict": "keys"}.get(
+        type(value).__name__, "str"
+    )
 
 
 def shown(value: object) -> str:
@@ -189,7 +191,8 @@ def bases(group: str, file: Path) -> list[str]:
 
 def presets(group: str) -> str:
     lines = ["| choice | what it is |", "|---|---|"]
-    return "\n".join([*lines, *(f"| `{group}={name}` | {escaped(summary(file))} |" for name, file in choices(group).items())])
+    lines += [f"| `{group}={name}` | {escaped(summary(file))} |" for name, file in choices(group).items()]
+    return "\n".join(lines)
 
 
 def page() -> str:

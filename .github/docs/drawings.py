@@ -63,6 +63,11 @@ def draw_tags(ax: Axes, words: list[str], labels: list[str], *, y: float = 0.0, 
     ax.axis("off")
 
 
+def note(ax: Axes, text: str, x: float, y: float, shift: tuple[int, int], colour: str) -> None:
+    """Words beside a point, so many points away from it."""
+    ax.annotate(text, (x, y), shift, textcoords="offset points", color=colour, fontsize=9)
+
+
 def tagged() -> Figure:
     """A sentence of the test file as the tagger labels it."""
     X, y = sentences("train")
@@ -93,7 +98,9 @@ def iou(found: np.ndarray, true: np.ndarray) -> float:
 def hero(n: int = 100, shown: int = 114) -> Figure:
     """One scene at five values of lambda, the proven band, and the loss that chose lambda."""
     scenes = [compose(0, 0, k) for k in (*range(n), shown)]
-    model = gapwise.SegmentationSVM(lam="path", n_jobs=-1).fit([s.rgb for s in scenes[:n]], [s.mask for s in scenes[:n]])
+    model = gapwise.SegmentationSVM(lam="path", n_jobs=-1).fit(
+        [s.rgb for s in scenes[:n]], [s.mask for s in scenes[:n]]
+    )
     path, scene = model.path_, scenes[-1]
     arrays = {str(name): variable.values for name, variable in path.variables.items()}
     high, low = 1.5 * float(arrays["lambda"][0]), 0.3 * float(arrays["lambda"][-1])
@@ -133,10 +140,13 @@ def hero(n: int = 100, shown: int = 114) -> Figure:
 def stages() -> Figure:
     """What flows from one stage of a run to the next."""
     boxes = [
-        ("data", "text, pictures,\narrays, your class"), ("featurize", "features on disk,\nshared by runs"),
-        ("solve", "a model for\nevery λ"), ("verify", "separate code\nrechecks each"), ("evaluate", "losses; the λ\nthat is chosen"),
+        ("data", "text, pictures,\narrays, your class"),
+        ("featurize", "features on disk,\nshared by runs"),
+        ("solve", "a model for\nevery λ"),
+        ("verify", "separate code\nrechecks each"),
+        ("evaluate", "losses; the λ\nthat is chosen"),
         ("report", "report.html,\npredict, export"),
-    ]  # fmt: skip
+    ]
     figure, ax = plt.subplots(figsize=(8.6, 1.5), layout="constrained")
     for k, (title, text) in enumerate(boxes):
         colour = LIGHT if 0 < k < 5 else "#f3f4f6"
@@ -159,7 +169,7 @@ def hinge() -> Figure:
     ax.plot(w, np.max(lines, axis=0), color=BLUE, lw=3)
     for values, (_, _, name), x in zip(lines[1:], rivals, (-1.75, -0.35, 2.0), strict=True):
         ax.plot(w, values, color=GREY, lw=1)
-        ax.annotate(name, (x, np.interp(x, w, values)), (8, 0 if x < 0 else 10), textcoords="offset points", fontsize=8, color=GREY)
+        note(ax, name, x, float(np.interp(x, w, values)), (8, 0 if x < 0 else 10), GREY)
     ax.axhline(0, color=GREY, lw=1)
     ax.text(2.1, 0.08, "the true labels: 0", fontsize=8, color=GREY)
     ax.text(0.9, 2.3, "hinge: the largest of them", color=BLUE)
@@ -174,17 +184,19 @@ def closing(lam: float = 0.5) -> Figure:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for passes in range(1, 11):
-            path = gapwise.ChainSVM(lam=lam, max_passes=passes, tolerance=1e-6, verify=False, solver="bcfw").fit(
-                [attributes(x) for x in X], y
-            ).path_
+            path = (
+                gapwise.ChainSVM(lam=lam, max_passes=passes, tolerance=1e-6, verify=False, solver="bcfw")
+                .fit([attributes(x) for x in X], y)
+                .path_
+            )
             rows.append((passes, float(path["primal"][0]), float(path["dual"][0])))
     passes, primal, dual = np.array(rows).T
     figure, ax = plt.subplots(figsize=(6.2, 2.9), layout="constrained")
     ax.fill_between(passes, dual, primal, color=LIGHT)
     ax.plot(passes, primal, color=BLUE)
     ax.plot(passes, dual, color=GREEN)
-    for values, text, colour, shift in ((primal, "objective of the model", BLUE, 6), (dual, "lower bound (dual value)", GREEN, -12)):
-        ax.annotate(text, (passes[1], values[1]), (8, shift), textcoords="offset points", color=colour, fontsize=9)
+    note(ax, "objective of the model", passes[1], primal[1], (8, 6), BLUE)
+    note(ax, "lower bound (dual value)", passes[1], dual[1], (8, -12), GREEN)
     ax.text(passes[3], (primal[3] + dual[3]) / 2, "gap: the optimum is in here", va="center", fontsize=9, color=GREY)
     ax.set(xlabel="passes over the data", ylabel="value", xlim=(1, passes[-1]))
     return figure
@@ -203,9 +215,10 @@ def whole_path() -> Figure:
     ax.plot(lam, arrays["gap"], "o", color=ORANGE, ms=5)
     ax.axhline(eps, color=GREY, ls="--", lw=1)
     ax.text(lams[0], eps, f"ε = {eps:g}", va="bottom", fontsize=8, color=GREY)
-    ax.annotate("bound at every λ", (lams[-15], bound[-15]), (-40, 8), textcoords="offset points", color=BLUE, fontsize=9)
-    ax.annotate("solved λ", (lam[1], arrays["gap"][1]), (4, -14), textcoords="offset points", color=ORANGE, fontsize=9)
-    ax.set(xscale="log", xlim=(lams.max(), lams.min()), ylim=(0, 1.3 * eps), xlabel="λ, falling: every λ > 0 is covered", ylabel="gap, at most")
+    note(ax, "bound at every λ", lams[-15], bound[-15], (-40, 8), BLUE)
+    note(ax, "solved λ", lam[1], arrays["gap"][1], (4, -14), ORANGE)
+    ax.set(xscale="log", xlim=(lams.max(), lams.min()), ylim=(0, 1.3 * eps))
+    ax.set(xlabel="λ, falling: every λ > 0 is covered", ylabel="gap, at most")
     return figure
 
 
