@@ -17,6 +17,7 @@ project, author, release = "Gapwise", "The Gapwise developers", "0.1.0"
 project_copyright = "The Gapwise developers"
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_nb"]
 exclude_patterns = ["_build", "_generated/*.inc.md", "text"]
+templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = "Gapwise"
 html_static_path = ["_static"]
