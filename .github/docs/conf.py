@@ -23,11 +23,12 @@ html_title = "Gapwise"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("index", "install", "coming_from", "primer", "configuration", "reference")}
 html_theme_options = {
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
 }
 default_role = "code"
 autosummary_generate = True

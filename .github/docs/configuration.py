@@ -156,12 +156,13 @@ def escaped(text: str) -> str:
 
 
 def table(keys: list[Key]) -> str:
-    lines = ["| key | type | default | unit | in the run's key | what it does |", "|---|---|---|---|---|---|"]
+    lines = ["| key | what it does | default | type | unit | in the run's key |", "|---|---|---|---|---|---|"]
     for key in keys:
         yes = "yes" if key.enters else "no"
         default = key.default.replace("|", "\\|")
         kind = key.kind.replace("|", "\\|")
-        lines.append(f"| `{key.name}` | {kind} | `{default}` | {key.unit} | {yes} | {escaped(key.comment)} |")
+        cells = (f"`{key.name}`", escaped(key.comment), f"`{default}`", kind, key.unit or "–", yes)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
