@@ -51,6 +51,12 @@ def write_generated(_app: Sphinx) -> None:
     drawings.primer(folder)
 
 
+def skip(_app: Sphinx, _what: str, name: str, _member: object, skipped: bool, _options: object) -> bool:
+    """Leave out the methods that scikit-learn makes for the routing of metadata."""
+    return skipped or (name.startswith("set_") and name.endswith("_request"))
+
+
 def setup(app: Sphinx) -> None:
     """Sphinx calls this."""
     app.connect("builder-inited", write_generated)
+    app.connect("autodoc-skip-member", skip)
