@@ -169,7 +169,7 @@ def hinge() -> Figure:
     ax.plot(w, np.max(lines, axis=0), color=BLUE, lw=3)
     for values, (_, _, name), x in zip(lines[1:], rivals, (-1.75, -0.35, 2.0), strict=True):
         ax.plot(w, values, color=GREY, lw=1)
-        note(ax, name, x, float(np.interp(x, w, values)), (8, 0 if x < 0 else 10), GREY)
+        note(ax, name, x, float(np.interp(x, w, values)), (8, 0 if x < 0 else -22), GREY)
     ax.axhline(0, color=GREY, lw=1)
     ax.text(2.1, 0.08, "the true labels: 0", fontsize=8, color=GREY)
     ax.text(0.9, 2.3, "hinge: the largest of them", color=BLUE)
