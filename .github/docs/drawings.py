@@ -167,7 +167,7 @@ def hinge() -> Figure:
     figure, ax = plt.subplots(figsize=(6.2, 2.9), layout="constrained")
     lines = [np.zeros_like(w), *(loss + slope * w for loss, slope, _ in rivals)]
     ax.plot(w, np.max(lines, axis=0), color=BLUE, lw=3)
-    for values, (_, _, name), x in zip(lines[1:], rivals, (-1.75, -0.35, 2.0), strict=True):
+    for values, (_, _, name), x in zip(lines[1:], rivals, (-1.75, -0.35, 1.7), strict=True):
         ax.plot(w, values, color=GREY, lw=1)
         note(ax, name, x, float(np.interp(x, w, values)), (8, 0 if x < 0 else -22), GREY)
     ax.axhline(0, color=GREY, lw=1)
