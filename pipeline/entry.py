@@ -12,7 +12,7 @@ import sys
 import threading
 
 from gapwise import parts
-from gapwise.pipeline.errors import BAD_CONFIGURATION, FAILED, INTERRUPTED, refuse
+from gapwise.pipeline.errors import BAD_CONFIGURATION, FAILED, INTERRUPTED, did_you_mean, refuse
 
 
 def main() -> int:
@@ -40,9 +40,10 @@ def main() -> int:
         if now := REMOVED.get(sys.argv[1]):
             print(f"error: {sys.argv[1]}: no such command any more; gapwise {now} does its work", file=sys.stderr)
             return BAD_CONFIGURATION
+        near = did_you_mean(sys.argv[1], known())
         print(
-            f"error: {sys.argv[1]}: no such command; there are {', '.join(known())}. A run is configured by KEY=VALUE; "
-            "--help lists keys and commands",
+            f"error: {sys.argv[1]}: no such command{near}; there are {', '.join(known())}. "
+            "A run is configured by KEY=VALUE; --help lists keys and commands",
             file=sys.stderr,
         )
         return BAD_CONFIGURATION

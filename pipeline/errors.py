@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
+from collections.abc import Iterable
 
 DONE, FAILED, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 128
 """Exit codes. An interrupted command adds the signal's number: 130 after Ctrl-C, 143 after SIGTERM."""
+
+PROGRESS_SAVED = "Interrupted; progress saved. Rerun the same command to resume."
+"""What every interrupted command says."""
 
 SELF_EXPLANATORY = ("CertificateError", "StateError", "WorkersDiedError")
 """Names of errors whose message suffices, besides ValueError and OSError; their modules are too heavy to import here."""
@@ -13,6 +18,12 @@ SELF_EXPLANATORY = ("CertificateError", "StateError", "WorkersDiedError")
 
 class ConfigError(ValueError):
     """A configuration that cannot be run: one line that names the key and what was expected. Exit code 2."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The known word that is nearest to a mistyped one, as the rest of a clause; empty if none is near."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def one_line(error: Exception) -> str:

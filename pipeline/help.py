@@ -79,7 +79,7 @@ def summary(file: Path) -> str:
         if not line.startswith("# "):
             break
         head.append(line[2:])
-    return re.split(r"(?<!Alg)(?<!Fig)[.] ", " ".join(head))[0].removesuffix(".")
+    return re.split(r"(?<!Alg)(?<!Fig)(?<!App)(?<!\bal)[.] ", " ".join(head))[0].removesuffix(".")
 
 
 def comments(file: Path) -> Iterator[tuple[str, str, str]]:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
-from gapwise.pipeline.errors import INTERRUPTED
+from gapwise.pipeline.errors import INTERRUPTED, PROGRESS_SAVED
 
 PARENT = os.getppid()
 """The process that started this one."""
@@ -209,5 +209,5 @@ def end_process(number: int) -> None:
         with contextlib.suppress(ValueError, OSError):
             child.kill()
     shown = "\x1b[?25h" if os.isatty(2) else ""  # a progress bar hides the cursor
-    say(f"{shown}\ninterrupted: what was committed is kept; the same command goes on from there\n")
+    say(f"{shown}\n{PROGRESS_SAVED}\n")
     os._exit(INTERRUPTED + number)

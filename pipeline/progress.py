@@ -1,6 +1,6 @@
 """Progress of a stage: a bar when stderr is a terminal, otherwise a line every few seconds; and a log file.
 
-λ 12/≈40 2.1e-3 · pass 14 · gap 1.2e-3 (tol 9e-2) · 48k oracle calls · 00:42
+λ #12/40 = 2.1e-03 · epoch 14 · gap 1.2e-03, target 9e-02 · 48k oracle calls · 00:42
 
 Where the oracle is approximate the gap says what it is: `gap ≤ 1.2e-3 (bound)`, `gap ≈ 1.2e-3 (estimate)`.
 """
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapwise")
 SOLVER_LINE = re.compile(
-    r"λ (?P<number>\d+)(?:/(?P<total>\d+))? (?P<lambda>\S+) · pass (?P<passes>\S+) · gap (?:[≤≈] )?(?P<gap>\S+) "
-    r"(?:\((?P<kind>bound|estimate)\) )?\(tol (?P<tolerance>\S+)\) · (?P<oracle_calls>\S+) oracle calls"
+    r"λ #(?P<number>\d+)(?:/(?P<total>\d+))? = (?P<lambda>\S+) · epoch (?P<passes>\S+) · gap (?:[≤≈] )?(?P<gap>[^\s,]+)"
+    r"(?: \((?P<kind>bound|estimate)\))?, target (?P<tolerance>\S+) · (?P<oracle_calls>\S+) oracle calls"
 )
 KINDS = {UPPER_BOUNDED: ("≤", "bound"), ESTIMATE: ("≈", "estimate")}
 """How a solver's line says what a gap is that is not exact (`gapwise.stages.problems.certainty`)."""
@@ -156,10 +156,10 @@ def solver_line(counters: Facts, total: int = 0) -> str:
         f"{counters['tolerance']:.0e}" if math.isfinite(counters["tolerance"]) else "–"
     )  # without a dual point there is none
     sign, kind = KINDS.get(counters.get("certainty", EXACT), ("", "")) if known != "–" else ("", "")
-    gap = f"gap {sign} {known} ({kind}) (tol {tolerance})" if kind else f"gap {known} (tol {tolerance})"
+    gap = f"gap {sign} {known} ({kind}), target {tolerance}" if kind else f"gap {known}, target {tolerance}"
     calls = f"{thousands(counters['oracle_calls'])} oracle calls"
     every = f" · every λ within {counters['certified']:.2g}" if "certified" in counters else ""
-    return f"λ {count} {counters['lambda']:.1e} · pass {counters['passes']:.0f} · {gap} · {calls}{every}"
+    return f"λ #{count} = {counters['lambda']:.1e} · epoch {counters['passes']:.0f} · {gap} · {calls}{every}"
 
 
 def read_solver_line(line: str) -> Record | None:

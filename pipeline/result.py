@@ -154,7 +154,8 @@ def summary(
         lines.append(("", f"this λ lies {Edge(best['best_edge']).words}: a better one may lie beyond"))
     extra = {k: v for k, v in best.items() if k not in EVALUATE_FIELDS and k.startswith("test_") and _is_number(v)}
     if _is_number(best.get("all_zero_test_loss")):
-        extra["all zero: test loss"] = best["all_zero_test_loss"]
+        answer = "all background" if "test_foreground_iou" in best else "the first label everywhere"
+        extra[f"baseline ({answer}): test loss"] = best["all_zero_test_loss"]
     if extra:
         lines.append(("", " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in extra.items())))
     if refit := result.get("refit"):
@@ -189,7 +190,7 @@ def _refitted(refit: Facts) -> str:
 def _picked(best: Facts) -> str:
     """What the best lambda was chosen on, in words."""
     if "validation_blocks" not in best:
-        return "picked on the test split"
+        return "optimistic: λ chosen on the test split; dataset.validation=0.2 gives an honest one"
     blocks = int(best["validation_blocks"])
     number = f"{blocks:,} validation block" + "s" * (blocks != 1)
     return f"picked on {number}; one standard error: λ {_number(best['one_se_lambda'])}"
@@ -200,7 +201,11 @@ def _numbers(verdict: Verdict) -> str:
     if not verdict.dual_point:
         return ""
     bound = verdict.sense if verdict.allowed is None else f"{verdict.sense}, ε {_number(verdict.allowed)}"
-    rebuilt = "" if verdict.rebuild_error is None else f", rebuilt to {_number(verdict.rebuild_error)}"
+    rebuilt = (
+        ""
+        if verdict.rebuild_error is None
+        else f"; stored and recomputed weights agree to {_number(verdict.rebuild_error)}"
+    )
     return f": largest gap {_number(verdict.largest_gap)} ({bound}){rebuilt}"
 
 

@@ -23,7 +23,7 @@ from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.compute.ready import check_packages, check_scheduler
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.config.settings import Settings, read
-from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse, refuse_setup
+from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, PROGRESS_SAVED, explains_itself, refuse, refuse_setup
 from gapwise.pipeline.interrupt import Interrupted, Stop, number_of
 from gapwise.pipeline.job import Job
 from gapwise.pipeline.precompile import Precompile
@@ -116,7 +116,7 @@ def _guarded(job: Job) -> int:
         outcome = _run_stages(job)
         _export(job.settings, job.dir, job.features_path)
     except (Interrupted, KeyboardInterrupt) as end:
-        log.warning("interrupted: what was committed is kept; the same command goes on from there")
+        log.warning(PROGRESS_SAVED)
         job.tracker.finish("KILLED")
         return INTERRUPTED + number_of(end)
     except Exception as error:

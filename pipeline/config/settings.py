@@ -33,6 +33,7 @@ from gapwise.pipeline.config.run_options import (
     expect,
 )
 from gapwise.pipeline.config.validation import with_validation
+from gapwise.pipeline.errors import did_you_mean
 from gapwise.stages import datasets
 from gapwise.stages.problems.installed import conf_of
 from gapwise.stages.solver.combinations import check_path
@@ -243,19 +244,21 @@ def explain(error: Exception) -> str:
         if str(cause.full_key) in GONE:
             return f"{cause.full_key}: {GONE[str(cause.full_key)]}"
         known = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
-        return f"{cause.full_key}: unknown key; there are: {', '.join(known)}"
+        near = did_you_mean(str(cause.full_key).rpartition(".")[2], known)
+        return f"{cause.full_key}: unknown key{near}; there are: {', '.join(known)}"
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("Config search path", "provider=", "Set the env"))]
     text = " ".join(lines)
-    if "Could not find 'experiment/" in text:
-        wanted = text.split("Could not find 'experiment/", 1)[1].split("'", 1)[0]
-        return f"experiment: there is no {wanted!r}; there are: {', '.join(choices('experiment'))}"
     if "Could not find 'dataset/" in text:
         wanted = text.split("Could not find 'dataset/", 1)[1].split("'", 1)[0]
         if installed := conf_of(wanted):
             return (
                 f'dataset: {wanted} is of an installed package; add "hydra.searchpath=[{installed[0]}]" to the command'
             )
+    if missing := re.search(r"Could not find '(\w+)/([^']*)'", text):
+        group, wanted = missing.groups()
+        if there := choices(group):
+            return f"{group}: there is no {wanted!r}{did_you_mean(wanted, there)}; there are: {', '.join(there)}"
     return text
 
 
@@ -367,4 +370,5 @@ def _known(section: str, given: Iterable[object], known: Iterable[str]) -> None:
             key = f"{section}.{name}" if section else str(name)
             if key in GONE:
                 raise ConfigError(f"{key}: {GONE[key]}")
-            raise ConfigError(f"{key}: unknown key; there are: {', '.join(sorted(known))}")
+            near = did_you_mean(str(name), known)
+            raise ConfigError(f"{key}: unknown key{near}; there are: {', '.join(sorted(known))}")

@@ -79,9 +79,12 @@ class ChainSVM(GapwiseEstimator):
         Labels, sorted.
     vocabulary_ : dict or None
         Number of each attribute; None for arrays.
-    coef_ : array, shape (attributes, K);  bias_ : array, shape (3, K);  transitions_ : array, shape (K, K)
-        The model at `lambda_`: scores of labels for each attribute; for every, the first and the last token; and for label a
-        (row) before b (column).
+    coef_ : array, shape (attributes, K)
+        Scores of labels for each attribute, of the model at `lambda_`.
+    bias_ : array, shape (3, K)
+        Scores of labels for every token, the first and the last.
+    transitions_ : array, shape (K, K)
+        Scores of label a (row) before label b (column).
     lambda_, path_, refit_, certificate_, calibration_
         As in `GapwiseEstimator`.
 

@@ -51,8 +51,10 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     Attributes
     ----------
     classes_ : array, shape (K,)
-    coef_ : array, shape (K, n_features);  intercept_ : array, shape (K,)
-        The model at `lambda_`.
+    coef_ : array, shape (K, n_features)
+        Weights of the model at `lambda_`.
+    intercept_ : array, shape (K,)
+        Scores of the classes without features.
     lambda_, path_, refit_, certificate_, calibration_
         As in `GapwiseEstimator`.
     n_features_in_ : int

@@ -17,7 +17,7 @@ from gapwise.pipeline.compute.local import REMOTE
 from gapwise.pipeline.compute.ready import check_scheduler
 from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions
 from gapwise.pipeline.config.settings import Settings, fingerprint
-from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, one_line, refuse
+from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, PROGRESS_SAVED, one_line, refuse
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.run import locations
@@ -262,5 +262,5 @@ def exit_code(rows: Sequence[table.Row]) -> int:
 
 def interrupted(stop: Stop) -> int:
     """Say how to go on; returns the exit code of the signal."""
-    print("interrupted: the same command continues from what its runs have committed", file=sys.stderr)
+    print(PROGRESS_SAVED, file=sys.stderr)
     return INTERRUPTED + stop.signal

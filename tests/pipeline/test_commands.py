@@ -129,7 +129,7 @@ def test_standing__of_a_killed_run_is_interrupted_and_of_a_held_one_running(real
 
 def test_standing__tells_signals_errors_and_ends_that_were_asked_for_apart(real: Path, tmp_path: Path) -> None:
     stamp = "2026-11-21 10:00:09,100"
-    signal = f"{stamp} WARNING interrupted: what was committed is kept; the same command goes on from there\n"
+    signal = f"{stamp} WARNING Interrupted; progress saved. Rerun the same command to resume.\n"
     assert standing(half_way(real, tmp_path / "a", "solve", signal)).why == "by a signal"
     state = standing(half_way(real, tmp_path / "b", "solve", ERROR))
     assert (state.state, state.why) == ("failed", "ValueError: dataset.file: train.txt is empty")
@@ -237,7 +237,7 @@ def test_show__says_who_holds_a_run_where_it_is_and_when_it_committed(said: Said
         (facts,) = json.loads(said("show", "--root", tmp_path, "--json"))
     assert text.startswith(f"{run.name}: running\n held by  process ")
     assert "  stages  in solve, for " in text
-    assert "      at  λ 12 2.7e+01 · pass 1 · gap 7.1e-02 (tol 9e-02) · 3517 oracle calls · said " in text
+    assert "      at  λ #12 = 2.7e+01 · epoch 1 · gap 7.1e-02, target 9e-02 · 3517 oracle calls · said " in text
     newest = read_json(run / "state" / "HEAD.json")["generation"]
     assert f"  commit  number {newest} at λ " in text
     assert (facts["at"]["passes"], facts["commit"]["generation"]) == ("1", newest)

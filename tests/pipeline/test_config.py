@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from gapwise.pipeline.config.run_options import RunOptions
 from gapwise.pipeline.config.settings import CONF, Settings, on_this_machine, read
 from gapwise.pipeline.errors import ConfigError
-from gapwise.pipeline.help import GROUPS, KEYS, comments
+from gapwise.pipeline.help import GROUPS, KEYS, comments, summary
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 ROOT = CONF.parent
@@ -194,8 +194,12 @@ def test_bad_value__names_the_key(override: str, key: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("override", "says"),
     [
+        ("+experiment=regpath_orc", "experiment: there is no 'regpath_orc' (did you mean regpath_ocr?); there are: "),
+        ("solver=bcfww", "solver: there is no 'bcfww' (did you mean bcfw?); there are: accelerated, "),
+        ("path.ep=1", "path.ep: unknown key (did you mean eps?); there are: descend, eps, "),
+        ("prdict", "prdict: no such command (did you mean predict?); there are check, "),
         ("+experiment=nonsense", "experiment: there is no 'nonsense'; there are: " + ", ".join(EXPERIMENTS)),
-        ("path.epsilon=1", "path.epsilon: unknown key; there are: descend, eps, kappa"),
+        ("path.epsilon=1", "path.epsilon: unknown key (did you mean eps?); there are: descend, eps, kappa"),
         ("dataset.epsilon=1", "dataset.epsilon: unknown key; there are: colour_samples"),
         ("solver=sgd", "bcpfw_gap_cache"),
         ("path.eps=-1", "path.eps: expected a number > 0"),
@@ -231,6 +235,17 @@ def test_help__names_every_choice_and_explains_keys_without_hydra(tmp_path: Path
     assert "gapwise.pipeline.entry" in imported
     assert not {name.split(".")[0] for name in imported} & {"hydra", "omegaconf", "numpy"}
     assert not [name for name in imported if name.startswith(("gapwise.stages", "gapwise.storage"))]
+
+
+def test_help__cuts_no_sentence_at_an_abbreviation() -> None:
+    cut = [
+        file.stem
+        for group in GROUPS
+        for file in (CONF / group).glob("*.yaml")
+        if summary(file).endswith((" al", "App", "Alg"))
+    ]
+    assert cut == []
+    assert summary(CONF / "solver" / "eg.yaml") == "Collins et al. 2008: online exponentiated gradient on the dual"
 
 
 def test_help__shows_the_values_that_are_composed() -> None:

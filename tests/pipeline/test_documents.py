@@ -17,13 +17,16 @@ from gapwise.pipeline.run import locations
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "stages/README.md", "storage/README.md", "pipeline/README.md")]
 PAGES += [ROOT / "tests" / folder / "README.md" for folder in ("benchmarks", "examples")]
-DOCUMENTS = [*PAGES, ROOT / "CHANGELOG.md"]
-COMMAND = re.compile(r"^(?:[A-Z_]+=\S+ )*python -m pipeline (.*)$", re.MULTILINE)
+PAGES += sorted((ROOT / "tests" / "benchmarks" / "notes").glob("*.md"))
+SITE = sorted(page for page in (ROOT / ".github" / "docs").rglob("*.md") if not page.name.endswith(".inc.md"))
+PAGES += SITE
+DOCUMENTS = [*PAGES, ROOT / "CHANGELOG.md", ROOT / ".github" / "SECURITY.md"]
+COMMAND = re.compile(r"^(?:[A-Z_]+=\S+ )*(?:python -m pipeline|gapwise(?= \+?\w+=)) (.*)$", re.MULTILINE)
 CITED = re.compile(r"`([\w/]+\.py): ([\w, ]+)`")
 
 
 def text(page: Path) -> str:
-    return page.read_text(encoding="utf-8")
+    return page.read_text(encoding="utf-8").replace("\\\n", " ")
 
 
 def anchors(page: Path) -> set[str]:
@@ -41,7 +44,7 @@ def defined(file: Path) -> set[str]:
 def test_readme__is_short_and_begins_with_the_two_commands() -> None:
     readme = text(ROOT / "README.md")
     commands = re.findall(r"^pip install .*$", readme, re.MULTILINE)
-    assert len(readme.splitlines()) <= 200
+    assert len(readme.splitlines()) <= 120
     assert commands[0] == "pip install -e . && python -m pipeline +experiment=regpath_horseseg"
     assert commands[1] == 'pip install -e ".[test]" && python -m pytest'
 
@@ -53,7 +56,7 @@ def test_links__lead_somewhere(page: Path) -> None:
             continue
         name, _, anchor = target.partition("#")
         file = (page.parent / name).resolve() if name else page
-        assert file.exists(), target
+        assert file.exists() or "_generated" in target, target
         assert not anchor or anchor in anchors(file), target
 
 
@@ -61,7 +64,7 @@ def test_links__lead_somewhere(page: Path) -> None:
 def test_commands__compose(page: Path) -> None:
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         for command in COMMAND.findall(text(page)):
-            words = [word.replace("…", "x") for word in shlex.split(command, comments=True)]
+            words = [word.replace("…", "x") for word in shlex.split(command.split(" | ")[0], comments=True)]
             overrides = [only_one(word) for word in words if "=" in word and word != "+experiment=x"]
             assert compose("config", overrides), command
 

@@ -56,12 +56,12 @@ def test_terminal__gets_a_bar_and_warnings_and_the_file_gets_lines(tmp_path: Pat
     stream = Terminal()
     with Progress(tmp_path / "log", every=3600, stream=stream) as progress:
         progress.stage("solve")
-        progress.report(3, 0, "λ 4 2.1e-03 · pass 14")
+        progress.report(3, 0, "λ #4 = 2.1e-03 · epoch 14")
         logging.getLogger("gapwise").warning("MLflow is away")
         progress.close()
     assert "\x1b[" in stream.getvalue()
     assert "MLflow is away" in stream.getvalue()
-    assert "λ 4 2.1e-03 · pass 14 · 00:00" in (tmp_path / "log").read_text()
+    assert "λ #4 = 2.1e-03 · epoch 14 · 00:00" in (tmp_path / "log").read_text()
 
 
 def test_handlers__are_gone_afterwards(tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_handlers__are_gone_afterwards(tmp_path: Path) -> None:
 
 
 def test_solver_line__is_the_one_of_the_design() -> None:
-    assert solver_line(COUNTERS, 40) == "λ 12/40 2.1e-03 · pass 14 · gap 1.2e-03 (tol 9e-02) · 48k oracle calls"
-    assert "gap – (tol 9e-02)" in solver_line({**COUNTERS, "gap": float("inf")})
+    assert solver_line(COUNTERS, 40) == "λ #12/40 = 2.1e-03 · epoch 14 · gap 1.2e-03, target 9e-02 · 48k oracle calls"
+    assert "gap –, target 9e-02" in solver_line({**COUNTERS, "gap": float("inf")})
     nothing = solver_line({**COUNTERS, "gap": float("nan"), "tolerance": float("nan")})
-    assert "gap – (tol –) ·" in nothing, "a method without a dual point"
+    assert "gap –, target – ·" in nothing, "a method without a dual point"
     assert read_solver_line(nothing)["tolerance"] == "–"
 
 
@@ -84,10 +84,10 @@ def test_solver_line__says_what_a_gap_is_that_is_not_exact() -> None:
         kind: solver_line({**COUNTERS, "gap": 0.012, "certainty": kind})
         for kind in ("exact", "upper-bounded", "estimate")
     }
-    assert "· gap 1.2e-02 (tol 9e-02) ·" in said["exact"]
-    assert "· gap ≤ 1.2e-02 (bound) (tol 9e-02) ·" in said["upper-bounded"]
-    assert "· gap ≈ 1.2e-02 (estimate) (tol 9e-02) ·" in said["estimate"]
-    assert "gap – (tol 9e-02)" in solver_line({**COUNTERS, "gap": float("inf"), "certainty": "estimate"})
+    assert "· gap 1.2e-02, target 9e-02 ·" in said["exact"]
+    assert "· gap ≤ 1.2e-02 (bound), target 9e-02 ·" in said["upper-bounded"]
+    assert "· gap ≈ 1.2e-02 (estimate), target 9e-02 ·" in said["estimate"]
+    assert "gap –, target 9e-02" in solver_line({**COUNTERS, "gap": float("inf"), "certainty": "estimate"})
     for kind, line in said.items():
         numbers = read_solver_line(line)
         assert (numbers["gap"], numbers["certainty"], numbers["tolerance"]) == ("1.2e-02", kind, "9e-02")

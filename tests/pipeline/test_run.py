@@ -43,7 +43,7 @@ def test_run__leaves_a_directory_for_people_and_programs(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     run = run_dir(tmp_path)
     assert done.stdout.splitlines()[-1] == f"run: {run}"
-    assert "λ 1 5.0e-01 · pass 2 · gap 8.0e-02 (tol 9e-02) · 48k oracle calls · 00:0" in done.stderr
+    assert "λ #1 = 5.0e-01 · epoch 2 · gap 8.0e-02, target 9e-02 · 48k oracle calls · 00:0" in done.stderr
     result = json.loads((run / "result.json").read_text())
     assert set(result) >= {"format_version", "key", "experiment", "status", "problem", "path", "verify", "evaluate"}
     assert result["experiment"] == "regpath_horseseg"

@@ -59,7 +59,7 @@ def test_table__of_the_rules_is_what_the_command_gives(
 def facts_of(summary: str) -> dict[str, str]:
     """The lines of a run's summary by their first word, without seconds, rounding errors and the folder of the run."""
     lines = re.findall(r"^ *(problem|path|work|verify|best|run:) +(.*(?:\n {10,}test .*)?)", summary, re.MULTILINE)
-    facts = {word: re.sub(r" · [0-9.]+ s solving|(?<=rebuilt to )[0-9.]+(?=e-14)", "", text) for word, text in lines}
+    facts = {word: re.sub(r" · [0-9.]+ s solving|(?<=agree to )[0-9.]+(?=e-14)", "", text) for word, text in lines}
     return {**facts, "run:": Path(facts["run:"]).name}
 
 

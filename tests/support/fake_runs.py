@@ -19,7 +19,7 @@ LOG = """\
 2026-11-21 10:00:01,100 INFO featurize 3/9 superpixels and features · 00:01
 2026-11-21 10:00:02,100 DEBUG stage init_path
 2026-11-21 10:00:03,100 DEBUG stage solve
-2026-11-21 10:00:08,100 INFO λ 12 2.7e+01 · pass 1 · gap 7.1e-02 (tol 9e-02) · 3517 oracle calls · 00:31
+2026-11-21 10:00:08,100 INFO λ #12 = 2.7e+01 · epoch 1 · gap 7.1e-02, target 9e-02 · 3517 oracle calls · 00:31
 """
 ERROR = """\
 2026-11-21 10:00:09,100 DEBUG Traceback (most recent call last):

@@ -1,0 +1,140 @@
+"""The site in .github/docs: its words, its code, its tables; what it shows is executed when it is built (`.ci/run`)."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import gapwise
+from gapwise.pipeline.cli import known
+from gapwise.stages.solver.options import Status
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / ".github" / "docs"
+FOR_USERS = sorted([*(DOCS / "tutorials").glob("*.md"), *(DOCS / "howto").glob("*.md"), DOCS / "install.md"])
+CELL = re.compile(r"^```\{code-cell\}\n((?::[^\n]*\n)*)(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def configuration(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(DOCS))
+    return import_module("configuration")
+
+
+@pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: page.stem)
+def test_pages_for_users__do_without_the_words_of_the_method(page: Path) -> None:
+    prose = re.sub(r"`[^`]*`", "", CELL.sub("", text(page)))
+    assert re.findall(r"\b(?:Frank-Wolfe|blocks?|dual|duality|primal)\b", prose, re.IGNORECASE) == []
+
+
+def test_home__has_the_lines_of_python_of_the_readme() -> None:
+    (snippet,) = re.findall(r"^```python\n(.*?)^```$", text(ROOT / "README.md"), re.MULTILINE | re.DOTALL)
+    assert snippet in [code for _, code in CELL.findall(text(DOCS / "index.md"))]
+    assert len([line for line in snippet.splitlines() if line]) <= 12
+
+
+@pytest.mark.slow
+def test_readme__has_python_that_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    (snippet,) = re.findall(r"^```python\n(.*?)^```$", text(ROOT / "README.md"), re.MULTILINE | re.DOTALL)
+    (tmp_path / "snippet.py").write_text(snippet, encoding="utf-8")
+    monkeypatch.chdir(ROOT)
+    runpy.run_path(str(tmp_path / "snippet.py"))
+    said = capsys.readouterr().out
+    assert int(said.split("%")[0]) > 90
+    assert "every certificate holds" in said
+
+
+def test_shell__that_no_build_executes_names_programs_that_there_are() -> None:
+    programs = {"pip", "python", "gapwise", "dask", "mlflow"}
+    for page in DOCS.rglob("*.md"):
+        for line in "\n".join(SHELL.findall(text(page))).replace("\\\n", " ").splitlines():
+            words = [word for word in line.split() if not re.match(r"[A-Z_]+=", word)]
+            if words:
+                assert words[0] in programs, line
+                assert words[0] != "gapwise" or words[1] in known() or "=" in words[1], line
+
+
+def test_reference__has_every_status_and_exit_code() -> None:
+    page = text(DOCS / "reference.md")
+    assert [status for status in Status if f"| `{status}` |" not in page] == []
+    assert re.findall(r"^\| ([\d, ]+) \|", page, re.MULTILINE) == ["0", "1", "2", "130, 143"]
+
+
+def test_api__has_every_public_name_and_protocols_that_there_are() -> None:
+    named = re.findall(r"^   ([\w.]+)$", text(DOCS / "api.md"), re.MULTILINE)
+    assert {name for name in named if "." not in name} == {*gapwise.__all__} - {"__version__"}
+    for name in named:
+        if "." in name:
+            module, _, attribute = name.rpartition(".")
+            assert hasattr(import_module(f"gapwise.stages.{module}"), attribute), name
+
+
+def test_install__names_every_extra() -> None:
+    extras = re.search(r"optional-dependencies\]\n(.*?)\n\[", text(ROOT / "pyproject.toml"), re.DOTALL)
+    assert extras is not None
+    names = re.findall(r"^(\w+) = \[", extras[1], re.MULTILINE)
+    assert [name for name in names if f'".[{name}]"' not in text(DOCS / "install.md")] == []
+
+
+def test_configuration__explains_every_key(configuration: ModuleType) -> None:
+    page = configuration.page()
+    lines = [line.strip("| ") for line in page.splitlines() if line.count(" | ") >= 5]
+    cells = [line.split(" | ") for line in lines if line.startswith("`")]
+    rows = {key: (kind, default, inside) for key, *_, default, kind, _, inside in cells}
+    assert rows["`seed`"] == ("int", "`0`", "yes")
+    assert rows["`solver.max_seconds`"] == ("float", "`infinite`", "no")
+    assert rows["`path.eps`"] == ("float", "`0.1`", "yes")
+    assert rows["`run.root`"][2] == "no"
+    assert rows["`dataset.root`"][2] == "no"
+    assert rows["`dataset.min_count`"][2] == "yes"
+    assert len(rows) > 150
+
+
+def test_configuration__refuses_a_key_without_a_comment(
+    configuration: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "conf" / "dataset" / "ocr.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("# A toy.\nname: ocr\nsize: small # how many\nfold: 0\n")
+    monkeypatch.setattr(configuration, "CONF", file.parents[1])
+    monkeypatch.setattr(configuration, "choices", lambda group: {"ocr": file})
+    with pytest.raises(ValueError, match=r"conf/dataset/ocr\.yaml: fold has no comment"):
+        configuration.rows("dataset", "ocr")
+
+
+def test_prose__passes_the_linter() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / ".ci" / "prose")], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+
+
+def test_linter__finds_what_it_looks_for(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    long = " ".join(["word"] * 26)
+    page.write_text(f"# {long}\n\n{long}.\n\nShort. It is that of another.\n\n```\n{long}\n```\n\n| {long} |\n")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / ".ci" / "prose"), str(page)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert [line.split(": ", 1)[1].split(" (")[0] for line in done.stdout.splitlines()] == ["26 words", "“that of”"]
+
+
+def test_text__of_the_tutorial_has_a_label_on_every_line() -> None:
+    for name, least in (("train", 80), ("test", 30)):
+        sentences = text(DOCS / "text" / f"{name}.txt").strip().split("\n\n")
+        assert len(sentences) == least
+        for sentence in sentences:
+            labels = [line.split()[1] for line in sentence.splitlines()]
+            inside = [b for a, b in zip(["O", *labels], labels, strict=False) if b[0] == "I" and a[1:] != b[1:]]
+            assert inside == [], sentence
