@@ -274,7 +274,7 @@ class GapwiseEstimator(BaseEstimator):
             return None
         if held is None:
             raise ValueError(
-                "calibration: no blocks are held out to fit it on; give several lam, 'path' or 'auto', with a share for validation"
+                "calibration: no blocks are held out to fit it on; give lam='auto' or several lam, and validation=0.2"
             )
         w, split = fitted.path.path.weights_at(fitted.lam).values, f"the {held.n:,} blocks held out in fit"
         return calibration_of(held, w, self.calibration, split, np.ones(held.truth.size, bool), spread)
