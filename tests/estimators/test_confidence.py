@@ -79,7 +79,7 @@ def test_calibration__is_of_the_held_out_blocks_and_leaves_home(method: str, tmp
 
 def test_calibration__is_refused_without_held_out_blocks_and_probabilities_without_it() -> None:
     points, labels = blobs()
-    with pytest.raises(ValueError, match=r"^calibration: no blocks are held out to fit it on; give several lam"):
+    with pytest.raises(ValueError, match=r"^calibration: no blocks are held out to fit it on; give lam="):
         MulticlassSVM(lam=0.1, calibration="isotonic").fit(points, labels)
     with pytest.raises(ValueError, match=r"calibration: expected None or one of isotonic, sigmoid, got 'platt'"):
         MulticlassSVM(lam=0.1, calibration="platt").fit(points, labels)
