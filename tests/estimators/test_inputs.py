@@ -34,7 +34,12 @@ WORDS = [["a"], ["b"]]
         (ChainSVM(), [], [], "X: expected at least one of the sequences, got none"),
         (ChainSVM(), "words", [["x"]], "X: expected a list of sequences, got str"),
         (ChainSVM(), ["word"], [["x"]], "X: sequence 0: expected a list of tokens or an array, got str"),
-        (ChainSVM(lam="path", validation=2), [WORDS], ["xy"], "validation: expected a share between 0 and 1, or None"),
+        (
+            ChainSVM(lam="path", validation=1.5),
+            [WORDS],
+            ["xy"],
+            "validation: expected a share between 0 and 1, a number of folds",
+        ),
         (ChainSVM(lam="path"), [WORDS], ["xy"], "validation: 0.2 of 1 blocks leaves none on one side"),
         (MulticlassSVM(), np.eye(2), [0, 0], "y: expected at least two classes, got one class only"),
         (
