@@ -98,7 +98,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def opened(asked: argparse.Namespace) -> Model:
     """The model that the arguments of `add_model` name, compared with its run where that is at hand."""
-    from gapwise.stages.models import open_model
+    from gapwise.stages.model_folders import open_model
 
     if asked.trust:
         find_modules_here()
@@ -191,7 +191,7 @@ def run(asked: argparse.Namespace) -> int:
 def compare_at_hand(model: Model, where: Location, root: str | None) -> None:
     """Compare a model in a folder with its run if that lies in the folder of the runs; DamagedError if they differ."""
     from gapwise.pipeline.overview.find import root_of
-    from gapwise.stages.models import compare
+    from gapwise.stages.model_folders import compare
     from gapwise.storage.models import is_model
 
     name = str(model.origin.get("run", ""))

@@ -120,8 +120,8 @@ def _refitted(
     import numpy as np
 
     from gapwise.stages.featurize import open_problem
-    from gapwise.stages.models import model_of
     from gapwise.stages.refit import measure, refit
+    from gapwise.stages.run_models import model_of
     from gapwise.stages.solve import Session
     from gapwise.storage.features import open_features
     from gapwise.storage.paths import open_path

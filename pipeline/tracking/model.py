@@ -60,7 +60,7 @@ def log_model(client: MlflowClient, run_id: str, run_dir: Location, result: Fact
 def _exported(form_name: str, run_dir: Location, to: Path) -> bool:
     """Write the model of the best lambda in a form of `model_formats`; False if the run no longer has what it takes."""
     from gapwise.pipeline.model_formats import form
-    from gapwise.stages.models import model_of
+    from gapwise.stages.run_models import model_of
 
     try:
         form(form_name).write(

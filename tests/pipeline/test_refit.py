@@ -20,9 +20,10 @@ from gapwise.pipeline.rundir import read_json, write_json
 from gapwise.pipeline.stage_graph import stages
 from gapwise.stages.choice import picked
 from gapwise.stages.featurize import open_problem
-from gapwise.stages.models import model_of, save_model
+from gapwise.stages.model_folders import save_model
 from gapwise.stages.predict import predict
 from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.run_models import model_of
 from gapwise.storage.features import open_features
 from gapwise.storage.layout import read_group
 from gapwise.storage.results import read_path

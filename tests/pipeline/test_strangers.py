@@ -17,8 +17,8 @@ from reseal import reseal
 
 import gapwise
 from gapwise.pipeline.cli import carry_out
-from gapwise.stages.models import model_of
 from gapwise.stages.problems.trust import UntrustedError, only
+from gapwise.stages.run_models import model_of
 from gapwise.storage.backend import UrlPath, location_in
 from gapwise.storage.files import DamagedError, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION

@@ -1,0 +1,99 @@
+"""Models in folders: written from a run, read again, and compared with the run that they came from.
+
+save_model("runs/…", "best", "chunker")
+model = load_model("chunker")
+model.predict("He PRP\\nreckons VBZ\\n").named(0)
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import numpy as np
+
+from gapwise.stages.calibration import read as read_calibration
+from gapwise.stages.model_facts import check_model
+from gapwise.stages.models import Model, allowing
+from gapwise.stages.run_models import BEST, model_of
+from gapwise.storage.backend import DamagedError, Location, location
+from gapwise.storage.models import is_model, read_model
+
+log = logging.getLogger("gapwise")
+
+
+def load_model(
+    folder: str | Location, *, trust: bool = False, oracle: str | type | None = None, run: str | Location | None = None
+) -> Model:
+    """The model in a folder, given as a path or URL; needs neither its run nor raw data, writes nothing and runs nothing.
+
+    Parameters
+    ----------
+    trust : bool
+        Whether predicting may run the class or program of the user's own that the folder names, if it names any.
+    oracle : str or type, optional
+        The class, ``module:Class``, or the command to predict with instead of the one that the folder names.
+    run : str or Location, optional
+        The run that the model was exported from: ValueError if the model is not what the run gives.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    ValueError
+        If it is damaged, or another version of Gapwise wrote it; says which file.
+    """
+    where = location(folder)
+    facts, weights, shared = read_model(where)
+    check_model(facts, weights.size, where / "model.json")
+    found = Model(
+        float(facts["lambda"]), weights, facts["certificate"], dict(facts["features"]), shared, facts["origin"],
+        place=str(where / "model.json"), calibration=read_calibration(facts.get("calibration"), where / "model.json"),
+    )  # fmt: skip
+    if run is not None:
+        compare(found, location(run), where)
+    return allowing(found, trust, oracle)
+
+
+def compare(model: Model, run: Location, where: Location) -> None:
+    """Raise DamagedError unless the model at `where` is what the run gives; a run that has changed since is only logged."""
+    asked = model.origin.get("asked")
+    try:
+        theirs = model_of(run, BEST if asked == BEST else model.lambda_)
+    except (ValueError, OSError) as error:
+        log.warning("%s: not compared with its run: %s", where, error)
+        return
+    if theirs.origin["digest"] != model.origin.get("digest"):
+        log.warning(
+            "%s: not compared with its run: %s has changed since, or is another one; export it again", where, run
+        )
+        return
+    same = {
+        "lambda": theirs.lambda_ == model.lambda_,
+        "weights": np.array_equal(theirs.weights, model.weights),
+        "certificate": theirs.certificate == model.certificate,
+        "features": json.loads(json.dumps(theirs.meta)) == model.meta
+        and theirs.shared.keys() == model.shared.keys()
+        and all(np.array_equal(array, model.shared[name]) for name, array in theirs.shared.items()),
+    }
+    for name, is_same in same.items():
+        if not is_same:
+            raise DamagedError(f"{where}: its {name} is not what {run} gives; it was changed, export it again")
+
+
+def save_model(run: str | Location, lam: float | str, folder: str | Location) -> Model:
+    """Write the model of a run at `lam`, a number or "best", into `folder`; returns it."""
+    model = model_of(run, lam)
+    model.save(folder)
+    return model
+
+
+def open_model(where: str | Location, lam: float | str | None = None, *, trust: bool = False) -> Model:
+    """The model in a folder, or that of a run at `lam` (None: the best); ValueError if a model has another lambda."""
+    place = location(where)
+    if not is_model(place):
+        return model_of(place, BEST if lam is None else lam, trust=trust)
+    found = load_model(place, trust=trust)
+    if lam not in (None, BEST, found.lambda_):
+        raise ValueError(f"{place}: a model of lambda {found.lambda_:g} only; give the run for lambda {lam:g}")
+    return found

@@ -1,0 +1,184 @@
+"""The model of a run at one lambda: its weights as the path certifies them, after what the run left has been checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gapwise.stages.datasets.inputs import stored_input
+from gapwise.stages.model_facts import check_features
+from gapwise.stages.models import Model, allowing, versions
+from gapwise.stages.verdict import verdict_in
+from gapwise.storage.backend import DamagedError, Location, location
+from gapwise.storage.features import Features, features_of
+from gapwise.storage.files import read_json, tree_checksum
+from gapwise.storage.format import MEASURES, check_format
+from gapwise.storage.integrity import unsealed
+from gapwise.storage.layout import CELLS, open_group
+from gapwise.storage.mixture import model_at
+from gapwise.storage.results import read_path, weights_of
+from gapwise.storage.served import REFIT
+
+BEST = "best"
+"""The lambda that the run's evaluation chose; the model of all training blocks, if the run has made it."""
+CHECKED = (
+    "the weights are the mixture of solved weights that the certificate is about, computed by separate code and read again "
+    "after they were written; without data at hand, no gap was recomputed"
+)
+"""What `certificate` says was checked of a run's model."""
+NUMBERS = ("lambda", "lambda_low", "gap", "dual", "hinge", "norm2")
+"""Arrays of path.zarr that say, beside its cells, which weights a lambda has."""
+
+
+def model_of(
+    run: str | Location,
+    lam: float | str = BEST,
+    *,
+    trust: bool = False,
+    oracle: str | type | None = None,
+    refit: Location | None = None,
+) -> Model:
+    """The model of a run at `lam`: any lambda that its path certifies, or "best", the one its evaluation chose.
+
+    `trust` and `oracle` are those of `load_model`. `refit`: a folder in which a cross-validation has solved this lambda
+    again on the run's features.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no run, no solved path, or its features are gone.
+    ValueError
+        If the path ends above `lam`, if what the run left has changed since, or another version of Gapwise wrote it.
+    CertificateError
+        If the weights are not those that the path certifies at `lam`.
+    """
+    place = location(run)
+    if not (place / "manifest.json").is_file():
+        raise FileNotFoundError(f"{place}: neither a run (it has no manifest.json) nor a model (no model.json)")
+    manifest = unsealed(read_json(place / "manifest.json"), place / "manifest.json")
+    check_format(manifest, place / "manifest.json")
+    stages = manifest["stages"]
+    if "solve" not in stages:
+        raise FileNotFoundError(
+            f"{place}: the run is not solved yet; repeat its command, which goes on where it stopped"
+        )
+    for stage, name in (("solve", "path.zarr"), ("verify", "verify.json"), ("evaluate", "metrics.json")):
+        _check(place, name, stages.get(stage, {}).get("outputs", {}).get(name))
+    best = lam == BEST
+    if best:
+        if "evaluate" not in stages:
+            raise ValueError(f"{place}: not evaluated yet, so it has no best lambda; give a number, or finish the run")
+        lam = float(read_json(place / "metrics.json")["best_lambda"])
+    refitted = best and REFIT in stages
+    if refitted:
+        lam = float(read_json(place / REFIT / "metrics.json")["lambda"])
+    within = refit or (place / REFIT if refitted else place)
+    for output, checksum in stages[REFIT].get("outputs", {}).items() if refitted else ():
+        _check(place, output, checksum)
+    found = model_at(within / "path.zarr", float(lam), as_solved=best or refit is not None)
+    check_weights(within / "path.zarr", float(lam), found.weights, as_solved=best or refit is not None)
+    features = _features(place, stages)
+    meta = {name: value for name, value in features.meta.items() if name not in ("files", "format_version")}
+    file = within / "verify.json"
+    verdict = verdict_in(read_json(file), file) if "verify" in stages else None
+    certificate = {
+        "gap": found.gap,
+        "eps": float(found.attrs["eps"]),
+        "relative": bool(found.attrs["relative"]),
+        "certainty": found.attrs["certainty"] if verdict is None else verdict.sense,
+        "verified": verdict is not None,
+        "certified": verdict is not None and verdict.at_lambda(float(lam), found.gap, found.allowed).certified,
+        "checked": CHECKED,
+    }
+    outputs = dict(stages[REFIT if refitted else "solve"].get("outputs", {}))
+    if refit is not None:
+        outputs[REFIT] = tree_checksum(refit / "path.zarr")
+    origin = {
+        "run": manifest["name"],
+        "key": manifest["key"],
+        "digest": _digest(outputs, features.meta["files"]),
+        "asked": BEST if best else float(lam),
+        "rule": found.attrs["rule"],
+        "versions": versions(),
+    }
+    check_features(meta, found.weights.size, features.path / "meta.json")
+    model = Model(
+        float(lam), found.weights, certificate, meta, features.shared(), origin, place=str(features.path / "meta.json")
+    )
+    return allowing(model, trust=trust, oracle=oracle)
+
+
+def check_weights(path: Location, lam: float, weights: np.ndarray, *, as_solved: bool = False) -> None:
+    """Raise CertificateError unless `weights` are the mixture that verify takes the certificate at lambda to be about.
+
+    `as_solved`: at a breakpoint the weights stored there are meant, certified or not.
+    """
+    from gapwise.stages.certify.audit import (
+        CertificateError,
+        verifier,
+    )  # loads the compiler, which load_model needs not
+    from gapwise.stages.certify.served import difference, in_words, known, mixture
+
+    stored = set(open_group(path))
+    arrays, attrs = read_path(path, (*NUMBERS, *(spec.name for spec in CELLS if spec.name in stored)))
+    here = np.flatnonzero(arrays["lambda"] == lam)
+    shares = {int(here[0]): 1.0} if as_solved and here.size else verifier(attrs["rule"]).shares(arrays, attrs, lam)
+    expected = known(shares, arrays["lambda"].size)
+    fault = "they are given out all the same"
+    if expected is not None:
+        fault = difference(weights, mixture(expected, weights_of(path), weights.size))
+    if fault:
+        raise CertificateError(f"{path}: the weights at lambda {lam:.9g} should be {in_words(expected)}, but {fault}")
+
+
+def _digest(solved: Mapping[str, Any], files: Mapping[str, Any]) -> str:
+    """Of what the solve left and of the features, by their checksums."""
+    return hashlib.sha256(json.dumps([dict(solved), dict(files)], sort_keys=True).encode()).hexdigest()
+
+
+def _check(run: Location, name: str, checksum: str | None) -> None:
+    """Raise DamagedError unless an output of a run has the checksum that its manifest gives; None: there is no output."""
+    if checksum is None:
+        return
+    path = run / name
+    if path.is_dir():
+        found = tree_checksum(path, without=MEASURES)
+    else:
+        found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    if found != checksum:
+        raise DamagedError(
+            f"{path}: changed since the run wrote it; repeat the command of the run, which makes it again"
+        )
+
+
+def features_of_run(run: str | Location) -> Features:
+    """The features of a run; FileNotFoundError if they are gone."""
+    place = location(run)
+    return _features(place, unsealed(read_json(place / "manifest.json"), place / "manifest.json")["stages"])
+
+
+def example_of(run: str | Location) -> Any:
+    """One raw input of a run's test split; None if its features do not keep any."""
+    features = features_of_run(run)
+    try:
+        new = stored_input(features.meta, features.arrays("test"))
+    except KeyError as error:
+        raise DamagedError(
+            f"{features.path}: its arrays are not those of {features.meta['dataset']}: no {error}"
+        ) from error
+    return None if new is None else new.example
+
+
+def _features(run: Location, stages: Mapping[str, Any]) -> Features:
+    """The features of a run; FileNotFoundError if they are gone."""
+    found = features_of(run, stages["featurize"])
+    if found is None:
+        raise FileNotFoundError(
+            f"{stages['featurize']['path']}: the features of {run} are gone; repeat the command of the run with "
+            "run.stage=featurize, which makes them again"
+        )
+    return found
