@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-from gapwise.stages.reports.papers.o16 import worst_between
 
 ROOT = Path(__file__).resolve().parents[2]
 INF = np.inf
@@ -216,28 +213,3 @@ def test_theorem_5__certifies_any_pair_and_the_mean_by_its_spread(kind: str, see
     spread = float(share @ np.sum((points - mean) ** 2, axis=1))
     assert p.primal(lam, mean) - p.dual(lam, alpha) <= share @ gaps - 0.5 * lam * spread + 1e-12
     assert np.all(p.clip(mean) == pytest.approx(mean))
-
-
-def test_worst_between__is_what_solved_points_certify() -> None:
-    p, rng = problem("free", 0)
-    points = [solved(p, rng, lam) for lam in (0.8, 0.4, 0.2)]
-    lam, gap, norm2, hinge = (np.array([s[name] for s in points]) for name in ("lam", "g", "N", "R"))
-    lams = np.geomspace(0.2, 0.8, 400)
-    second = [min(p.primal(x, s["w"]) - p.dual(x, s["alpha"]) for s in points) for x in lams]
-    assert worst_between(lam, gap, norm2, second_order=True) == pytest.approx(max(second), rel=1e-2)
-    shrunk = [
-        min(p.primal(x, s["w"]) - p.dual(x, x / s["lam"] * s["alpha"] + (1.0 - x / s["lam"]) * truth(p))
-            for s in points if x <= s["lam"] + 1e-9)
-        for x in lams
-    ]  # fmt: skip
-    assert worst_between(lam, gap, hinge) == pytest.approx(max(shrunk), rel=2e-2)
-
-
-def test_page__names_tests_and_files_that_there_are() -> None:
-    text = (ROOT / "stages" / "THEOREMS.md").read_text(encoding="utf-8")
-    code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
-    named = set(re.findall(r"`(test_\w+?__\w+)`", text))
-    assert len(named) > 25
-    assert [name for name in named if f"def {name}(" not in code] == []
-    links = re.findall(r"\]\(([\w./]+)\)", text)
-    assert [link for link in links if not (ROOT / "stages" / link).is_file()] == []
