@@ -171,7 +171,7 @@ def direct(root: Path, home: Path, seed: int, *words: str) -> Path:
 def test_repro__stopped_in_solve_goes_on_to_the_same_bits(clone: Clone, repro: list[tuple[int, str]]) -> None:
     interrupted, *more, whole = repro
     assert interrupted[0] == 255
-    assert "the same command goes on from there" in interrupted[1]
+    assert "Rerun the same command to resume" in interrupted[1]
     assert [code for code, _ in more] == [255, -signal.SIGTERM] * FULL
     assert all("failed to run: python -m pipeline" in out for _, out in more[:1])
     assert "Running stage 'evaluate'" in whole[1]

@@ -131,7 +131,7 @@ def test_signals__with_a_commit_in_flight_leave_that_and_the_last_state(bench: B
         process.send_signal(number)
         done = ended(process)
         assert done.code == code
-        assert "the same command goes on from there" in done.err
+        assert "Rerun the same command to resume" in done.err
         assert place.generation > before  # the one in flight, and another unless that was the last rebase point
         assert not list(place.run.glob("state/.tmp-*"))
         assert not (place.run / "path.zarr").exists()
@@ -148,7 +148,7 @@ def test_signals__commit_and_tell_and_go_on_to_the_same_bits(bench: Bench, calm:
         process.send_signal(number)
         done = ended(process)
         assert done.code == code
-        assert "the same command goes on from there" in done.err
+        assert "Rerun the same command to resume" in done.err
         assert place.generation > before
         assert not (place.run / "path.zarr").exists()
     here(place).finish()

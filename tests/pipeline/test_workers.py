@@ -108,7 +108,7 @@ def test_stop__reaches_the_runs_and_leaves_no_process(tmp_path: Path, number: si
         (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
         exit_code, out, err = ended(process)
     assert exit_code == code, err
-    assert "the same command continues" in err
+    assert "Rerun the same command to resume" in err
     assert "Traceback" not in err
     assert not psutil.wait_procs(children, timeout=20)[1]
     assert [row["status"] for row in rows(tmp_path).values()] == ["interrupted", "interrupted", "waiting"]
