@@ -16,6 +16,7 @@ CLONE = Path(__file__).resolve().parents[2]
 def workspace(*linked: str) -> None:
     """Go to a new folder in which the named parts of the clone are visible."""
     os.chdir(tempfile.mkdtemp())
+    os.environ.pop("GAPWISE_RUNS", None)  # pages say where runs lie without it
     for name in linked:
         os.symlink(CLONE / name, Path(name).name)
     get_ipython().register_magic_function(bash, "cell")
