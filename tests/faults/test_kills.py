@@ -23,8 +23,9 @@ KILLS = {"short": 3, "full": 85}
 KILLS_IN_COMMITS = {"short": 3, "full": 15}
 LIFE = 8
 """Kills after which a run is left to end, and the next one begins from nothing."""
-OPERATIONS = {"fsync": 120, "rename": 6, "replace": 8}
-"""File operations, and about how many of each two commits make."""
+OPERATIONS = ("fsync", "rename", "replace")
+SLOW_COMMIT = 0.02
+"""Longest wait, in seconds, of a file operation behind the solve; the longer it is, the fewer commits are made."""
 
 
 def stage_of(place: Place) -> str:
@@ -80,7 +81,7 @@ def killed_in_commits(
     while kills < wanted:
         place = bench.place(f"{name}-{life}", halfway)
         while kills < wanted:
-            operation = list(OPERATIONS)[kills % len(OPERATIONS)]
+            operation = OPERATIONS[kills % len(OPERATIONS)]
             spoilt = bench.place(place.root.name, SABOTAGE=fatal(operation))
             before = place.generation
             done = spoilt.issue("run.until=solve")
@@ -95,14 +96,25 @@ def killed_in_commits(
     return kills
 
 
+def operations(bench: Bench, halfway: Place, name: str, how: str = "count") -> dict[str, int]:
+    """How often the rest of a solve calls each file operation, as `how` counts; kills beyond that would hit nothing."""
+    place = bench.place(f"{name}-counted", halfway)
+    file = place.root / "operations.json"
+    done = bench.place(place.root.name, SABOTAGE=f"{how} {file}").issue("run.until=solve")
+    assert done.code == 0, done.err
+    counted: dict[str, int] = json.loads(file.read_text())
+    assert min(counted.values()) > 0
+    return counted
+
+
 @pytest.mark.fault("kill in a commit")
 def test_kill__at_any_file_operation_of_a_commit_changes_no_bit(
     bench: Bench, halfway: Place, calm: Calm, form: str, request: pytest.FixtureRequest
 ) -> None:
-    rng = np.random.default_rng(1)
+    rng, calls = np.random.default_rng(1), operations(bench, halfway, "commits")
 
     def fatal(name: str) -> str:
-        return f"kill {name} {rng.integers(1, OPERATIONS[name])}"
+        return f"kill {name} {rng.integers(1, calls[name] // 2, endpoint=True)}"
 
     kills = killed_in_commits(bench, halfway, calm, KILLS_IN_COMMITS[form], "commits", fatal)
     request.node.user_properties.append(("found", f"{kills} kills"))
@@ -114,9 +126,10 @@ def test_kill__of_a_solve_with_a_commit_in_flight_changes_no_bit(
 ) -> None:
     """The thread that writes is killed at any of its file operations, together with the solve that has gone on."""
     rng = np.random.default_rng(2)
+    calls = operations(bench, halfway, "behind", f"behind {SLOW_COMMIT} count")
 
     def fatal(name: str) -> str:
-        return f"behind {rng.uniform(0.0, 0.02)} kill {name} {rng.integers(1, 6 * OPERATIONS[name])}"
+        return f"behind {rng.uniform(0.0, SLOW_COMMIT)} kill {name} {rng.integers(1, calls[name], endpoint=True)}"
 
     kills = killed_in_commits(bench, halfway, calm, KILLS_IN_COMMITS[form], "behind", fatal)
     request.node.user_properties.append(("found", f"{kills} kills"))

@@ -5,7 +5,7 @@
 ``clock 3``: the clocks that the project's own modules see jump by hours, forwards and backwards, by a generator of seed 3.
 ``behind 0.05 kill fsync 17``: every commit is written behind the solve, and waits 0.05 s before each rename and replace, as
 the solve does at each rebase point; SIGKILL before the 17th call of os.fsync that the writing thread makes. Without ``kill
-fsync 17`` nothing is killed.
+fsync 17`` nothing is killed; with ``count FILE`` the calls of that thread are counted.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ import time
 
 CALLS = ("fsync", "rename", "replace")
 OURS = ("gapwise",)
+NEVER = -1
+"""A number of calls that is not reached."""
+OFTEN = 0.8
+"""Share of the looks at a clock before which it jumps. A solve looks a few dozen times, and commits where time passed."""
 calls = dict.fromkeys(CALLS, 0)
 
 
@@ -34,6 +38,17 @@ def watch(name: str, fatal: int, thread: str | None = None) -> None:
         return real(*args, **kwargs)
 
     setattr(os, name, call)
+
+
+def count(file: str, thread: str | None = None) -> None:
+    """Write at the end how often each operation was called."""
+    for name in CALLS:
+        watch(name, NEVER, thread)
+
+    @atexit.register
+    def tell() -> None:
+        with open(file, "w") as stream:
+            json.dump(calls, stream)
 
 
 def delay(name: str, seconds: float) -> None:
@@ -65,7 +80,7 @@ def jump(name: str, rng: random.Random) -> None:
     def clock() -> float:
         if sys._getframe(1).f_globals.get("__name__", "").split(".")[0] not in OURS:
             return real()
-        if rng.random() < 0.2:
+        if rng.random() < OFTEN:
             offset[0] += rng.uniform(-1e4, 1e4)
         return real() + offset[0]
 
@@ -76,14 +91,7 @@ what, *words = os.environ.get("SABOTAGE", "nothing").split()
 if what == "kill":
     watch(words[0], int(words[1]))
 elif what == "count":
-    for each in CALLS:
-        watch(each, 0)
-
-    @atexit.register
-    def tell() -> None:
-        with open(words[0], "w") as file:
-            json.dump(calls, file)
-
+    count(words[0])
 elif what == "behind":
     from gapwise.storage import behind
 
@@ -91,8 +99,10 @@ elif what == "behind":
     behind.CommitsBehind.free = slowed(behind.CommitsBehind.free, float(words[0]))
     for each in ("rename", "replace"):
         delay(each, float(words[0]))
-    if words[1:]:
+    if words[1:2] == ["kill"]:
         watch(words[2], int(words[3]), "commit")
+    elif words[1:2] == ["count"]:
+        count(words[2], "commit")
 elif what == "clock":
     for each in ("time", "monotonic", "perf_counter"):
         jump(each, random.Random(int(words[0])))
