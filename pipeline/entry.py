@@ -21,14 +21,14 @@ def main() -> int:
         sys.argv[1:] = parts.use(sys.argv[1:])
     except NotADirectoryError as error:
         return refuse(error, BAD_CONFIGURATION)
-    from gapwise.pipeline.cli import REMOVED, carry_out, is_command, is_stray, known  # they look for parts
+    from gapwise.pipeline import cli  # looks for parts
     from gapwise.pipeline.help import asks_for_help, text
 
     if "_ARGCOMPLETE" in os.environ:  # a shell asks, see `cli.completion`
         from gapwise.pipeline.cli.completion import complete
 
         complete()
-    if asks_for_help(sys.argv[1:]) and not is_command(sys.argv[1:]):
+    if asks_for_help(sys.argv[1:]) and not cli.is_command(sys.argv[1:]):
         print(text(), end="")
         return 0
     if sys.argv[1:] == ["--version"]:
@@ -36,13 +36,13 @@ def main() -> int:
 
         print(f"gapwise {gapwise.__version__}")
         return 0
-    if is_stray(sys.argv[1:]):
-        if now := REMOVED.get(sys.argv[1]):
+    if cli.is_stray(sys.argv[1:]):
+        if now := cli.REMOVED.get(sys.argv[1]):
             print(f"error: {sys.argv[1]}: no such command any more; gapwise {now} does its work", file=sys.stderr)
             return BAD_CONFIGURATION
-        near = did_you_mean(sys.argv[1], known())
+        near = did_you_mean(sys.argv[1], cli.known())
         print(
-            f"error: {sys.argv[1]}: no such command{near}; there are {', '.join(known())}. "
+            f"error: {sys.argv[1]}: no such command{near}; there are {', '.join(cli.known())}. "
             "A run is configured by KEY=VALUE; --help lists keys and commands",
             file=sys.stderr,
         )
@@ -53,8 +53,9 @@ def main() -> int:
     pin_threads()  # before numpy is loaded
     if "DVC_STAGE" in os.environ or os.environ.get("GAPWISE_KERNELS"):
         os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "gapwise.pipeline.compute.kernel_cache.ByContent")
-    if is_command(sys.argv[1:]):
-        return carry_out(sys.argv[1:])
+    if cli.is_command(sys.argv[1:]):
+        return cli.carry_out(sys.argv[1:])
+    cli.find_modules_here()  # whoever configures a run may name their own
     from gapwise.pipeline.command import compose_and_run
 
     return compose_and_run()

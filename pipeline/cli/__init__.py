@@ -20,6 +20,10 @@ from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, 
 __path__ = with_parts(__path__, "commands")
 
 
+TRUST = "trust"
+"""The argument by which the user allows the code that files name."""
+
+
 @dataclass(frozen=True)
 class Command:
     """One command.
@@ -33,7 +37,8 @@ class Command:
     run : callable
         Does the work; returns the exit code. A ValueError or OSError becomes one line on stderr and exit code 1.
     runs_own_code : bool
-        Whether its words name code to run. All other commands refuse code that only files name (`stages.problems.trust`).
+        Whether its words name code to run. Other commands refuse code that only files name (`stages.problems.trust`), unless
+        they have the argument `TRUST` and it is given.
     """
 
     summary: str
@@ -43,9 +48,12 @@ class Command:
 
 
 def find_modules_here() -> None:
-    """Let modules of the current folder be imported, as ``python -m gapwise`` does."""
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    """Let modules of the current folder be imported, as by ``python -m gapwise``, unless ``python -P`` forbids it.
+
+    They come last, so that no file of that folder takes the place of an installed package.
+    """
+    if not sys.flags.safe_path and "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
 
 
 def known() -> list[str]:
@@ -82,8 +90,10 @@ def carry_out(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"gapwise {name}", description=asked.summary, allow_abbrev=False)
     asked.arguments(parser)
     try:
-        with only(None if asked.runs_own_code else ()):
-            code = asked.run(parser.parse_args(rest))
+        given = parser.parse_args(rest)
+        trusts = asked.runs_own_code or vars(given).get(TRUST, False)
+        with only(None if trusts else (), everywhere=True):
+            code = asked.run(given)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # whoever reads, such as head, has seen enough

@@ -9,7 +9,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from gapwise.pipeline.cli import Command, find_modules_here
+from gapwise.pipeline.cli import TRUST, Command, find_modules_here
 from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.overview.states import RUN, add_root, add_run
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 CALIBRATIONS = ("isotonic", "sigmoid")
 """Those of `stages.calibration`, which imports numpy."""
+
+
+LABELS, PREDICTED = "labels.csv", (".png", ".npy")
+"""What a folder with predictions for pictures holds: a table of labels, masks and maps."""
 
 
 def lam(word: str) -> float | str:
@@ -90,7 +94,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
     add_root(parser)
     parser.add_argument(
-        "--trust",
+        f"--{TRUST}",
         action="store_true",
         help="run the class or program of somebody's own that RUN_OR_MODEL names, if any",
     )
@@ -138,9 +142,7 @@ def refuse_existing(out: Location, force: bool) -> None:
 
     An empty folder may stand for what will be written.
     """
-    from pathlib import Path
-
-    link = isinstance(out, Path) and out.is_symlink()
+    link = is_link(out)
     if not link and (not out.exists() or (out.is_dir() and not any(out.iterdir()))):
         return
     if out.exists() and not (out.is_file() or out.is_dir()):
@@ -150,11 +152,16 @@ def refuse_existing(out: Location, force: bool) -> None:
         raise ValueError(f"{out}: {what}; nothing is overwritten. Give another place, or --force to replace it")
 
 
-def unlink(out: Location) -> None:
-    """Remove a symbolic link at `out`, which a folder could not replace."""
+def is_link(out: Location) -> bool:
+    """Whether there is a symbolic link at `out`."""
     from pathlib import Path
 
-    if isinstance(out, Path) and out.is_symlink():
+    return isinstance(out, Path) and out.is_symlink()
+
+
+def unlink(out: Location) -> None:
+    """Remove a symbolic link at `out`, which a folder could not replace."""
+    if is_link(out):
         out.unlink()
 
 
@@ -162,7 +169,6 @@ def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.datasets import NothingKnown
     from gapwise.stages.datasets.inputs import read_new
     from gapwise.stages.model_facts import fitting
-    from gapwise.stages.problems.trust import only
     from gapwise.stages.shown import shown
 
     gc.set_threshold(100_000)  # text makes millions of strings; looking for cycles among them takes a tenth of the time
@@ -173,7 +179,7 @@ def run(asked: argparse.Namespace) -> int:
         new = read_new(model.meta, asked.inputs)
         only_labels = out is not None and out.name.endswith(".npz")
         _check_place(out, new.several and not only_labels, asked.force)
-        with only(None if asked.trust else ()), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", NothingKnown)  # told below
             predicted = model.predict(new.raw, margins=margins, n_best=asked.n_best)
         if predicted.known is not None and predicted.known.known < predicted.known.total:
@@ -220,11 +226,24 @@ def _check_place(out: Location | None, folder: bool, force: bool) -> None:
         raise ValueError("masks are several files; give a folder for them: -o FOLDER")
     if out is None:
         return
-    if folder and out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise ValueError(f"{out}: exists; nothing is overwritten. Give a folder that is empty or not there yet")
     if not folder and out.is_dir():
         raise ValueError(f"{out}: is a folder; give a file")
     refuse_existing(out, force)
+    if folder and out.exists() and not is_link(out) and (other := _besides_predictions(out)):
+        raise ValueError(f"{out}: {other}; nothing is overwritten. Give another folder, or delete it")
+
+
+def _besides_predictions(out: Location) -> str:
+    """Why --force does not replace what is at `out` by a folder of predictions; empty if it may."""
+    if not out.is_dir():
+        return "is a file, and predictions for pictures are a folder"
+    names = sorted(path.name for path in out.iterdir())
+    others = [name for name in names if name != LABELS and not name.endswith(PREDICTED)]
+    if others or (names and LABELS not in names):
+        return (
+            f"holds {others[0]} besides predictions" if others else f"has no {LABELS}, as folders of predictions have"
+        )
+    return ""
 
 
 def _source(calibration: Calibration) -> str:

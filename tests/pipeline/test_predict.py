@@ -167,6 +167,31 @@ def test_predict__masks_have_labels_as_values_and_the_size_of_the_picture(made):
     assert len(list((run / "predictions" / "masks").iterdir())) == 1 + 2 * 6
 
 
+def test_predict__replaces_a_folder_of_predictions_with_force_and_no_other_folder(made, refused, tmp_path):
+    words = ["predict", run_of(made, "pictures"), made / "pictures" / "000.png", "-o"]
+    there, others = tmp_path / "masks", tmp_path / "pictures"
+    there.mkdir()
+    assert carry_out([*map(str, words), str(there)]) == 0, "an empty folder stands for what will be written"
+    written = {path.name: path.read_bytes() for path in there.iterdir()}
+    (there / "old.png").write_bytes(b"of an earlier prediction")
+    assert f"{there}: exists; nothing is overwritten" in refused(*words, there)
+    assert carry_out([*map(str, words), str(there), "--force"]) == 0
+    assert {path.name: path.read_bytes() for path in there.iterdir()} == written
+    shutil.copytree(made / "pictures", others)
+    for what, message in ((None, "has no labels.csv"), ("labels.csv", None), ("notes.txt", "holds notes.txt besides")):
+        if what is not None:
+            (others / what).touch()
+        if message is not None:
+            assert message in refused(*words, others, "--force")
+            assert (others / "000.png").read_bytes() == (made / "pictures" / "000.png").read_bytes()
+    (tmp_path / "file").touch()
+    assert "is a file, and predictions for pictures are a folder" in refused(*words, tmp_path / "file", "--force")
+    (tmp_path / "link").symlink_to(others)
+    assert carry_out([*map(str, words), str(tmp_path / "link"), "--force"]) == 0
+    assert (others / "notes.txt").exists(), "only the link was replaced"
+    assert not (tmp_path / "link").is_symlink()
+
+
 @pytest.mark.parametrize(
     ("kind", "measure"), [("chain", "test_token_error"), ("multiclass", "test_error_rate"), ("pictures", "pixel")]
 )

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numcodecs
 import numpy as np
 import pytest
+import python_task
 from in_process import Here
 from reseal import reseal
 
 import gapwise
-from gapwise.pipeline.cli import carry_out
+from gapwise.pipeline import cli
+from gapwise.pipeline.cli import Command, carry_out, known
 from gapwise.stages.problems.trust import UntrustedError, only
 from gapwise.stages.run_models import model_of
 from gapwise.storage.backend import UrlPath, location_in
@@ -91,23 +96,119 @@ def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     return err
 
 
-def test_commands__run_nothing_that_a_run_names(hostile, marker, tmp_path, capsys):
+Words = list[list[object]]
+
+
+def every_command(what: Path, out: Path) -> dict[str, Words]:
+    """All commands, with words that make each open `what`, a run or a model."""
+    text = what.parent.parent / "new.txt"
+    labelled = [[what, "test"], [what, text], [what, "test", "--lambda", 1]]
+    forms = [[what, "--format", form, "-o", out / form] for form in ("gapwise", "npz", "mlflow")]
+    more = ([], ["--margins"], ["--n-best", 2], ["--calibrate", "isotonic"], ["-o", out / "labels.npz"])
+    return {
+        "check": [[what], [what, "n=1"]],
+        "completion": [["bash"]],
+        "diff": [[what, what], [what, what, "--json"]],
+        "evaluate": labelled,
+        "explain": labelled,
+        "export": [*forms, [*forms[0], "--calibrate", "isotonic"]],
+        "gc": [["--root", what.parent], [what], [what, "--yes"]],
+        "ls": [["--root", what.parent], ["--root", what.parent, "--json"]],
+        "predict": [*labelled, *([what, "test", *words] for words in more)],
+        "report": [[what], [what, "-o", out / "report.html"]],
+        "show": [[what], [what, "--json"]],
+        "sync": [[what, "--uri", f"sqlite:///{out}/mlflow.db"], [what]],
+        "weights": [[what], [what, "--json"]],
+    }
+
+
+NEEDED = ("evaluate", "explain", "export", "predict", "weights")
+CODES = {name: (0, 1) if name in NEEDED else (2,) if name == "check" else (0,) for name in known()}
+"""How commands end on a run whose code they do not run: not all need it. `check` takes no files, and `gc` removes them."""
+
+
+@pytest.mark.parametrize("opened", ["run", "model"])
+def test_commands__run_nothing_that_files_name(opened, hostile, marker, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new.txt").write_text(WORDS)
+    what, out = hostile, tmp_path / "out"
+    if opened == "model":
+        what = tmp_path / "models" / "model"
+        assert carry_out(["export", str(hostile), "-o", str(what)]) == 0
+    words_of = every_command(what, out)
+    assert sorted(words_of) == known(), "a command that this test does not try"
+    for name in sorted(words_of, key=lambda name: name == "gc"):
+        for words in words_of[name]:
+            capsys.readouterr()
+            code, err = carry_out([name, *map(str, words)]), capsys.readouterr().err
+            assert not marker.exists(), (name, words, err)
+            assert "Traceback" not in err
+            assert code == 0 or "error: " in err, (name, words)
+            assert code in (CODES[name] if opened == "run" else (0, 1, 2)), (name, words, err)
+    assert "touching" not in sys.modules
+
+
+def test_commands__say_what_they_do_not_run(hostile, marker, tmp_path, capsys):
     told = refused(capsys, "predict", hostile, "test", "-o", tmp_path / "out")
     assert "is named by these files alone" in told
     assert "--trust" in told
     assert "touch" in told
-    exports = [["export", hostile, "--format", form, "-o", tmp_path / form] for form in ("gapwise", "npz", "mlflow")]
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    for words in (["ls", "--root", hostile.parent], ["show", hostile], ["diff", hostile, hostile], ["report", hostile],
-                  ["sync", hostile, "--uri", uri], *exports):  # fmt: skip
-        carry_out([str(word) for word in words])
-        assert not marker.exists(), words
     assert gapwise.open_path(hostile).weights_at(1.0).size
+    carry_out(["export", str(hostile), "-o", str(tmp_path / "gapwise")])
     model = gapwise.load_model(tmp_path / "gapwise")
     with pytest.raises(UntrustedError, match="trust=True"):
         model.predict("test")
     assert not marker.exists()
     assert "touching" not in sys.modules
+
+
+@pytest.mark.parametrize("trusts", [False, True])
+def test_commands__refuse_in_every_thread_unless_the_user_trusts(trusts, marker, monkeypatch):
+    from gapwise.stages.problems.user_code import user_module
+
+    def arguments(parser):
+        parser.add_argument("--trust", action="store_true")
+
+    def run(asked):
+        with ThreadPoolExecutor(1) as pool:
+            error = pool.submit(user_module, "touching:X").exception()
+        assert error is None if asked.trust else isinstance(error, UntrustedError), error
+        return 0
+
+    monkeypatch.setattr(cli, "command", lambda name: Command("", arguments, run))
+    assert carry_out(["threads", *(["--trust"] if trusts else [])]) == 0
+    assert marker.exists() == trusts
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(user_module, "touching:X").result()  # a thread of a run that a command configures
+    assert marker.exists()
+
+
+SCRIPT = """
+import sys
+sys.path[:] = filter(None, sys.path)  # python -c puts "" there, a console script its own folder
+from gapwise.pipeline.entry import script
+script()
+"""
+
+
+def test_console_script__finds_modules_of_the_current_folder_for_a_run(honest, marker, tmp_path):
+    (tmp_path / "mine.py").write_text("from python_task import Pairs\n")
+    (tmp_path / "zarr.py").write_text(f"import pathlib\npathlib.Path({str(marker)!r}).touch()\n")
+
+    def script(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "PYTHONPATH": str(Path(python_task.__file__).parent), **env}
+        command = [sys.executable, "-c", SCRIPT, *map(str, words)]
+        return subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True, check=False)
+
+    own = ["dataset=python_oracle", "dataset.oracle=mine:Pairs", "run.stage=featurize", "tracking=none"]
+    done = script(*own, "compute=serial", f"run.root={tmp_path / 'own'}")
+    assert done.returncode == 0, done.stderr
+    assert not marker.exists(), "zarr is the installed one"
+    assert script("show", honest).returncode == 0
+    assert not marker.exists()
+    forbidden = script(*own, f"run.root={tmp_path / 'other'}", PYTHONSAFEPATH="1")
+    assert forbidden.returncode == 1
+    assert "No module named 'mine'" in forbidden.stderr
 
 
 def test_export__says_what_the_model_will_run(hostile, marker, tmp_path, capsys):
@@ -132,8 +233,6 @@ def test_predict__runs_what_the_user_trusts_or_names(how, hostile, marker, tmp_p
 
 
 def test_load_model__predicts_with_the_class_that_is_given(honest, tmp_path, marker):
-    from python_task import Pairs
-
     facts = HOSTILE["a module as an oracle"](marker)
     carry_out(["export", str(honest), "-o", str(tmp_path / "model")])
     file = tmp_path / "model" / "model.json"
@@ -142,11 +241,11 @@ def test_load_model__predicts_with_the_class_that_is_given(honest, tmp_path, mar
     files = {name: facts for name, facts in checksums(file.parent).items() if name != "model.json"}
     features = {**stored["features"], **facts, "d": 7, "dataset": "python_oracle", "label_names": []}
     write_json(file, sealed({**stored, "features": features, "files": files}))
-    found = gapwise.load_model(tmp_path / "model", oracle=Pairs).predict({"split": "fresh", "n": 3})
-    asked = Pairs("fresh", n=3)
+    found = gapwise.load_model(tmp_path / "model", oracle=python_task.Pairs).predict({"split": "fresh", "n": 3})
+    asked = python_task.Pairs("fresh", n=3)
     assert [found.named(i) for i in range(3)] == [asked.decode(i, np.arange(7.0)).tolist() for i in range(3)]
     with pytest.raises(ValueError, match="sequences_csv has no code of one's own"):
-        model_of(honest, oracle=Pairs)
+        model_of(honest, oracle=python_task.Pairs)
 
 
 def test_sync__takes_no_server_and_no_environment_from_a_run(honest, tmp_path, monkeypatch, capsys):
