@@ -161,9 +161,10 @@ class Stop:
 
 
 def compiles() -> bool:
-    """Whether this thread is inside numba's compiler."""
-    module = sys.modules.get("numba.core.compiler_lock")
-    return module is not None and bool(module.global_compiler_lock.is_locked())
+    """Whether this thread is inside numba's compiler; False where a release of numba has no such lock."""
+    module = sys.modules.get("numba.core.compiler_lock")  # importing it here would take a second
+    lock = vars(module).get("global_compiler_lock") if module is not None else None
+    return lock is not None and bool(lock.is_locked())
 
 
 def say(text: str) -> None:

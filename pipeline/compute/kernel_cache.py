@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
-
-from numba.core.caching import _CacheLocator
 
 
 def asked_for() -> bool:
@@ -26,8 +25,11 @@ def folder() -> Path:
     return Path(given) if given else Path(os.environ["DVC_ROOT"]) / ".dvc" / "tmp" / "kernels"
 
 
-class ByContent(_CacheLocator):
-    """A cache locator for numba, which finds it by its setting CACHE_LOCATOR_CLASSES."""
+class ByContent:
+    """A cache locator for numba, which finds it by its setting CACHE_LOCATOR_CLASSES and calls the methods below.
+
+    Its own locators are private; this class needs nothing of them.
+    """
 
     def __init__(self, py_func: Callable[..., object], py_file: str) -> None:
         self._py_file = py_file  # numba mentions it in warnings
@@ -36,6 +38,12 @@ class ByContent(_CacheLocator):
 
     def get_cache_path(self) -> str:
         return str(folder() / f"{Path(self._py_file).stem}-{self._stamp[:16]}")
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder; OSError unless files can be written there."""
+        path = self.get_cache_path()
+        os.makedirs(path, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
 
     def get_source_stamp(self) -> str:
         return self._stamp

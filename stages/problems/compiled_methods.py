@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import config, njit
-from numba.core.errors import NumbaError
+from numba import config, errors, njit
 
 from gapwise.stages.problems import moves, weightless
 from gapwise.stages.problems.contract import ContractError, Writeable, read_only, writeable
@@ -155,7 +154,7 @@ def _forwarded(name: str) -> Kernel:
         given = [_plain(value) for value in arguments]
         try:
             return FUNCTIONS[name](self.problem, *given)
-        except NumbaError as error:
+        except errors.NumbaError as error:
             raise ContractError(f"{type(self).__name__}.{name}: does not compile: {_in_short(error)}") from error
         except Exception as error:
             block = f" block {given[0]}:" if given else ""
@@ -184,7 +183,7 @@ REASON = re.compile(
 )
 
 
-def _in_short(error: NumbaError) -> str:
+def _in_short(error: errors.NumbaError) -> str:
     """Of numba's page of text the innermost reason, and the first line of code that is not of this file."""
     text = COLOUR.sub("", str(error))
     reasons = [first or second for first, second in REASON.findall(text)] or [text.strip().splitlines()[-1]]

@@ -101,7 +101,7 @@ class PythonOracle(NamedTuple):
     def loss(self, i, y):
         return oracle_calls.loss(self.spec, i, y)
 
-    def least_loss(self, i):
+    def least_loss(self, i: int) -> float:
         oracle = object_for(self.spec.tobytes())
         where = f"{type(oracle).__name__}.least_loss: block {i}"
         return ask(where, lambda: least_loss(oracle.least_loss(i)))

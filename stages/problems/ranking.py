@@ -230,7 +230,7 @@ class Ranking(NamedTuple):
     def loss(self, i, y):
         return _pairs(self.worse[self.local_ptr[i] : self.local_ptr[i + 1]], y) * self.share[i]
 
-    def least_loss(self, i):
+    def least_loss(self, i: int) -> float:
         return self.share[i] if self.share[i] > 0.0 else np.inf
 
     def scratch(self):

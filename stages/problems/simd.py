@@ -12,10 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 from llvmlite import ir
-from numba import config, types
+from numba import config, errors, types
 from numba.core import cgutils
-from numba.core.datamodel.manager import DataModelManager
-from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, register_model
 
 from gapwise.stages.problems.facts import Kernel
@@ -41,7 +39,7 @@ packed = Packed()
 
 @register_model(Packed)
 class _PackedModel(models.PrimitiveModel):
-    def __init__(self, dmm: DataModelManager, fe_type: types.Type) -> None:
+    def __init__(self, dmm: object, fe_type: types.Type) -> None:
         super().__init__(dmm, fe_type, _VECTOR)
 
 
@@ -54,7 +52,7 @@ def _is_row_of_doubles(array: types.Type) -> None:
     if not (
         isinstance(array, types.Array) and array.dtype == types.float64 and array.ndim == 1 and array.layout == "C"
     ):
-        raise TypingError(f"expected a contiguous one-dimensional array of float64, got {array}")
+        raise errors.TypingError(f"expected a contiguous one-dimensional array of float64, got {array}")
 
 
 def _address(context, builder, array_type, array, index):

@@ -96,7 +96,10 @@ def frequent(table: np.ndarray) -> int:
     return max(int(ranked[min(FREQUENT, ranked.size) - 1]) if ranked.size else 0, RARE + 1)
 
 
-def _association(statistics, e_count, f_count, N, dice, forward, back, agreement):
+def _association(
+    statistics: np.ndarray, e_count: np.ndarray, f_count: np.ndarray, N: int, dice: np.ndarray,
+    forward: np.ndarray, back: np.ndarray, agreement: np.ndarray,
+) -> list[np.ndarray]:  # fmt: skip
     both, t_f, t_e = (statistics[:, :, k] for k in range(3))
     e, f = np.maximum(e_count, 1), np.maximum(f_count, 1)
     some = np.maximum(both, 1)
@@ -111,13 +114,13 @@ def _association(statistics, e_count, f_count, N, dice, forward, back, agreement
     return [*result, 1 + np.log10(np.maximum(dice, 1e-4)) / 4, 1 + np.log10(np.maximum(t, 1e-4)) / 4]
 
 
-def _best(x):
+def _best(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Whether an entry is the largest, and not 0, of its row, of its column, of both."""
     row, column = ((x == x.max(axis=axis, keepdims=True)) & (x > 0) for axis in (1, 0))
     return row, column, row & column
 
 
-def _margins(x):
+def _margins(x: np.ndarray) -> list[np.ndarray]:
     """Each entry minus the largest other entry of its row, and of its column; minus 0 where there is no other."""
     margins = []
     for axis in (1, 0):
@@ -128,7 +131,7 @@ def _margins(x):
     return margins
 
 
-def _shifted(x, down, right):
+def _shifted(x: np.ndarray, down: int, right: int) -> np.ndarray:
     """x[j + down, k + right], 0 outside."""
     J, K = x.shape
     shifted = np.zeros_like(x)
@@ -138,14 +141,14 @@ def _shifted(x, down, right):
     return shifted
 
 
-def _neighbours(dice, agreement):
+def _neighbours(dice: np.ndarray, agreement: np.ndarray) -> list[np.ndarray]:
     around = [_shifted(dice, j, k) for j, k in ((-1, -1), (1, 1), (1, -1), (-1, 1), (0, 1), (0, -1), (1, 0), (-1, 0))]
     agree = [_shifted(agreement, j, j) for j in (-1, 1)]
     own = dice * (around[0] + around[1]) / 2, agreement * (agree[0] + agree[1]) / 2
     return [*around, *agree, *own, np.maximum(_shifted(dice, -2, -2), _shifted(dice, 2, 2))]
 
 
-def _position(dice, agreement):
+def _position(dice: np.ndarray, agreement: np.ndarray) -> list[np.ndarray]:
     J, K = dice.shape
     j, k = np.arange(J)[:, None], np.arange(K)[None]
     far = np.abs((j + 0.5) / J - (k + 0.5) / K)
@@ -158,7 +161,7 @@ def _position(dice, agreement):
     ]  # fmt: skip
 
 
-def _spelling(e, f, e_plain, f_plain):
+def _spelling(e: Sequence[str], f: Sequence[str], e_plain: Sequence[str], f_plain: Sequence[str]) -> list[np.ndarray]:
     spelled = np.array([[compared(a, b) for b in f_plain] for a in e_plain])
     same = np.array([[a == b for b in f] for a in e])
     up = [np.array([k > 0 and word[:1].isupper() for k, word in enumerate(words)]) for words in (e, f)]
@@ -204,7 +207,7 @@ def _subsequence(a: str, b: str) -> int:
     return row[-1]
 
 
-def _frequency(e_count, f_count, lexicon, N):
+def _frequency(e_count: np.ndarray, f_count: np.ndarray, lexicon: Lexicon, N: int) -> list[np.ndarray]:
     often = e_count >= frequent(lexicon.english_counts), f_count >= frequent(lexicon.french_counts)
     logs = np.log1p(e_count) / np.log1p(N), np.log1p(f_count) / np.log1p(N)
     return [

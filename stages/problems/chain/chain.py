@@ -232,14 +232,14 @@ class Chain(NamedTuple):
             wrong += y[t] != self.truth[first + t]
         return wrong / self.scale[2 * i]
 
-    def least_loss(self, i):
+    def least_loss(self, i: int) -> float:
         """The least cost of one wrong label; constraints may forbid to change one alone, so it is a lower bound."""
         truth, costs = np.unique(self.truth[self.label_ptr[i] : self.label_ptr[i + 1]]), [1.0]
         if self.tables.size:
             costs = [np.min(np.delete(self.tables[k * self.labels : (k + 1) * self.labels], k)) for k in truth.tolist()]
         return np.min(costs) / self.scale[2 * i]
 
-    def forbidden(self, block, label, label_offset):
+    def forbidden(self, block: np.ndarray, label: np.ndarray, label_offset: np.ndarray) -> np.ndarray:
         """Which stored rows break the constraints."""
         return breaks(self.blocked, label, label_offset)
 
@@ -332,7 +332,9 @@ def _refuse(fault: str, bad: np.ndarray, ptr: np.ndarray) -> None:
         raise ValueError(f"chain: block {block} has {fault}")
 
 
-def _all_grams(ids, counts, values, ptr, row_ptr) -> tuple[np.ndarray, np.ndarray]:
+def _all_grams(
+    ids: np.ndarray, counts: np.ndarray, values: np.ndarray, ptr: np.ndarray, row_ptr: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     grams = []
     for i, (a, b) in enumerate(pairwise(ptr)):
         block = {"ids": ids[row_ptr[a] : row_ptr[b]], "counts": counts[a:b]}

@@ -177,11 +177,11 @@ class Matching(NamedTuple):
     def loss(self, i, y):
         return link_loss(self, i, y)
 
-    def least_loss(self, i):
+    def least_loss(self, i: int) -> float:
         """The least cost of a candidate; 0 where possible links cost nothing."""
         return np.min(self.cost[self.edge_ptr[i] : self.edge_ptr[i + 1]], initial=np.inf)
 
-    def forbidden(self, block, label, label_offset):
+    def forbidden(self, block: np.ndarray, label: np.ndarray, label_offset: np.ndarray) -> np.ndarray:
         """Which stored rows are no matchings: links that are no candidates, out of order, or too many at a word."""
         return not_matchings(self, block, np.asarray(label, np.int64), label_offset)
 

@@ -169,7 +169,7 @@ class Potts(NamedTuple):
     def loss(self, i, y):
         return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)
 
-    def least_loss(self, i):
+    def least_loss(self, i: int) -> float:
         return least_cost(self.images, self.label_ptr[i], self.label_ptr[i + 1])
 
     def scratch(self):

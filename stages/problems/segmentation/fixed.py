@@ -122,7 +122,7 @@ class FixedSegmentation(NamedTuple):
         """L_i(y)."""
         return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)
 
-    def least_loss(self, i):
+    def least_loss(self, i: int) -> float:
         """Unknown: the losses of cut labellings may be below 0."""
         return 0.0
 

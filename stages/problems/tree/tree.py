@@ -148,7 +148,7 @@ class Tree(NamedTuple):
             total += misplaced(self, i, v, np.int64(y[v]))
         return total
 
-    def least_loss(self, i):
+    def least_loss(self, i: int) -> float:
         """0: other types at the true places cost nothing; with one type and all shares positive, one cell of one node."""
         if self.anchors.shape[2] > 1 or np.min(self.node_loss) == 0.0:
             return 0.0
