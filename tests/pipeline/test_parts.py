@@ -1,8 +1,7 @@
 """Parts of one's own: each kind is one new file in one folder, and no file of Gapwise changes.
 
-A method, path rule with its verifier, and step rule work in the whole pipeline; a toy of each kind is found. (In runs too: a
-structure and a data set: tests/problems/test_own_parts.py; figures: test_sweep.py; a stage: test_stage_graph.py; a
-command: test_cli.py.) Runs without the JIT, to take seconds.
+A method, path rule with its verifier, and step rule work in the whole pipeline; a toy of each kind is found. (In runs too:
+test_toys.py; a sweep's figure: test_sweep.py; a command: test_cli.py.) Runs without the JIT, to take seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from configs import composed
+from toys import HALVES, VERIFIER
 
 from gapwise import parts
 from gapwise.pipeline.config.settings import ConfigError, read
@@ -130,33 +130,6 @@ def schedule(it, options, own_primal):
 
 
 METHOD = Recipe(schedule, begin, restored, SPECS)
-'''
-
-HALVES = '''
-"""Every breakpoint at half the lambda of the one before, or where `one_sided` certifies down to, if that is higher."""
-
-from dataclasses import dataclass, replace
-
-from gapwise.stages.solver.path.rules.one_sided import OneSided
-
-
-@dataclass
-class Halves(OneSided):
-    def following(self, solved):
-        found = super().following(solved)
-        half = 0.5 * solved.point.lam
-        return replace(found, lam=half, low=half) if found.low < half and found.lam == found.low else found
-
-
-RULE = Halves
-'''
-
-VERIFIER = '''
-"""The verifier of `halves`: it certifies as `one_sided` does."""
-
-from gapwise.stages.certify.one_sided import OneSided
-
-VERIFIER = OneSided
 '''
 
 STEP = '''

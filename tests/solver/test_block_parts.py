@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tiny import TINY
+from toys import CYCLIC, HALF
 
 from gapwise.stages.solver import margins
 from gapwise.stages.solver.block.choice import DIRECTIONS, N_MOVES, TO_VERTEX
@@ -26,40 +27,6 @@ from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.solver.steps import AWAY, FW, PAIRWISE, step_rule
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
-
-HALF = '''
-"""Pairwise, but at most half of the worst atom's weight."""
-
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN
-from gapwise.stages.solver.block.moves import Move
-from gapwise.stages.solver.steps import PAIRWISE
-
-
-@inner(**PLAIN)
-def gamma_max(whole):
-    return 0.5 * whole
-
-
-MOVE = Move(PAIRWISE, gamma_max)
-'''
-
-CYCLIC = '''
-"""Blocks in turn."""
-
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN
-from gapwise.stages.solver.block.samplers import Sampler
-from gapwise.stages.solver.codes import STEPS
-
-
-@inner(**PLAIN)
-def draw(S, flags, rng, order, k):
-    return S.counters[STEPS] % S.ell.size
-
-
-SAMPLER = Sampler(draw)
-'''
 
 SCRIPT = """
 import json, sys
