@@ -82,7 +82,7 @@ class GapwiseEstimator(BaseEstimator):
         A given lam, and that of "auto" on all blocks, is solved until gap / dual objective is at most this.
     eps : float, optional
         Bound on the gap itself, in units of the loss, instead of `tolerance`. A path has only this one, also that of
-        "auto"; None: 0.1.
+        "auto"; None: 0.02.
     validation : float or int, optional
         For several lam: share of the blocks that is held out to choose `lambda_`. Without "auto" the model is that of the
         other blocks. An integer >= 2 is a number of folds: each is held out once from a path of its own, so that every
@@ -95,7 +95,8 @@ class GapwiseEstimator(BaseEstimator):
         How the mean losses of the held-out blocks choose: the vertex of a parabola in log lam through those within a decade
         of the least; the least itself, the larger lam on ties; the largest lam within one standard error of it.
     solver : str
-        A preset of ``conf/solver``; "auto" is ``accelerated`` for given lam and ``bcpfw_gap_cache`` for the path.
+        A preset of ``conf/solver``; "auto" is ``accelerated`` for given lam and ``bcpfw_gap_cache`` for the path, and
+        ``expensive_oracle`` for a `StructuredSVM`.
     max_passes : float, optional
         Most effective passes (oracle calls / n) per lam.
     max_seconds : float, optional
@@ -127,6 +128,8 @@ class GapwiseEstimator(BaseEstimator):
     """
 
     _structure: ClassVar[str]
+    _calls_python: ClassVar[bool] = False
+    """Whether the max-oracle is Python."""
 
     def __init__(
         self,
@@ -296,7 +299,7 @@ class GapwiseEstimator(BaseEstimator):
     def _options(self, path: PathOptions) -> tuple[MethodOptions, PathOptions]:
         """The options of the solver for a path or given lambdas, and those of the path for this solver."""
         limits = {"max_passes": self.max_passes, "max_seconds": self.max_seconds}
-        options = solver_options(self.solver, path=path.can.finds_lambdas, **limits)
+        options = solver_options(self.solver, path=path.can.finds_lambdas, calls_python=self._calls_python, **limits)
         with library_words():
             return options, path.for_method(options)
 

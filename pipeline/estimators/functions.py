@@ -5,7 +5,15 @@ from __future__ import annotations
 import contextlib
 from typing import TypedDict, Unpack
 
-from gapwise.pipeline.estimators.choices import Lambdas, Seed, path_options, seed_of, solver_options, workers_of
+from gapwise.pipeline.estimators.choices import (
+    PATH_EPS,
+    Lambdas,
+    Seed,
+    path_options,
+    seed_of,
+    solver_options,
+    workers_of,
+)
 from gapwise.pipeline.estimators.solving import computing, solved
 from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Stop
@@ -76,7 +84,7 @@ class Choices(TypedDict, total=False):
     run_dir: str | Location | None
 
 
-def path(problem: Problem, eps: float = 0.1, **choices: Unpack[Choices]) -> SolvedPath:
+def path(problem: Problem, eps: float = PATH_EPS, **choices: Unpack[Choices]) -> SolvedPath:
     """The model of every lambda, each certified to a duality gap of at most `eps`, in units of the loss.
 
     Parameters

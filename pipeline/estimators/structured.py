@@ -47,6 +47,7 @@ class StructuredSVM(GapwiseEstimator):
     """
 
     _structure = "python_oracle"
+    _calls_python = True
 
     def __init__(
         self,

@@ -115,7 +115,7 @@ def test_save__of_auto_is_the_refitted_model(tmp_path: Path) -> None:
     assert saved.weights.tobytes() == model.refit_["weights"].values[0].tobytes()
     assert (saved.certificate["gap"], saved.certificate["relative"]) == (model.certificate_.gap, True)
     assert other.weights.tobytes() == model.path_.weights_at(2 * model.lambda_).values.tobytes()
-    assert (other.certificate["eps"], other.certificate["certified"]) == (0.1, True)
+    assert (other.certificate["eps"], other.certificate["certified"]) == (0.02, True)
 
 
 def test_labels_of_held_out_blocks__are_known_to_the_refitted_model() -> None:

@@ -29,6 +29,10 @@ def test_limits__are_those_that_were_given() -> None:
     options = solver_options("auto", path=False, max_passes=7, max_seconds=None)
     assert (options.name, options.max_passes, options.max_seconds) == ("accelerated", 7.0, math.inf)
     assert solver_options("auto", path=True, max_passes=None, max_seconds=3).name == "bcpfw_gap_cache"
+    python = [
+        solver_options("auto", path=path, max_passes=1, max_seconds=3, calls_python=True) for path in (True, False)
+    ]
+    assert [options.name for options in python] == ["expensive_oracle"] * 2
 
 
 def test_lam__is_one_number_a_grid_or_the_path() -> None:
@@ -36,7 +40,7 @@ def test_lam__is_one_number_a_grid_or_the_path() -> None:
     assert path_options("1/n", **goal).lam == 0.125
     assert path_options(np.float64(0.5), **goal).relative
     assert path_options([0.1, 1], **goal).lambdas == [1.0, 0.1]
-    assert path_options("path", **goal).eps == 0.1
+    assert path_options("path", **goal).eps == 0.02
     single = path_options(0.5, **{**goal, "eps": 0.2})
     expensive = solver_options("expensive_oracle", path=True, max_passes=None, max_seconds=None)
     assert path_options("path", **goal).for_method(expensive).kappa == 0.88

@@ -136,7 +136,7 @@ def test_chain__works_in_pipelines_searches_and_columns_of_tables() -> None:
 
 # -- folders, stops, warm starts ------------------------------------------------------------------------------------------
 @pytest.mark.share(0.4)
-@pytest.mark.parametrize(("lam", "checks"), [(0.02, 4), ("path", 8)])
+@pytest.mark.parametrize(("lam", "checks"), [(0.02, 4), ("path", 16)])
 def test_stopped_fit__goes_on_to_the_same_bits(
     kind: Any, lam: Any, checks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,11 @@ def crfsuite(says: str, algorithm: str, grid: Sequence[Setting]) -> Contestant:
     return Contestant(f"CRFsuite, {says}", by_validation(lambda *given: fit(algorithm, *given), grid), ("pycrfsuite",))
 
 
-LBFGS = crfsuite("l-bfgs", "lbfgs", [{"c2": c2} for c2 in (1.0, 0.3, 3.0, 0.1, 10.0, 0.03)])
+L2 = (1.0, 0.3, 3.0, 0.1, 10.0, 0.03)
+BOTH = ((0.1, 0.1), (0.1, 1.0))
+"""c1 and c2 of settings with a penalty on the sum of the weights' absolute values as well."""
+GRID = [{"c2": L2[0]}, {"c2": L2[1]}, *({"c1": c1, "c2": c2} for c1, c2 in BOTH), *({"c2": c2} for c2 in L2[2:])]
+LBFGS = crfsuite("l-bfgs", "lbfgs", GRID)
 PERCEPTRON = crfsuite("averaged perceptron", "ap", [{"max_iterations": k} for k in (100, 30, 10, 5)])
 PASSIVE_AGGRESSIVE = crfsuite(
     "passive-aggressive", "pa", [{"c": c, "max_iterations": k} for k in (100, 10) for c in (1.0, 0.1, 0.01)]
