@@ -1,4 +1,5 @@
-"""The walk in stages/README.md names the functions that README's first command executes, in that order."""
+"""The walk in stages/README.md names the functions that README's first command executes, in that order, and no file is
+executed that is not named there."""
 
 from __future__ import annotations
 
@@ -15,12 +16,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TRACED = f"""
 import json, sys
-root, first = {str(ROOT)!r} + "/", {{}}
+root, first, seen = {str(ROOT)!r} + "/", {{}}, set()
+
+def imports(frame):
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return frame is not None and frame.f_back is not None
 
 def note(frame, event, arg):
-    name = frame.f_code.co_filename
-    if event == "call" and name.startswith(root):
-        first.setdefault(f"{{name.removeprefix(root)}}: {{frame.f_code.co_name}}", len(first))
+    code = frame.f_code
+    if event == "call" and code not in seen and code.co_filename.startswith(root) and not imports(frame):
+        seen.add(code)
+        first.setdefault(f"{{code.co_filename.removeprefix(root)}}: {{code.co_name}}", len(first))
 
 from gapwise.pipeline.entry import main
 sys.setprofile(note)
@@ -33,12 +40,14 @@ json.dump([code, first], open(sys.argv[-1].partition("=")[2] + ".json", "w"))
 TINY = ("n_train=4", "n_test=2", "n_validation=2", "colour_words=8", "sift_words=8", "superpixels=20")
 
 
-def named() -> list[str]:
-    """`file: function` of every row of the walk, in order; files from the root."""
+def named() -> tuple[list[str], list[str]]:
+    """`file: function` of every row of the walk, in order, and the other files that are named; files from the root."""
     text = (ROOT / "stages" / "README.md").read_text(encoding="utf-8")
     rows = text.partition("## From the command to the step")[2].partition("\n## ")[0]
-    cited = re.findall(r"`(\S+\.py): (\w+)`", rows)
-    return [f"{os.path.normpath(f'stages/{file}')}: {function}" for file, function in cited]
+    walk, _, others = rows.partition("**Also executed by this command**")
+    cited, files = re.findall(r"`(\S+\.py): (\w+)`", walk), re.findall(r"`(\S+\.py)`", others.partition("\n")[2])
+    names = [f"{os.path.normpath(f'stages/{file}')}: {function}" for file, function in cited]
+    return names, [f"stages/{file}" for file in files]
 
 
 @pytest.mark.slow
@@ -52,7 +61,13 @@ def test_walk__is_what_the_first_command_executes(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     code, first = json.loads((tmp_path / "runs.json").read_text())
     assert code == 0, done.stderr[-2000:]
-    walk = named()
+    walk, others = named()
     assert len(walk) > 20
     assert [name for name in walk if name not in first] == []
     assert [(a, b) for a, b in pairwise(walk) if first[a] > first[b]] == []
+    started = [name for name, when in first.items() if when >= first[walk[0]]]
+    files = {name.partition(": ")[0] for name in started}
+    of_stages = {file for file in files if file.startswith("stages/") and not file.startswith("stages/datasets/")}
+    walked = {name.partition(": ")[0] for name in walk}
+    assert not walked & {*others}
+    assert sorted(of_stages - walked) == sorted(others)
