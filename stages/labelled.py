@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.datasets import DataError, Known, module_of
+from gapwise.stages.datasets import DataError, Known, offered
 from gapwise.stages.datasets.inputs import NewInput, read_new
 from gapwise.stages.models import Model
 from gapwise.stages.predict import predict
@@ -50,7 +50,7 @@ class Measured(NamedTuple):
 
 def read_labelled(model: Model, files: Iterable[str]) -> tuple[NewInput, list[str]]:
     """New input of files, and its labels by name, flat; DataError names file and line, or says that a reader has none."""
-    truth = getattr(module_of(model.meta["dataset"]), "truth", None)
+    truth = offered(model.meta["dataset"]).truth
     if truth is None:
         raise DataError(
             f"dataset.name={model.meta['dataset']}: this reader does not read the labels of new input; its module must "

@@ -71,9 +71,9 @@ def dataset_of(name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
 
 def _reader_of(name: str) -> tuple[str, str]:
     """The reader for a user's class, and its option that names the class."""
-    from gapwise.stages.problems.user_code import user_module
+    from gapwise.stages.problems.user_code import user_object
 
-    made = getattr(user_module(name), name.partition(":")[2], None)
+    made = user_object(name)
     if isinstance(made, type) and issubclass(made, tuple):
         return "python_structure", "module"
     return "python_oracle", "oracle"

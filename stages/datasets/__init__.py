@@ -10,7 +10,7 @@ options that it has not always had, which are no part of the key while they are 
 ``NEEDS`` names the packages that it imports only while it reads, so that one that is missing is known before anything is
 written. With ``specimen(options, sink)``, which writes a few tiny training blocks with arrays of the types that `featurize`
 will write and returns the facts that their structure needs, all that solves and verifies them is compiled while `featurize`
-works.
+works. `offers.Offered` has all of this as one record.
 
 Installed packages may announce readers of their own (`stages.problems.installed`).
 
@@ -43,6 +43,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from gapwise.parts import with_parts
+from gapwise.stages.datasets.offers import Offered, offered_by
 from gapwise.stages.problems import capabilities, structure
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts, Json, Options
@@ -153,7 +154,8 @@ NEW = "new"
 def open_dataset(name: str, options: Options) -> Reader:
     """The reader called `name`; ValueError lists the known ones."""
     module = module_of(name)
-    for package in getattr(module, "NEEDS", ()):
+    part = offered_by(module)
+    for package in part.needs:
         if find_spec(package) is None:
             raise OptionError(
                 f"dataset.name={name}: needs the Python package {package}, which is not installed; installing Gapwise with "
@@ -161,19 +163,24 @@ def open_dataset(name: str, options: Options) -> Reader:
             )
     if "root" in options and options["root"] is None:
         options = {**options, "root": _data_folder(name)}
-    reader: Reader = module.open(_own(module, options))
+    reader: Reader = module.open(_own(part, options))
     return reader
 
 
-def _own(module: ModuleType, options: Options) -> Json:
+def offered(name: str) -> Offered:
+    """What reader `name` offers besides ``open``; ValueError lists the known readers."""
+    return offered_by(module_of(name))
+
+
+def _own(part: Offered, options: Options) -> Json:
     """The options that the reader handles: all but a `validation` that the reader does not list as its own."""
-    known = getattr(module, "VALIDATION", {})
-    return {key: value for key, value in options.items() if key != "validation" or value in [*known]}
+    known = [*(part.validation or {})]
+    return {key: value for key, value in options.items() if key != "validation" or value in known}
 
 
 def own_validation(name: str) -> dict[str, tuple[str, ...]]:
     """The values of `dataset.validation` that reader `name` itself understands, each with the options it reads only then."""
-    return dict(getattr(module_of(name), "VALIDATION", {}))
+    return dict(offered(name).validation or {})
 
 
 def science(options: Options) -> Json:
@@ -181,9 +188,9 @@ def science(options: Options) -> Json:
 
     Of the options that a reader names in ``LATER`` those that are None are left out, too.
     """
-    module = module_of(str(options["name"]))
-    where, later = getattr(module, "WHERE", ()), getattr(module, "LATER", ())
-    return {k: value for k, value in options.items() if k not in where and not (k in later and value is None)}
+    part = offered(str(options["name"]))
+    kept = {key: value for key, value in options.items() if key not in part.where}
+    return {key: value for key, value in kept.items() if value is not None or key not in part.later}
 
 
 def module_of(name: str) -> ModuleType:
@@ -252,15 +259,18 @@ def unpacked(file: Path) -> bytes:
 
 def has_specimen(name: str) -> bool:
     """Whether reader `name` knows the types of its arrays before it reads any data."""
-    return hasattr(module_of(name), "specimen")
+    return offered(name).specimen is not None
 
 
 def specimen(options: Options) -> Encoded:
     """Tiny training blocks with arrays of the types that the reader called ``options["name"]`` writes."""
     module = module_of(str(options["name"]))
-    reader: Reader = module.open(_own(module, options))
+    part = offered_by(module)
+    if part.specimen is None:
+        raise ValueError(f"{module.__name__} does not define specimen(options, sink)")
+    reader: Reader = module.open(_own(part, options))
     sink = Blocks(reader.structure)
-    facts = module.specimen(options, sink)
+    facts = part.specimen(options, sink)
     return Encoded(reader.structure, sink.arrays("train"), facts)
 
 
@@ -349,7 +359,7 @@ class FeatureMap:
     """
 
     def __init__(self, meta: Facts, shared: Mapping[str, np.ndarray]) -> None:
-        restore = getattr(module_of(meta["dataset"]), "encoder", None)
+        restore = offered(meta["dataset"]).encoder
         if restore is None:
             raise DataError(
                 f"dataset.name={meta['dataset']}: this reader cannot encode new inputs; its module must define "

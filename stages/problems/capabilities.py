@@ -150,7 +150,7 @@ class OracleFacts:
 
 
 def oracle_facts(problem: object) -> OracleFacts:
-    """The record of a problem; a user's oracle in Python is asked, and loaded if it was not."""
+    """The record of a problem, whose class a user may have written; loads an oracle in Python that was not loaded."""
     certainty = str(getattr(problem, "certainty", EXACT))
     accuracy = getattr(problem, "accuracy", None) if certainty == ESTIMATE else None
     return OracleFacts(certainty, None if accuracy is None else float(accuracy))
@@ -162,7 +162,8 @@ def declared_operations(problem: object) -> tuple[float, float] | None:
 
 
 def traits_of(problem: object) -> Traits:
-    """The record of a problem, read off its class's optional methods and properties; calls no oracle of a user's."""
+    """The record of a problem: which optional methods and properties its class has, which a user may have written. Calls no
+    oracle."""
     return Traits(
         weightless=bool(getattr(problem, "weightless", False)),
         features_per_block=float(getattr(problem, "features_per_block", 0.0)),

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from gapwise.stages.problems.answers import ask, describe
 from gapwise.stages.problems.facts import Options
 from gapwise.stages.problems.trust import UntrustedError
-from gapwise.stages.problems.user_code import told, user_module
+from gapwise.stages.problems.user_code import told, user_object
 
 MOST_LABELS = 1 << 15
 """Values that an entry of a labelling can take at most: labels are stored as uint8 or int16."""
@@ -137,7 +137,7 @@ def load_oracle(oracle: str, split: str, arguments: Options) -> Oracle:
 
 def oracle_class(oracle: str) -> type[Oracle]:
     """The class that ``module:Class`` names; ValueError says what is missing."""
-    made = getattr(user_module(oracle), oracle.partition(":")[2], None)
+    made = user_object(oracle)
     if not (isinstance(made, type) and issubclass(made, Oracle)):
         raise ValueError(f"python_oracle: {oracle} is not a subclass of gapwise.Oracle")
     return made

@@ -24,7 +24,7 @@ from gapwise.stages.problems.contract import checked_shapes, local, truth_of
 from gapwise.stages.problems.facts import Facts, Options
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.problems.scale import check_norms
-from gapwise.stages.problems.user_code import oracle_source, user_module
+from gapwise.stages.problems.user_code import oracle_source, user_object
 
 ATTRIBUTES = ("n", "d", "local_ptr", "label_ptr", "truth", "lower", "upper", "labels", "unconstrained")
 METHODS = ("scores", "max_oracle", "decode", "value", "add", "norm2", "push", "loss", "least_loss", "scratch")
@@ -34,8 +34,8 @@ TRIED = 5
 
 
 def problem_class(name: str) -> Any:
-    """The class that ``module:Class`` names; ValueError says what it lacks."""
-    made = getattr(user_module(name), name.partition(":")[2], None)
+    """The class that ``module:Class`` names, which a user wrote; ValueError says what it lacks."""
+    made = user_object(name)
     if not (isinstance(made, type) and issubclass(made, tuple) and hasattr(made, "_fields")):
         raise ValueError(
             f"python_structure: {name} is no subclass of typing.NamedTuple; stages/problems/protocol.py says more"
@@ -50,7 +50,7 @@ def problem_class(name: str) -> Any:
 
 
 def files_of(kind: type) -> Callable[..., Iterable[str | Path]] | None:
-    """The class method `files` of a user's class; None if it has none."""
+    """The class method `files` of a class that a user wrote; None if it has none."""
     method: Callable[..., Iterable[str | Path]] | None = getattr(kind, "files", None)
     return method
 

@@ -103,3 +103,8 @@ def user_module(oracle: str) -> ModuleType:
             f"{oracle}: cannot import {name!r} ({error}); expected module:Class, importable on every machine that computes "
             "(set PYTHONPATH)"
         ) from error
+
+
+def user_object(oracle: str) -> object:
+    """What ``module:Name`` names, usually a class; None if the module, which a user wrote, does not define it."""
+    return getattr(user_module(oracle), oracle.partition(":")[2], None)

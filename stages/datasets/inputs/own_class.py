@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gapwise.stages.datasets import DataError, module_of
+from gapwise.stages.datasets import DataError, offered
 from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.problems.facts import Facts, Json, Options
 
@@ -69,14 +69,14 @@ def one_input(inputs: Sequence[str], module: str) -> NewInput:
 def code_of(meta: Facts) -> str | None:
     """The class or command of the user's own that the facts of features name, as their reader says with CODE; else None."""
     found: Any = meta
-    for key in getattr(module_of(meta["dataset"]), "CODE", ()):
+    for key in offered(meta["dataset"]).code:
         found = found[key]
     return None if found is meta else str(found)
 
 
 def with_code(meta: Facts, name: str) -> Json:
     """The same facts with another class or command of the user's own; DataError if they name none."""
-    keys = getattr(module_of(meta["dataset"]), "CODE", ())
+    keys = offered(meta["dataset"]).code
     if not keys:
         raise DataError(f"oracle: {name} is not needed: {meta['dataset']} has no code of one's own")
     made = inner = copy.deepcopy(dict(meta))

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from gapwise.stages.datasets import module_of
+from gapwise.stages.datasets import offered
 from gapwise.stages.reports.page.stored import ReportedRun
 
 WORD = re.compile(r"(?:w|word|w0|w\[0\]|token|form)[=:](.*)", re.DOTALL)
@@ -19,11 +19,9 @@ def picture_shape(run: ReportedRun) -> tuple[int, int] | None:
     if not run.has_features:
         return None
     try:
-        reader = module_of(str(run.features.meta["dataset"]))
+        return offered(str(run.features.meta["dataset"])).picture
     except (ValueError, KeyError):
         return None
-    shape: tuple[int, int] | None = getattr(reader, "PICTURE", None)
-    return shape
 
 
 def words_by_attribute(run: ReportedRun) -> dict[int, str]:
