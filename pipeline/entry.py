@@ -22,15 +22,14 @@ def main() -> int:
     except NotADirectoryError as error:
         return refuse(error, BAD_CONFIGURATION)
     from gapwise.pipeline import cli  # looks for parts
-    from gapwise.pipeline.help import asks_for_help, text
+    from gapwise.pipeline.help import asks_for_help, help_on
 
     if "_ARGCOMPLETE" in os.environ:  # a shell asks, see `cli.completion`
         from gapwise.pipeline.cli.completion import complete
 
         complete()
     if asks_for_help(sys.argv[1:]) and not cli.is_command(sys.argv[1:]):
-        print(text(), end="")
-        return 0
+        return help_on(sys.argv[1:])
     if sys.argv[1:] == ["--version"]:
         import gapwise
 

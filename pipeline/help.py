@@ -1,4 +1,4 @@
-"""`gapwise --help`: groups, their choices and the keys changed most, with the comments in conf/ as explanation.
+"""`gapwise --help [GROUP|COMMAND]`: groups, choices and keys, with the comments in conf/ as explanation.
 
 The files are read as text, without loading Hydra, so that the answer comes at once.
 """
@@ -6,64 +6,116 @@ The files are read as text, without loading Hydra, so that the answer comes at o
 from __future__ import annotations
 
 import re
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from gapwise.pipeline.cli import command, known
+from gapwise.pipeline.cli import carry_out, command, known
 from gapwise.pipeline.config import CONF, choices
+from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, did_you_mean
 
 INTRO = """\
 usage: gapwise [+experiment=NAME] [GROUP=CHOICE ...] [KEY=VALUE ...]     (or python -m gapwise)
        gapwise -m KEY=VALUE,VALUE ...     one run for each combination
-       gapwise COMMAND ...                a command on runs that exist; gapwise COMMAND --help
+       gapwise COMMAND ...                a command on runs that exist
+       gapwise --help GROUP|COMMAND       explains every choice and key of a group, or one command
 
 Solves a structured SVM along its regularization path, verifies every certificate, measures losses and draws figures.
 The same command again resumes an interrupted run, or shows the result of a complete one. Printed last: the run's directory.
 """
-OUTRO = f"""\
-Each key is explained where it is set: {CONF}/config.yaml and {CONF}/GROUP/CHOICE.yaml;
-those of every bcfw and bcpfw preset in solver/bcfw.yaml, those of every path in path/regpath.yaml.
+OUTRO = """\
 --cfg job prints the values that a command would run with; --hydra-help lists Hydra's own options.
 """
 GROUPS = ("dataset", "solver", "path", "compute", "tracking", "experiment")
+EXPLAINED = ("dataset", "path", "compute", "tracking")
+"""Groups whose choices the first page explains; of the others it has the names."""
 KEYS = {
-    "dataset/ocr.yaml": ("root",),
-    "solver/bcfw.yaml": ("refresh_every", "batch_size", "max_passes", "max_oracle_calls", "max_seconds"),
-    "path/regpath.yaml": ("rule", "eps", "lambda_min", "lambdas", "lambda", "tolerance", "relative", "warm_start"),
+    "solver/bcfw.yaml": ("refresh_every", "batch_size", "max_passes", "max_seconds"),
+    "path/regpath.yaml": ("rule", "eps", "lambda_min", "lambdas", "lambda", "tolerance"),
     "compute/threads.yaml": ("workers",),
     "config.yaml": (
         *("seed", "dataset.validation", "checkpoint.every_seconds", "run.root", "run.stage", "run.until"),
         *("parts", "sweep.workers", "sweep.cv"),
     ),
 }
-"""File in conf/ to the keys in it that are shown."""
+"""File in conf/ to the keys in it that the first page shows."""
+WIDTH = 118
 
 
 def asks_for_help(words: list[str]) -> bool:
-    """Whether a command line asks for this text."""
+    """Whether a command line asks for one of these texts."""
     return "--help" in words or "-h" in words
 
 
+def help_on(words: list[str]) -> int:
+    """Print what a command line with ``--help`` asks about; returns the exit code."""
+    topics = [word.removeprefix("+") for word in words if "=" not in word.rstrip("=") and word not in ("--help", "-h")]
+    topic = next((word.rstrip("=") for word in topics if not word.startswith("-")), None)
+    if topic in known():
+        return carry_out([topic, "--help"])
+    if topic is not None and topic not in GROUPS:
+        near = did_you_mean(topic, [*GROUPS, *known()])
+        there = f"groups: {', '.join(GROUPS)}; commands: {', '.join(known())}"
+        print(f"error: --help {topic}: no such group or command{near}; {there}", file=sys.stderr)
+        return BAD_CONFIGURATION
+    print(text() if topic is None else group_text(topic), end="")
+    return DONE
+
+
 def text() -> str:
-    """The whole text."""
-    chosen = dict(re.findall(r"^  - (\w+): (\w+)$", (CONF / "config.yaml").read_text(encoding="utf-8"), re.MULTILINE))
+    """The first page: what there is, in fewer than 100 lines."""
     out = [INTRO]
     for word, files in words().items():
         group = word.removeprefix("+")
-        out.append(f"{word}=")
-        for name, file in files.items():
-            out.append(f"  {'*' if chosen.get(group) == name else ' '} {name:<21} {summary(file)}")
-    out.append("\n* the default\n\nKeys changed most, with their defaults:")
+        if group in EXPLAINED:
+            out += [f"{word}=", *_choices(group, files)]
+            continue
+        out.append(f"{word}=        {len(files)} choices; --help {group} explains them")
+        out.append(textwrap.fill(", ".join(files), WIDTH, initial_indent="    ", subsequent_indent="    "))
+    out.append(f"\n* the default (of solver: {_default('solver')})\n\nKeys changed most, with their defaults:")
     for name, keys in KEYS.items():
         group = f"{name.rsplit('/', 1)[0]}." if "/" in name else ""
         explained = {key: (value, comment) for key, value, comment in comments(CONF / name)}
         for key in keys:
             value, comment = explained[key]
-            out.append(f"  {f'{group}{key}={value}':<48} {comment}")
+            out.append(f"  {f'{group}{key}={value}':<38} {comment}")
     if names := known():
-        out.append("\nCommands (gapwise COMMAND --help explains one):")
+        out.append("\nCommands:")
         out += [f"  {name:<10} {command(name).summary}" for name in names]
     return "\n".join([*out, "", OUTRO])
+
+
+def group_text(group: str) -> str:
+    """Every choice of a group with its first sentence, and every key that its files explain."""
+    files = words()[f"{'+' if group == 'experiment' else ''}{group}"]
+    out = [f"{'+' if group == 'experiment' else ''}{group}=", *_choices(group, files)]
+    if _default(group):
+        out.append("\n* the default")
+    if group != "experiment":
+        out.append("\nKeys, with the values that their choice sets:")
+        shown: set[tuple[str, str, str]] = set()
+        for name, file in files.items():
+            new = [row for row in comments(file) if row not in shown]
+            shown |= {*new}
+            if new:
+                out.append(f" {group}={name}")
+            for key, value, comment in new:  # a file with "@package _global_" writes the group, too
+                word = f"{group}.{key.removeprefix(f'{group}.')}={value}"
+                out.append(f"  {word:<38} {comment}")
+    return "\n".join([*out, "", f"Files: {CONF / group}\n"])
+
+
+def _choices(group: str, files: dict[str, Path]) -> list[str]:
+    """One line a choice, the default marked."""
+    default, width = _default(group), max(map(len, files))
+    return [f"  {'*' if name == default else ' '} {name:<{width}}  {summary(file)}" for name, file in files.items()]
+
+
+def _default(group: str) -> str | None:
+    """The choice of `group` that conf/config.yaml makes."""
+    found = re.search(rf"^  - {group}: (\w+)$", (CONF / "config.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    return found and found[1]
 
 
 def words() -> dict[str, dict[str, Path]]:
