@@ -20,6 +20,7 @@ from gapwise.stages.choice import PICKS
 from gapwise.stages.confidence import NBest, refuse_without_lists
 from gapwise.stages.datasets import Blocks, Known, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
+from gapwise.stages.datasets.text.attributes import rows_of_attributes
 from gapwise.stages.datasets.text.sequences import label_type, write_blocks
 from gapwise.stages.datasets.text.tokens import (
     ATTRIBUTES,
@@ -27,11 +28,10 @@ from gapwise.stages.datasets.text.tokens import (
     Tokens,
     has_columns,
     lengths_of,
-    rows_of_attributes,
     rows_of_columns,
     sequences_of,
 )
-from gapwise.stages.datasets.text.vocabulary import Lookup, Rows, number_rows, put_vocabulary
+from gapwise.stages.datasets.text.vocabulary import Rows, number_rows, put_vocabulary
 from gapwise.stages.explain import Explanation, explain
 from gapwise.stages.named_weights import Feature, NamedWeights, Transition, columns
 from gapwise.stages.problems import build
@@ -195,7 +195,7 @@ class ChainSVM(GapwiseEstimator):
             self.vocabulary_ = None
         else:
             ids: dict[str, int] = {}
-            rows = rows_of_attributes(train.x, lambda name: ids.setdefault(name, len(ids)))
+            rows, _ = rows_of_attributes(train.x, lambda name: ids.setdefault(name, len(ids)))
             rows, _, order = number_rows(rows.ids, rows.counts, rows.counts.size, self.min_count, rows.values)
             names = list(ids)
             self.vocabulary_ = {names[k]: number for number, k in enumerate(order.tolist())}
@@ -227,8 +227,8 @@ class ChainSVM(GapwiseEstimator):
             raise ValueError(f"X: expected tokens as in training, {wanted}")
         if self.vocabulary_ is None:
             return rows_of_columns(X, self.n_features_in_)[0], None
-        look_up = Lookup(self.vocabulary_)
-        return rows_of_attributes(X, look_up), look_up.known
+        vocabulary = self.vocabulary_
+        return rows_of_attributes(X, lambda name: vocabulary.get(name, -1))
 
     def _write(self, sink: Blocks, split: str, y: Sequence[Sequence[object]], rows: Rows) -> None:
         number: dict[object, int] = {label: k for k, label in enumerate(self.classes_)}

@@ -11,11 +11,10 @@ from scipy import sparse
 
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.text import sequences
+from gapwise.stages.datasets.text.attributes import attributes, rows_of_attributes
 from gapwise.stages.datasets.text.tokens import (
-    attributes,
     has_columns,
     lengths_of,
-    rows_of_attributes,
     rows_of_columns,
     sequences_of,
 )
@@ -58,12 +57,47 @@ def test_bad_attribute__is_named(token: Any, message: str) -> None:
         rows_of_attributes([[["fine"]], [token]], lambda name: 0)
 
 
+SPELLED: dict[str, list[list[Any]]] = {
+    "lists": [[["one", "two"], ("one",), []], [["three", "one", "one"], {"two"}]],
+    "dicts": [
+        [{"a": "b", "c": 1.5, "yes": True}, {"c": 0.0, "yes": False, "a": "b"}, {}],
+        [{"a": "d", "c": 1.5, "yes": 1}],
+    ],
+    "same name": [[{"a": "b:c", "a:b": "c"}, {"a": "b:c"}]],
+    "nested": [[FORMS[0], FORMS[1]], [{"a": "b"}, {"deep": {"p": "q"}}]],
+    "both": [[["one"], {"one": 1.0}, {"one": 2.0}]],
+    "keys that are equal": [[{1: "x"}, {True: "x"}]],
+    "nothing": [[{}, []]],
+}
+
+
+@pytest.mark.parametrize("X", SPELLED.values(), ids=list(SPELLED))
+def test_rows__are_those_of_one_token_after_the_other(X: Any) -> None:
+    names: dict[str, int] = {}
+    pairs = [[pair for pair in attributes(token) if pair[1]] for sequence in X for token in sequence]
+    ids = [[names.setdefault(name, len(names)) for name, _ in token] for token in pairs]
+    given: dict[str, int] = {}
+    rows, known = rows_of_attributes(X, lambda name: given.setdefault(name, len(given)))
+    assert list(given) == list(names)  # numbered as they come
+    assert rows.counts.tolist() == [*map(len, ids)]
+    assert rows.ids.tolist() == [number for token in ids for number in token]
+    values = [value for token in pairs for _, value in token]
+    assert (values if rows.values is not None else [1.0] * len(values)) == values
+    assert rows.values is None or rows.values.tolist() == values
+    assert known == (len(values), len(values))
+    some, known = rows_of_attributes(X, lambda name: names[name] if names[name] % 2 else -1)
+    assert some.ids.tolist() == [k for k in rows.ids.tolist() if k % 2]
+    assert some.counts.tolist() == [sum(k % 2 for k in token) for token in ids]
+    assert known == (some.ids.size, len(values))
+
+
 def test_frames__are_rows_of_dicts() -> None:
     dicts = [{"w": "the", "n": 2.0, "caps": True}, {"w": "dog", "n": 0.5, "caps": False}]
     frame = pd.DataFrame(dicts, index=[7, 3])
     ids: dict[str, int] = {}
     ours, theirs = (
-        rows_of_attributes(sequences_of([some]), lambda name: ids.setdefault(name, len(ids))) for some in (frame, dicts)
+        rows_of_attributes(sequences_of([some]), lambda name: ids.setdefault(name, len(ids)))[0]
+        for some in (frame, dicts)
     )
     assert lengths_of(sequences_of([frame])).tolist() == [2]
     assert not has_columns(sequences_of([frame]))

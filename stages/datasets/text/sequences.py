@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from gapwise.stages.datasets import NEW, DataError, Known, MapBlocks, Raw, Report, Sink
+from gapwise.stages.datasets.text.attributes import rows_of_attributes
 from gapwise.stages.datasets.text.crfsuite import listed
 from gapwise.stages.datasets.text.hashing import Hashed
 from gapwise.stages.datasets.text.tables import Table, new_table
@@ -20,7 +21,6 @@ from gapwise.stages.datasets.text.tokens import (
     Tokens,
     has_dicts,
     lengths_of,
-    rows_of_attributes,
     rows_of_columns,
     sequences_of,
 )
@@ -187,8 +187,8 @@ class TextEncoder:
         """
         if self._lists_attributes(raw):
             start, sequences = starts(raw)
-            look_up = Lookup(self.numbers)
-            rows, known = self._valued(rows_of_attributes(sequences, look_up)), look_up.known
+            rows, known = rows_of_attributes(sequences, lambda name: self.numbers.get(name, -1))
+            rows = self._valued(rows)
         elif self.facts["templates"] is None:
             table = new_table(raw, separator="\t", equal_columns=False)
             start, (rows, known) = table.start, self._listed(table)

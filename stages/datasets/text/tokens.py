@@ -1,16 +1,12 @@
-"""Sequences as users have them, as sparse rows of tokens: dicts or lists of attributes, arrays, sparse matrices.
+"""Sequences as users have them: tokens as dicts or lists of attributes (`attributes`), arrays, sparse matrices.
 
-Attributes follow python-crfsuite. In a list, each string is one, with the value 1. In a dict, ``{"word": "the"}`` is the
-attribute ``word:the``, ``{"bias": 1.5}`` is ``bias`` with the value 1.5, ``{"upper": True}`` is ``upper`` with the value 1
-(False: there is none), and names inside are prefixed: ``{"suffix": ["ing", "g"]}``, ``{"shape": {"x": 2.0}}``. A pandas
-DataFrame is a sequence, too: its rows are tokens, dicts of its columns.
+A pandas DataFrame is a sequence, too: its rows are tokens, dicts of its columns.
 """
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
@@ -20,8 +16,6 @@ from gapwise.stages.problems.scale import check_single
 
 if TYPE_CHECKING:
     from scipy import sparse
-
-SEPARATOR = ":"
 
 ATTRIBUTES, COLUMNS = "attributes", "columns"
 """What the tokens of a `ChainSVM` are: dicts and lists of attributes, or rows of numbers."""
@@ -108,61 +102,6 @@ def _dense(i: int, sequence: Tokens) -> np.ndarray:
         return np.asarray(sequence, np.float64)
     except (ValueError, TypeError) as error:
         raise ValueError(f"X: sequence {i}: expected an array of numbers (tokens, p): {error}") from error
-
-
-def rows_of_attributes(X: Sequence[Tokens], number: Callable[[str], int]) -> Rows:
-    """Rows of tokens that list attributes; those whose `number` is negative are left out."""
-    counts: list[int] = []
-    ids: list[int] = []
-    values: list[float] = []
-    for i, sequence in enumerate(X):
-        for t, token in enumerate(sequence):
-            before = len(ids)
-            try:
-                for name, value in attributes(token):
-                    if value != 0.0 and (known := number(name)) >= 0:
-                        ids.append(known)
-                        values.append(value)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"X: sequence {i}, token {t}: {error}") from error
-            counts.append(len(ids) - before)
-    numbers, ends = np.array(values), np.cumsum(counts)
-    check_single(numbers, lambda entry: f"X: token {int(np.searchsorted(ends, entry, side='right'))} of all")
-    return _rows(np.array(counts), np.array(ids, np.int32), numbers.astype(np.float32), bool((numbers == 1.0).all()))
-
-
-def attributes(token: object) -> Iterator[tuple[str, float]]:
-    """Names and values of a token's attributes; ValueError or TypeError says what cannot be one."""
-    if isinstance(token, Mapping):
-        for name, value in token.items():
-            yield from _named(str(name), value)
-    elif isinstance(token, list | tuple | set | frozenset):
-        for name in token:
-            if not isinstance(name, str):
-                raise TypeError(f"expected attributes as strings, got {name!r}")
-            yield name, 1.0
-    else:
-        raise TypeError(f"expected a dict or a list of attributes, got {token!r}")
-
-
-def _named(name: str, value: object) -> Iterator[tuple[str, float]]:
-    if isinstance(value, str):
-        yield f"{name}{SEPARATOR}{value}", 1.0
-    elif isinstance(value, bool | int | float | np.number | np.bool_):
-        number = float(value)
-        if not math.isfinite(number):
-            raise ValueError(f"attribute {name!r} has the value {number}; expected a finite number")
-        yield name, number
-    elif isinstance(value, Mapping):
-        for inner, deeper in value.items():
-            yield from _named(f"{name}{SEPARATOR}{inner}", deeper)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for inner in value:
-            if not isinstance(inner, str):
-                raise TypeError(f"attribute {name!r}: expected strings in its list, got {inner!r}")
-            yield f"{name}{SEPARATOR}{inner}", 1.0
-    else:
-        raise TypeError(f"attribute {name!r}: expected a string, number, bool, dict or list, got {value!r}")
 
 
 def _rows(counts: np.ndarray, ids: np.ndarray, values: np.ndarray, ones: bool) -> Rows:
