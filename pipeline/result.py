@@ -13,6 +13,7 @@ from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.stage_graph import flow_of, stages
 from gapwise.stages.choice import Edge
 from gapwise.stages.problems.certainty import UPPER_BOUNDED
+from gapwise.stages.reports.loss_words import baseline
 from gapwise.stages.verdict import Doubt, Verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import DamagedError
@@ -153,9 +154,8 @@ def summary(
     if best.get("best_edge"):
         lines.append(("", f"this λ lies {Edge(best['best_edge']).words}: a better one may lie beyond"))
     extra = {k: v for k, v in best.items() if k not in EVALUATE_FIELDS and k.startswith("test_") and _is_number(v)}
-    if _is_number(best.get("all_zero_test_loss")):
-        answer = "all background" if "test_foreground_iou" in best else "the first label everywhere"
-        extra[f"baseline ({answer}): test loss"] = best["all_zero_test_loss"]
+    if (nothing_learnt := baseline(best)) is not None:
+        extra[f"{nothing_learnt[0]}: test loss"] = nothing_learnt[1]
     if extra:
         lines.append(("", " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in extra.items())))
     if refit := result.get("refit"):

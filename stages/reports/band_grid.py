@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from gapwise.stages.reports.curves import Curves, Trace, by_lambda, draw_bands, lambda_title
-from gapwise.stages.reports.paint import StyleOf, figure_in, legend_beside
+from gapwise.stages.reports.paint import StyleOf, figure_in, legend_beside, over_all
 from gapwise.storage.backend import Location
 
 
@@ -20,6 +20,7 @@ def draw_grid(
     linear: Collection[str] = (),
     log: bool = False,
     floor: Callable[[Mapping[str, Sequence[Trace]]], float] | None = None,
+    title: str = "",
 ) -> None:
     """Draw the columns `rows`, {name: label}, of all traces as medians within bands into the file `target`.
 
@@ -31,6 +32,8 @@ def draw_grid(
         Quantities with a linear axis; the others have a logarithmic one.
     floor : callable, optional
         The least value of the logarithmic axes, from the traces of a lambda by variant.
+    title : str
+        The conclusion, above all plots.
     """
     columns = by_lambda(curves)
     with figure_in(target, (4.1 * len(columns) + 1.9, 2.8 * len(rows) + 0.4)) as figure:
@@ -48,3 +51,4 @@ def draw_grid(
             grid[0, j].set_title(lambda_title(lam, variants))
             grid[-1, j].set_xlabel(x_label)
         legend_beside(figure, grid[0, 0])
+        over_all(figure, title)

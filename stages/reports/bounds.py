@@ -10,6 +10,7 @@ import numpy as np
 from gapwise.stages.problems.certainty import EXACT
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.solver.path.rules import path_rule
+from gapwise.storage.layout import EVALUATED
 
 Arrays = Mapping[str, np.ndarray]
 Attrs = Facts
@@ -33,6 +34,15 @@ def whole_axis(arrays: Arrays, attrs: Attrs, first: float, last: float) -> Curve
     top = _just_above_first(arrays)
     below = _below_first(arrays, last / float(arrays["lambda"][-1]))
     return _curve(arrays, attrs, np.append(np.geomspace(max(first, top), top, 200), below))
+
+
+def shown_lambdas(arrays: Arrays, attrs: Attrs) -> tuple[float, float]:
+    """(least, most) lambda of charts over lambda, which is the same for gaps and losses of a run."""
+    lam = np.append(arrays["lambda"], arrays.get(f"{EVALUATED}lambda", []))
+    if "cell_low" not in arrays:
+        return float(lam.min()) / 1.5, float(lam.max()) * 1.5
+    top = float(attrs.get("lambda_top", attrs.get("lam_top", lam.max())))
+    return 0.3 * float(lam.min()), 1.5 * max(top, float(lam.max()))
 
 
 def _curve(arrays: Arrays, attrs: Attrs, lam: np.ndarray) -> Curve:

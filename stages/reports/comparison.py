@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -51,6 +51,35 @@ def costs(curves: Curves) -> list[Row]:
     for name in ("relative_gap", "relative_gap_at_equal"):
         table[name] /= table["lambda"].map(scales)
     return table.to_dict("records")
+
+
+def conclusion(table: Sequence[Facts], columns: Mapping[str, str], levels: Sequence[float]) -> str:
+    """Who needs least to the smallest level that is reached at every lambda, as the title of a figure; empty if none is.
+
+    `columns`: what is counted, in words, to its column, in which ``{}`` stands for the level.
+    """
+    by_lambda: dict[str, list[Facts]] = {}
+    for row in table:
+        by_lambda.setdefault(row["lambda"], []).append(row)
+    for level in sorted(levels):
+        winners = {
+            words: [min(rows, key=lambda row: float(row[column.format(f"{level:g}")])) for rows in by_lambda.values()]
+            for words, column in columns.items()
+        }
+        if all(
+            np.isfinite(row[columns[words].format(f"{level:g}")]) for words, rows in winners.items() for row in rows
+        ):
+            return f"To an accuracy of {level:g}: " + "; ".join(
+                _of_most(words, rows) for words, rows in winners.items()
+            )
+    return ""
+
+
+def _of_most(words: str, winners: Sequence[Facts]) -> str:
+    """Who wins at most lambdas, and at how many of them."""
+    names = [str(row["variant"]).replace("_", " ") for row in winners]
+    first = max(dict.fromkeys(names), key=names.count)
+    return f"fewest {words} with {first}" + (f" at {names.count(first)} of {len(names)} λ's" if len(names) > 1 else "")
 
 
 def gap_within(trace: Trace, passes: float) -> float:

@@ -19,8 +19,10 @@ from gapwise.stages.reports.formats import FORMATS, wanted
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
 
-BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
-SPARE = (BLUE, ORANGE, GREEN, "#c53030", "#805ad5", GREY, "#00a3c4", "#b7791f")
+BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#718096"
+"""Of Okabe and Ito's palette, which every kind of colour vision tells apart; and a grey."""
+PALE, VIOLET, SKY, GOLD = "#a0aec0", "#cc79a7", "#56b4e9", "#b8860b"
+SPARE = (BLUE, ORANGE, GREEN, VIOLET, SKY, GREY, GOLD, "#000000")
 """Colours of lines whose method has no colour in `styles`."""
 
 
@@ -28,9 +30,12 @@ class Style(TypedDict):
     """What matplotlib draws a line with."""
 
     color: str
-    ls: str
+    ls: str | tuple[int, tuple[int, ...]]
     lw: NotRequired[float]
 
+
+LAMBDA_FALLS = "λ: strong regularization (left) to weak (right)"
+"""The title of an axis of lambda."""
 
 StyleOf = Callable[[str, int], Style]
 """The style of a variant, whose number among the lines decides where its method has no colour of its own."""
@@ -104,6 +109,12 @@ def legend_beside(figure: Figure, axes: Axes) -> None:
     figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
 
 
+def over_all(figure: Figure, conclusion: str) -> None:
+    """What a figure of several plots shows, in words, at its top."""
+    if conclusion:
+        figure.suptitle(conclusion, x=0.01, ha="left", fontsize=11)
+
+
 def finish(rows: np.ndarray, names: Sequence[str]) -> None:
     """Take the axes of pictures, (rows, columns), away, and name the rows."""
     for axes in rows.ravel():
@@ -123,7 +134,7 @@ def lambda_axis(axes: Axes, lam: np.ndarray) -> None:
     if high / low > 1e3:
         axes.xaxis.set_major_locator(LogLocator(numticks=8))
         axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("λ")
+    axes.set_xlabel(LAMBDA_FALLS)
 
 
 def plain_ticks(axis: Axis) -> None:

@@ -12,6 +12,7 @@ from gapwise.stages.solver.path.rules import capabilities
 from gapwise.stages.verdict import Verdict, read_verdict
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
+from gapwise.storage.files import read_json
 from gapwise.storage.layout import open_group
 from gapwise.storage.results import read_path, read_trace
 from gapwise.storage.served import served_at
@@ -68,6 +69,17 @@ class StoredRun:
     def verdict(self) -> Verdict:
         """What the path proves; before it is verified, what it says of itself."""
         return read_verdict(self.run_dir, self.arrays, self.attrs)
+
+    @cached_property
+    def measured(self) -> Json:
+        """What evaluation found; {} before it."""
+        return self._record("metrics.json")
+
+    def _record(self, name: str) -> Json:
+        """A JSON file of the run; {} if it is missing."""
+        file = self.run_dir / name
+        content = read_json(file) if file.is_file() else {}
+        return content if isinstance(content, dict) else {}
 
     @cached_property
     def test_blocks(self) -> dict[str, np.ndarray]:

@@ -5,52 +5,53 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gapwise.stages.reports.curves import Runs
-from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE, SPARE, Style, StyleOf
+from gapwise.stages.reports.paint import BLUE, GREEN, ORANGE, PALE, SKY, SPARE, Style, StyleOf
 from gapwise.storage.backend import Location
 from gapwise.storage.files import read_json
 
 STEPS = {
-    ("fw", False): BLUE, ("fw", True): "#4fd1c5", ("pairwise", False): "#c53030", ("pairwise", True): "#f6ad55",
-    ("away", False): "#805ad5", ("best", False): GREEN,
+    ("fw", "uniform", False): SKY, ("fw", "gap", False): BLUE, ("pairwise", "gap", False): ORANGE,
+    ("pairwise", "gap", True): GREEN,
 }  # fmt: skip
-"""Colours of BCFW by its step and whether it has a cache."""
+"""The four coloured among BCFW's variants, by step, sampling and whether they have a cache; the others are grey."""
 SAMPLERS = {"gap": "-", "permutation": ":"}
 """Dashes by how blocks are sampled; others --."""
-METHODS = {
-    "fw": GREY, "bcfw": BLUE, "bcfw pairwise": ORANGE, "bcfw_nols": BLUE, "mpbcfw": "#00a3c4", "accelerated": "#000000",
-    "ssg": GREEN, "cutting_plane": "#c53030", "cutting_plane_nslack": "#c53030", "eg": "#805ad5", "fasole": "#b7791f",
+METHODS = {"accelerated": "#000000", "bcfw": BLUE, "bcfw pairwise": ORANGE, "ssg": GREEN}
+"""The four coloured where all methods are compared; the others are grey."""
+DASHES: dict[str, str | tuple[int, tuple[int, ...]]] = {
+    "cutting_plane": "-.", "cutting_plane_nslack": "--", "bcfw_nols": ":", "eg": ":", "fasole": (0, (5, 1)),
+    "mpbcfw": (0, (3, 1, 1, 1)),
 }  # fmt: skip
-"""Colours where all methods are compared."""
-DASHES = {"cutting_plane_nslack": "--", "bcfw_nols": ":"}
 
 
 def step_styles(runs: Runs) -> StyleOf:
-    """Among BCFW's variants: the colour shows step and cache, the dash how blocks are sampled."""
+    """Among BCFW's variants: four have a colour, the others are grey; the dash shows how blocks are sampled."""
     solvers = _solvers(runs)
 
     def style(variant: str, number: int) -> Style:
         solver = solvers.get(variant, {})
         if solver.get("method") == "accelerated":
-            return {"color": METHODS["accelerated"], "ls": "-"}
-        colour = None
+            return {"color": METHODS["accelerated"], "ls": "-", "lw": 2.2}
+        sampling = str(solver.get("sampling", "gap"))
+        colour = _spare(number)
         if solver.get("method") == "bcfw":
-            colour = STEPS.get((str(solver.get("step")), _cached(solver)))
-        return {"color": colour or _spare(number), "ls": SAMPLERS.get(str(solver.get("sampling", "gap")), "--")}
+            colour = STEPS.get((str(solver.get("step")), sampling, _cached(solver)), PALE)
+        return {"color": colour, "ls": SAMPLERS.get(sampling, "--"), "lw": 1.0 if colour == PALE else 1.8}
 
     return style
 
 
 def method_styles(runs: Runs) -> StyleOf:
-    """Among all methods: the colour shows the method, the dash its variant."""
+    """Among all methods: four have a colour, the others are grey; the dash shows the variant."""
     solvers = _solvers(runs)
 
     def style(variant: str, number: int) -> Style:
         solver = solvers.get(variant, {})
         method = str(solver.get("method", ""))
         pairwise = method in ("bcfw", "mpbcfw") and solver.get("step") == "pairwise"
-        colour = METHODS.get(f"{method} pairwise" if pairwise else method, _spare(number))
+        colour = METHODS.get(f"{method} pairwise" if pairwise else method, PALE if method else _spare(number))
         dash = "--" if solver.get("averaging", "none") != "none" else DASHES.get(method, "-")
-        return {"color": colour, "ls": dash, "lw": 2.2 if method == "accelerated" else 1.3}
+        return {"color": colour, "ls": dash, "lw": 1.0 if colour == PALE else 1.8}
 
     return style
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gapwise.stages.reports.paint import BLUE, GREY, ORANGE
+from gapwise.stages.reports.paint import BLUE, GREY, LAMBDA_FALLS, ORANGE
 
-FALLING = (BLUE, "#8a63c9", ORANGE)
+FALLING = (BLUE, "#7a5195", ORANGE)
 """Colours from the largest lambda to the least."""
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 Spec = dict[str, object]
@@ -82,7 +82,7 @@ def on_page(panel: Panel) -> Spec:
 def as_picture(chart: Chart) -> Spec:
     """All panels one below the other, for a column of a paper: text has 6.7 points where it is printed 8 cm wide."""
     panels = [
-        {"width": 284, "height": 0.55 * panel.height, "layer": [*panel.layers], **panel.rest} for panel in chart.panels
+        {"width": 280, "height": 0.55 * panel.height, "layer": [*panel.layers], **panel.rest} for panel in chart.panels
     ]
     params = {str(param["name"]): param for panel in chart.panels for param in panel.params}
     shared = {"color": "shared", **({"x": "shared"} if chart.same_x else {})}
@@ -106,11 +106,12 @@ def _look(font: str, size: int) -> Spec:
     }  # fmt: skip
 
 
-def lambda_axis(field: str = "lambda", title: str | None = "λ") -> Spec:
-    """λ on a logarithmic axis that falls from left to right as a path does."""
+def lambda_axis(within: tuple[float, float] | None = None) -> Spec:
+    """λ on a logarithmic axis that falls from left to right as a path does; `within` (least, most), charts can share."""
+    scale = {"padding": 12} if within is None else {"domain": [*within]}
     return {
-        "field": field, "type": "quantitative", "title": title,
-        "scale": {"type": "log", "reverse": True, "nice": False, "padding": 12},
+        "field": "lambda", "type": "quantitative", "title": LAMBDA_FALLS,
+        "scale": {"type": "log", "reverse": True, "nice": False, **scale},
         "axis": {"format": "~g", "labelOverlap": "greedy", "grid": False},
     }  # fmt: skip
 

@@ -195,7 +195,7 @@ def test_charts__put_their_legends_beside_the_data(tmp_path: Path) -> None:
         return {name for scale in scales for name in scale.get("domain", ())}
 
     assert names(charts["losses"].panels[0]) == {"train", "test"}
-    assert names(charts["path"].panels[0]) == {"certified between breakpoints", "at a breakpoint"}
+    assert names(charts["path"].panels[0]) == {"guaranteed in between", "gap at a solved λ"}
     assert chart_files.as_picture(charts["losses"])["config"]["legend"]["orient"] == "top"
 
 

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,10 +18,11 @@ import pytest
 import zarr
 from browser import chromium, console_errors
 from PIL import Image
-from reported import EVIL, Finished, finished
+from reported import EVIL, Finished, finished, sentences, walked
 from waiting import wait_for
 
 from gapwise.stages.named_weights import named_weights
+from gapwise.stages.reports.charts.losses import ends
 from gapwise.stages.reports.page import library, write_report
 from gapwise.stages.reports.page.sections import losses
 from gapwise.stages.reports.page.sweep import write_sweep_report
@@ -115,9 +117,84 @@ def test_report__says_what_was_trained_and_proven(runs: dict[str, Finished], rep
     assert f"{int(arrays['oracle_calls'].sum()):,} calls" in page.text
     count = arrays["lambda"].size
     rows = page.source.split("<caption>Every λ that was solved</caption>")[1].split("</table>")[0]
-    assert rows.count("<tr") == 1 + count
-    assert rows.count('<tr class="marked">') == 1
+    measured = json.loads((runs["segmentation"].run_dir / "metrics.json").read_text())
+    best = measured["best_lambda"]
+    assert rows.count("<tr") == 1 + count + (best not in arrays["lambda"])
+    (marked,) = re.findall(r'<tr class="marked">(.*?)</tr>', rows)
+    assert f"<td>{best:.4g}</td>" in marked.replace("−", "-")
+    assert marked.endswith(f"<td>{measured['test_loss']:.4f}</td>")
     assert page.data["gaps"]["layer"][0]["data"]["values"]
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "answer"),
+    [
+        ("segmentation", "the share of each class's pixels in the picture", "baseline (all background)"),
+        ("chain", "the number of wrong labels in the sequence, divided by", "baseline (the first label everywhere)"),
+        ("multiclass", "1 for a wrong class, 0 for the right one", "baseline (the first label everywhere)"),
+    ],
+)
+def test_report__defines_the_loss_and_shows_what_nothing_learnt_loses(
+    runs: dict[str, Finished], reports: dict[str, Path], name: str, loss: str, answer: str
+) -> None:
+    page, metrics = Page(reports[name]), json.loads((runs[name].run_dir / "metrics.json").read_text())
+    assert "of an example is " + loss in " ".join(page.text.split())
+    assert f"The {answer}, which has learnt nothing, has test loss {metrics['all_zero_test_loss']:.3g}" in page.text
+    assert f"test loss, {answer}" in page.text
+    if name != "multiclass":  # its path has a single λ, and no chart of losses
+        rule = next(layer["data"]["values"] for layer in page.data["losses"]["layer"] if answer in str(layer))
+        assert rule == [{"y": pytest.approx(metrics["all_zero_test_loss"], rel=1e-5), "words": answer}]
+
+
+def test_charts__of_gaps_and_losses_have_the_same_axis_of_lambda(reports: dict[str, Path]) -> None:
+    def domains(name: str) -> set[tuple[float, ...]]:
+        layers = [layer["encoding"].get("x", {}) for layer in Page(reports["chain"]).data[name]["layer"]]
+        return {tuple(x["scale"]["domain"]) for x in layers if "scale" in x}
+
+    (shared,) = domains("gaps")
+    assert domains("losses") == {shared}
+    words = "A point is the gap that was recomputed at a solved λ. The curve is the guarantee"
+    assert words in Page(reports["chain"]).text
+
+
+def test_losses__are_named_at_the_ends_of_their_lines_without_overlap() -> None:
+    lam = np.array([4.0, 2.0, 1.0])
+    losses = {"train": [0.5, np.nan, 0.1], "validation": [0.5, 0.4, 0.31], "test": [0.5, 0.4, np.nan]}
+    rows = ends(lam, {split: np.array(values) for split, values in losses.items()})
+    assert [(row["split"], row["lambda"]) for row in rows] == [("train", 1.0), ("validation", 1.0), ("test", 2.0)]
+    close = ends(lam, {"test": np.full(3, 0.3), "validation": np.full(3, 0.301), "train": np.full(3, 0.302)})
+    assert np.diff([float(str(row["at"])) for row in close]).min() >= 0.07 * 0.302 - 1e-12
+
+
+def test_report__says_how_it_was_made_and_how_to_go_on(runs: dict[str, Finished], tmp_path: Path) -> None:
+    run_dir = shutil.copytree(runs["chain"].run_dir, tmp_path / "run")
+    manifest = json.loads((run_dir / "manifest.json").read_text())
+    command = "python -m pipeline dataset=sequences_csv"
+    (run_dir / "manifest.json").write_text(json.dumps({**manifest, "command": command, "commit": "0123456789abc"}))
+    page = Page(write_report(run_dir, open_features(runs["chain"].features)))
+    for words in (command, "commit 0123456789;", "gapwise predict chain new.txt -o predicted", "gapwise export chain"):
+        assert words in page.text
+
+
+def test_sequences__show_words_that_training_never_has(tmp_path: Path) -> None:
+    folder = tmp_path / "text"
+    folder.mkdir()
+    features = sentences(folder, unseen="Xanadu")
+    page = Page(write_report(walked(tmp_path / "run", features), open_features(features)))
+    worst = page.source.split(">The worst test sequences</h2>")[1].split("</section>")[0]
+    assert "<b>Xanadu</b>" in worst
+    assert "<b>·</b>" not in worst
+
+
+def test_pictures__have_objects_that_are_outlined_and_a_background_without_colour(reports: dict[str, Path]) -> None:
+    page = Page(reports["segmentation"])
+    uri = page.data["pictures"]["pictures"][0]["maps"][0]
+    with Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1]))) as shown:
+        alpha = np.asarray(shown.convert("RGBA"))[..., 3]
+        assert np.array_equal(alpha > 0, np.asarray(shown) > 0)
+    assert re.search(r"\.over \{[^}]*drop-shadow", page.source)
+    assert "background: no colour" in page.text
+    assert "The object is tinted and outlined" in page.text
 
 
 def test_weights__of_a_chain_are_those_of_the_best_lambda(runs: dict[str, Finished], reports: dict[str, Path]) -> None:

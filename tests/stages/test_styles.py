@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
-from gapwise.stages.reports.paint import SPARE
+import numpy as np
+import pytest
+
+from gapwise.stages.reports.comparison import conclusion
+from gapwise.stages.reports.paint import BLUE, GREEN, ORANGE, PALE, SPARE
 from gapwise.stages.reports.styles import METHODS, STEPS, method_styles, step_styles
 from gapwise.stages.reports.sweep_figures import compare
 from gapwise.storage.format import FORMAT_VERSION
@@ -28,11 +33,58 @@ def test_step_styles__show_step_cache_and_sampling(tmp_path: Path) -> None:
         ("without a manifest", "0.1", 0, tmp_path),
     ]
     style = step_styles(runs)
-    assert style("a", 5) == {"color": STEPS["fw", False], "ls": "--"}
-    assert style("b", 5) == {"color": STEPS["pairwise", True], "ls": "-"}
-    assert style("c", 5) == {"color": STEPS["away", False], "ls": ":"}
-    assert style("bcfw", 5) == {"color": METHODS["accelerated"], "ls": "-"}, "whatever it is called"
-    assert style("without a manifest", 5) == {"color": SPARE[5], "ls": "-"}
+    assert style("a", 5) == {"color": STEPS["fw", "uniform", False], "ls": "--", "lw": 1.8}
+    assert style("b", 5) == {"color": STEPS["pairwise", "gap", True], "ls": "-", "lw": 1.8}
+    assert style("c", 5) == {"color": PALE, "ls": ":", "lw": 1.0}
+    assert style("bcfw", 5) == {"color": METHODS["accelerated"], "ls": "-", "lw": 2.2}, "whatever it is called"
+    assert style("without a manifest", 5) == {"color": SPARE[5], "ls": "-", "lw": 1.8}
+
+
+def test_families__have_four_coloured_lines_and_grey_ones(tmp_path: Path) -> None:
+    kinds = itertools.product(("fw", "pairwise", "away", "best"), ("uniform", "gap", "permutation"), ("none", "gap"))
+    runs = [
+        run_of(tmp_path, f"{step}-{sampling}-{kind}", step=step, sampling=sampling, cache={"kind": kind})
+        for step, sampling, kind in kinds
+    ]
+    colours = [step_styles(runs)(name, number)["color"] for number, (name, *_) in enumerate(runs)]
+    assert len({*colours} - {PALE}) == len([colour for colour in colours if colour != PALE]) == 4
+    assert len({*METHODS.values()}) == 4
+
+
+def lightness(colour: str, kind: str) -> np.ndarray:
+    """A colour as people see it who lack the cones for red (protan) or green (deutan): Viénot, Brettel, Mollon 1999."""
+    rgb = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255.0
+    to_lms = np.array([[17.8824, 43.5161, 4.11935], [3.45565, 27.1554, 3.86714], [0.0299566, 0.184309, 1.46709]])
+    lacks = {
+        "protan": [[0, 2.02344, -2.52581], [0, 1, 0], [0, 0, 1]],
+        "deutan": [[1, 0, 0], [0.494207, 0, 1.24827], [0, 0, 1]],
+    }
+    return np.linalg.inv(to_lms) @ np.array(lacks[kind]) @ to_lms @ rgb**2.2
+
+
+@pytest.mark.parametrize("kind", ["protan", "deutan"])
+@pytest.mark.parametrize(
+    "colours", [[*METHODS.values()], [*STEPS.values()], [BLUE, ORANGE, GREEN]], ids=["m", "s", "p"]
+)
+def test_colours__differ_for_the_colour_blind(colours: list[str], kind: str) -> None:
+    for one, other in itertools.combinations(colours, 2):
+        assert np.abs(lightness(one, kind) - lightness(other, kind)).max() > 0.05, (one, other)
+
+
+def test_conclusion__names_who_needs_least_to_the_smallest_level_that_is_reached() -> None:
+    table = [
+        {"variant": "a_gap", "lambda": "1", "n_to_0.1": 3.0, "n_to_0.01": 9.0},
+        {"variant": "b", "lambda": "1", "n_to_0.1": 2.0, "n_to_0.01": 10.0},
+        {"variant": "a_gap", "lambda": "2", "n_to_0.1": 3.0, "n_to_0.01": 4.0},
+        {"variant": "b", "lambda": "2", "n_to_0.1": 1.0, "n_to_0.01": np.inf},
+    ]
+    assert conclusion(table, {"calls": "n_to_{}"}, (0.1, 0.01)) == (
+        "To an accuracy of 0.01: fewest calls with a gap at 2 of 2 λ's"
+    )
+    table[2]["n_to_0.01"] = np.inf
+    assert conclusion(table, {"calls": "n_to_{}"}, (0.1, 0.01)) == (
+        "To an accuracy of 0.1: fewest calls with b at 2 of 2 λ's"
+    )
 
 
 def test_method_styles__show_method_and_variant(tmp_path: Path) -> None:
@@ -43,14 +95,13 @@ def test_method_styles__show_method_and_variant(tmp_path: Path) -> None:
         run_of(tmp_path, "d", method="accelerated_at_mean"),
     ]
     style = method_styles(runs)
-    assert style("a", 0) == {"color": METHODS["bcfw pairwise"], "ls": "-", "lw": 1.3}
-    assert style("b", 0) == {"color": METHODS["ssg"], "ls": "--", "lw": 1.3}
-    assert style("c", 0) == {"color": METHODS["cutting_plane"], "ls": "--", "lw": 1.3}
-    assert style("d", 2)["color"] == SPARE[2]
+    assert style("a", 0) == {"color": METHODS["bcfw pairwise"], "ls": "-", "lw": 1.8}
+    assert style("b", 0) == {"color": METHODS["ssg"], "ls": "--", "lw": 1.8}
+    assert style("c", 0) == {"color": PALE, "ls": "--", "lw": 1.0}
+    assert style("d", 2)["color"] == PALE
 
 
 def test_work__is_drawn_and_counted_for_every_path(tmp_path: Path) -> None:
-    import numpy as np
     import zarr
 
     runs = []

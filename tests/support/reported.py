@@ -75,8 +75,8 @@ def pictures(folder: Path) -> Path:
     return folder / "pictures"
 
 
-def sentences(folder: Path) -> Path:
-    """A file in columns whose words and labels are HTML."""
+def sentences(folder: Path, unseen: str = "") -> Path:
+    """A file in columns whose words and labels are HTML; every test sentence ends with the word `unseen`, if given."""
     rng = np.random.default_rng(2)
     words, tags = ["dog", "runs", f"x{EVIL}"], ["N", "V", EVIL]
     for split, count in (("train", 8), ("test", 6)):
@@ -84,6 +84,7 @@ def sentences(folder: Path) -> Path:
         for _ in range(count):
             for k in rng.integers(3, size=4):
                 lines.append(f"{words[k]} {tags[k if rng.random() < 0.8 else rng.integers(3)]}")
+            lines += [f"{unseen} {EVIL}"] if unseen and split == "test" else []
             lines.append("")
         (folder / f"{split}.txt").write_text("\n".join(lines), encoding="utf-8")
     (folder / "template").write_text("U00:%x[0,0]\nU01:%x[-1,0]\n", encoding="utf-8")

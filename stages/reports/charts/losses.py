@@ -6,12 +6,16 @@ their loss, and the choice of the one-standard-error rule.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from gapwise.stages.choice import choose
+from gapwise.stages.reports.bounds import shown_lambdas
+from gapwise.stages.reports.loss_words import baseline
 from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE
 from gapwise.stages.reports.stored import StoredRun
-from gapwise.stages.reports.vega import Chart, Panel, Row, Spec, axis, lambda_axis, tooltip
+from gapwise.stages.reports.vega import Chart, Panel, Row, Spec, axis, lambda_axis, level, tooltip
 from gapwise.storage.layout import EVALUATED
 
 SPLITS = {"train": BLUE, "validation": GREEN, "test": ORANGE}
@@ -32,7 +36,11 @@ def chart(run: StoredRun) -> Chart:
         for k in range(lam.size)
     ]
     y = axis("loss", "mean task loss", {"zero": True})
+    x = lambda_axis(shown_lambdas(run.arrays, run.attrs))
     layers: list[Spec] = []
+    if (nothing_learnt := baseline(run.measured)) is not None:
+        words, value = nothing_learnt
+        layers += level(value, words)
     chosen = "validation" if "validation" in losses else "test"
     loss = losses[chosen]
     if error is not None and chosen == "validation":
@@ -41,17 +49,17 @@ def chart(run: StoredRun) -> Chart:
             wide[k] |= {"least": loss[k] - error[k], "most": loss[k] + error[k]}
         layers.append({
             "mark": {"type": "area", "color": GREEN, "opacity": 0.15},
-            "encoding": {"x": lambda_axis(), "y": {**y, "field": "least"}, "y2": {"field": "most"}},
+            "encoding": {"x": x, "y": {**y, "field": "least"}, "y2": {"field": "most"}},
         })  # fmt: skip
-        layers += _marked(float(lam[simple]), f"one standard error:\nλ = {lam[simple]:.3g}", GREEN, [2, 3])
+        layers += _marked(float(lam[simple]), f"one standard error:\nλ = {lam[simple]:.3g}", x, GREEN, [2, 3])
     else:
         best = int(np.argmin(loss))
-    layers += _marked(float(lam[best]), "", GREY, [5, 4])
-    layers += _lines(lam, [*losses], y)
+    layers += _marked(float(lam[best]), "", x, GREY, [5, 4])
+    layers += _lines(lam, losses, x, y)
     layers.append({
         "data": {"values": [{"lambda": lam[best], "loss": loss[best]}]},
         "mark": {"type": "point", "shape": "diamond", "size": 150, "filled": True, "opacity": 1, "color": SPLITS[chosen]},
-        "encoding": {"x": lambda_axis(), "y": y},
+        "encoding": {"x": x, "y": y},
     })  # fmt: skip
     title = f"least test loss {loss[best]:.3g} at λ = {lam[best]:.3g}"
     if chosen == "validation":
@@ -60,26 +68,44 @@ def chart(run: StoredRun) -> Chart:
     return Chart((Panel("losses", words, layers, {"data": {"values": wide}}),), title)
 
 
-def _lines(lam: np.ndarray, splits: list[str], y: Spec) -> list[Spec]:
-    """A line for each split, and on a page all losses of the lambda below the pointer."""
+def _lines(lam: np.ndarray, losses: Mapping[str, np.ndarray], x: Spec, y: Spec) -> list[Spec]:
+    """A line for each split, named at its end, and on a page all losses of the lambda below the pointer."""
+    splits = [*losses]
     colour = {"domain": splits, "range": [SPLITS[split] for split in splits]}
     shown = [*tooltip({"lambda": "λ"}), *tooltip({split: f"{split} loss" for split in splits}, ".4~f")]
     near = {"type": "point", "on": "pointermove", "nearest": True, "fields": ["lambda"], "clear": "pointerout"}
+    coloured = {"field": "split", "type": "nominal", "scale": colour, "legend": None}
     return [
         {"transform": [{"fold": splits, "as": ["split", "loss"]}, {"filter": "isValid(datum.loss)"}],
          "mark": {"type": "line", "strokeWidth": 2, "point": {"size": 30} if lam.size <= 100 else False},
-         "encoding": {"x": lambda_axis(), "y": y, "color": {"field": "split", "type": "nominal", "scale": colour}}},
+         "encoding": {"x": x, "y": y, "color": coloured}},
+        {"data": {"values": ends(lam, losses)},
+         "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 7},
+         "encoding": {"x": x, "y": {**y, "field": "at"}, "text": {"field": "split"}, "color": coloured}},
         {"mark": {"type": "rule", "color": GREY}, "params": [{"name": "near", "select": near}],
-         "encoding": {"x": lambda_axis(), "tooltip": shown,
+         "encoding": {"x": x, "tooltip": shown,
                       "opacity": {"condition": {"param": "near", "empty": False, "value": 0.7}, "value": 0}}},
     ]  # fmt: skip
 
 
-def _marked(lam: float, words: str, colour: str, dash: list[int]) -> list[Spec]:
-    """A vertical line at one lambda, with its name."""
+def ends(lam: np.ndarray, losses: Mapping[str, np.ndarray]) -> list[Row]:
+    """Where the name of each line stands: at its last value, moved up as far as the names below it need."""
+    least = 0.07 * max(float(np.nanmax(values)) for values in losses.values())
+    rows: list[Row] = []
+    for split in sorted(losses, key=lambda split: float(losses[split][np.isfinite(losses[split])][-1])):
+        (known,) = np.nonzero(np.isfinite(losses[split]))
+        at = float(losses[split][known[-1]])
+        if rows:
+            at = max(at, float(str(rows[-1]["at"])) + least)
+        rows.append({"split": split, "lambda": float(lam[known[-1]]), "at": at})
+    return rows
+
+
+def _marked(lam: float, words: str, x: Spec, colour: str, dash: list[int]) -> list[Spec]:
+    """A vertical line at one lambda, with its name at the top."""
     data = {"values": [{"lambda": lam, "words": words}]}
-    text = {"type": "text", "align": "right", "dx": -4, "y": "height", "dy": -20, "lineBreak": "\n", "color": colour}
+    text = {"type": "text", "align": "right", "baseline": "top", "dx": -4, "y": 18, "lineBreak": "\n", "color": colour}
     return [
-        {"data": data, "mark": {"type": "rule", "color": colour, "strokeDash": dash}, "encoding": {"x": lambda_axis()}},
-        {"data": data, "mark": text, "encoding": {"x": lambda_axis(), "text": {"field": "words"}}},
+        {"data": data, "mark": {"type": "rule", "color": colour, "strokeDash": dash}, "encoding": {"x": x}},
+        {"data": data, "mark": text, "encoding": {"x": x, "text": {"field": "words"}}},
     ]

@@ -1,11 +1,11 @@
-"""The path: the certified gap at every lambda and at the breakpoints; below, the number of breakpoints so far."""
+"""The path: the certified gap at every lambda and at the breakpoints."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.reports.bounds import gap_label, whole_axis
-from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE
+from gapwise.stages.reports.bounds import gap_label, shown_lambdas, whole_axis
+from gapwise.stages.reports.paint import BLUE, GREY, ORANGE
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.reports.vega import (
     Chart,
@@ -20,6 +20,8 @@ from gapwise.stages.reports.vega import (
     tooltip,
 )
 
+BETWEEN, SOLVED = "guaranteed in between", "gap at a solved λ"
+"""What the legend calls the curve and the points."""
 MOST = 1800
 """Most points of a curve."""
 
@@ -30,7 +32,15 @@ def applies(run: StoredRun) -> bool:
 
 
 def chart(run: StoredRun) -> Chart:
-    return Chart((gaps(run), breakpoints(run)), same_x=True)
+    return Chart((gaps(run),), title(run))
+
+
+def title(run: StoredRun) -> str:
+    """The conclusion, in words."""
+    count, verdict = run.arrays["lambda"].size, run.verdict
+    if not is_whole(run) or verdict.largest_gap is None:
+        return f"{count} λ's solved"
+    return f"{count} solved λ's certify a gap of {verdict.largest_gap:.3g} {verdict.lambdas}"
 
 
 def is_whole(run: StoredRun) -> bool:
@@ -47,21 +57,26 @@ def gaps(run: StoredRun) -> Panel:
         gap = np.divide(gap, arrays["primal"], out=gap, where=arrays["primal"] > 0.0)
     known = gap[np.isfinite(gap)]
     least, top = float(np.min(known, initial=eps)), float(np.max(known, initial=eps))
-    y = axis("gap", gap_label(attrs, relative=relative), log_or_linear(least, top))
-    kinds = {"domain": ["certified between breakpoints", "at a breakpoint"], "range": [BLUE, ORANGE]}
+    scale = log_or_linear(least, top)
+    y = axis(
+        "gap", gap_label(attrs, relative=relative), scale | {"domainMax": top * (1.15 if "zero" in scale else 1.5)}
+    )
+    x = lambda_axis(shown_lambdas(arrays, attrs))
+    kinds = {"domain": [BETWEEN, SOLVED], "range": [BLUE, ORANGE]}
     layers: list[Spec] = []
     if whole:
         layers.append({
             "data": {"values": bound(run)}, "mark": {"type": "line", "strokeWidth": 1.5},
-            "encoding": {"x": lambda_axis(), "y": y, "color": {"datum": kinds["domain"][0], "scale": kinds}},
+            "encoding": {"x": x, "y": y, "color": {"datum": kinds["domain"][0], "scale": kinds}},
         })  # fmt: skip
+        layers += _ends(run)
     shown = {"lambda": "λ", "gap": "gap", "passes": "effective passes", "seconds": "seconds"}
     rows = records(**{"lambda": lam, "gap": gap, "passes": arrays["effective_passes"], "seconds": arrays["seconds"]})
     layers.append({
         "data": {"values": rows},
         "mark": {"type": "point", "filled": True, "size": 50 if lam.size <= 100 else 14, "opacity": 1},
         "encoding": {
-            "x": lambda_axis(), "y": y, "tooltip": tooltip(shown),
+            "x": x, "y": y, "tooltip": tooltip(shown),
             "color": {"datum": kinds["domain"][1], "scale": kinds} if whole else {"value": ORANGE},
         },
     })  # fmt: skip
@@ -77,29 +92,24 @@ def gaps(run: StoredRun) -> Panel:
     return Panel("gaps", words, layers, {})
 
 
+def _ends(run: StoredRun) -> list[Spec]:
+    """What holds beyond the left and the right end of the axis."""
+    low = float(np.min(run.arrays["cell_low"], initial=np.inf))
+    words: list[tuple[str, str, int, object]] = [("← and every larger λ", "left", 4, 0)]
+    words += [("and every smaller λ →", "right", -4, "width")] if low == 0.0 else []
+    return [
+        {"data": {"values": [{"words": text}]},
+         "mark": {"type": "text", "align": side, "dx": dx, "x": x, "y": "height", "dy": -8, "color": BLUE},
+         "encoding": {"text": {"field": "words"}}}
+        for text, side, dx, x in words
+    ]  # fmt: skip
+
+
 def bound(run: StoredRun) -> list[Row]:
     """The certified gap from above the top of the path to below its last breakpoint."""
     arrays, attrs = run.arrays, run.attrs
-    lam = arrays["lambda"]
-    first = 1.5 * max(float(attrs.get("lambda_top", attrs.get("lam_top", lam[0]))), float(lam[0]))
-    lams, gap = whole_axis(arrays, attrs, first, 0.3 * float(lam[-1]))
+    last, first = shown_lambdas(arrays, attrs)
+    lams, gap = whole_axis(arrays, attrs, first, last)
     edges = np.flatnonzero(np.diff(lams, prepend=np.nan) != 0)
     shown = edges if edges.size <= MOST else edges[np.linspace(0, edges.size - 1, MOST).astype(int)]
     return records(**{"lambda": lams[shown], "gap": gap[shown]})
-
-
-def breakpoints(run: StoredRun) -> Panel:
-    """How many lambdas were solved down to each."""
-    lam = run.arrays["lambda"]
-    steps = records(**{"lambda": lam, "count": np.arange(1, lam.size + 1)})
-    y = axis("count", "λ's solved", {"zero": True, "nice": True}, tickCount=4, format="d", tickMinStep=1)
-    axes: Spec = {"x": lambda_axis(), "y": y}
-    line = {"type": "line", "interpolate": "step-after", "color": GREEN, "strokeWidth": 2}
-    end = {"data": {"values": steps[-1:]}}
-    words = {"type": "text", "dy": -8, "dx": -2, "align": "right", "color": GREEN}
-    layers: list[Spec] = [
-        {"mark": line, "encoding": axes},
-        {**end, "mark": {"type": "point", "filled": True, "size": 50, "opacity": 1, "color": GREEN}, "encoding": axes},
-        {**end, "mark": words, "encoding": {**axes, "text": {"field": "count", "type": "quantitative"}}},
-    ]
-    return Panel("breakpoints", "Number of λ's solved so far.", layers, {"data": {"values": steps}}, height=130)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 import numpy as np
 
 from gapwise.stages.datasets import offered
+from gapwise.stages.datasets.inputs import stored_input
 from gapwise.stages.reports.page.stored import ReportedRun
 
 WORD = re.compile(r"(?:w|word|w0|w\[0\]|token|form)[=:](.*)", re.DOTALL)
@@ -24,19 +24,18 @@ def picture_shape(run: ReportedRun) -> tuple[int, int] | None:
         return None
 
 
-def words_by_attribute(run: ReportedRun) -> dict[int, str]:
-    """From attributes that stand for a token's own word to that word; {} if no attribute does."""
-    blocks = run.test_blocks
-    if "vocabulary" not in blocks:
-        return {}
-    raw, edges = np.asarray(blocks["vocabulary"]).tobytes(), np.asarray(blocks["vocabulary_ptr"]).tolist()
-    names = [raw[a:b].decode() for a, b in pairwise(edges)]
-    templates = (run.features.meta.get("text") or {}).get("templates")
-    if templates:
-        own = [skeleton for skeleton, macros in templates if [tuple(macro) for macro in macros] == [(0, 0)]]
-        heads = tuple(f"{skeleton}\t" for skeleton in own)
-        return {k: name.split("\t", 1)[1] for k, name in enumerate(names) if heads and name.startswith(heads)}
-    return {k: match[1] for k, name in enumerate(names) if (match := WORD.fullmatch(name)) is not None}
+def words(run: ReportedRun) -> list[str]:
+    """The word of every test token as its file has it, seen in training or not; [] where no text is kept."""
+    if not run.has_features:
+        return []
+    new = stored_input(run.features.meta, run.test_blocks)
+    text = run.features.meta.get("text")
+    if new is None or not text:
+        return []
+    if text.get("columns") is None:  # CRFsuite's lines: a label and attributes
+        named = [[match[1] for word in row[1:] if (match := WORD.fullmatch(word))] for row in new.raw.rows]
+        return [found[0] if found else " ".join(row[1:2]) for found, row in zip(named, new.raw.rows, strict=True)]
+    return [row[0] for row in new.raw.rows]
 
 
 def token_attributes(run: ReportedRun, i: int) -> list[np.ndarray]:

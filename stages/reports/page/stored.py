@@ -11,7 +11,6 @@ from gapwise.stages.problems.facts import Json
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
-from gapwise.storage.files import read_json
 
 
 class ReportedRun(StoredRun):
@@ -34,18 +33,9 @@ class ReportedRun(StoredRun):
         return self._record("verify.json")
 
     @cached_property
-    def measured(self) -> Json:
-        return self._record("metrics.json")
-
-    @cached_property
     def refitted(self) -> Json:
         """The numbers of the model that was solved on all training blocks; {} if there is none."""
         return self._record("refit/metrics.json")
-
-    def _record(self, name: str) -> Json:
-        file = self.run_dir / name
-        content = read_json(file) if file.is_file() else {}
-        return content if isinstance(content, dict) else {}
 
     @property
     def science(self) -> Json:

@@ -26,24 +26,26 @@ def paint(figure: Figure, run: StoredRun) -> None:
         mask, labelled = truth == 1, shown[k].labelled
         predicted = labels[label_ptr[i] : label_ptr[i + 1]][regions] > 0
         rows[0, k].imshow(image)
-        rows[1, k].imshow(_marked(image, predicted, _borders(regions)))
-        rows[2, k].imshow(_marked(image, mask, np.zeros_like(mask)))
+        rows[1, k].imshow(_marked(image, predicted))
+        rows[2, k].imshow(_marked(image, mask))
         both, either = np.sum(predicted & mask), np.sum((predicted | mask) & labelled)
         rows[1, k].set_title(f"IoU {both / either:.2f}" if either else "no foreground", loc="center")
     finish(rows, ("image", "prediction", "mask"))
 
 
-def _borders(regions: np.ndarray) -> np.ndarray:
-    """Pixels (H, W) whose right or lower neighbour belongs to another superpixel."""
-    edge = np.zeros(regions.shape, dtype=bool)
-    edge[:, :-1] |= regions[:, :-1] != regions[:, 1:]
-    edge[:-1] |= regions[:-1] != regions[1:]
-    return edge
+def _outline(foreground: np.ndarray) -> np.ndarray:
+    """Pixels (H, W) of the foreground that have a neighbour outside it."""
+    inside = foreground.copy()
+    inside[1:] &= foreground[:-1]
+    inside[:-1] &= foreground[1:]
+    inside[:, 1:] &= foreground[:, :-1]
+    inside[:, :-1] &= foreground[:, 1:]
+    return foreground & ~inside
 
 
-def _marked(image: np.ndarray, foreground: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    """The image with its foreground in orange, its background darkened and greyed, and `lines` drawn in."""
+def _marked(image: np.ndarray, foreground: np.ndarray) -> np.ndarray:
+    """The image in grey with its foreground in orange and outlined in white."""
     grey = np.repeat(image.mean(axis=2, keepdims=True), 3, axis=2)
-    out = np.where(foreground[..., None], 0.45 * image + 0.55 * np.array([255, 140, 0]), 0.45 * grey)
-    out[lines] = 0.6 * out[lines] + 0.4 * 255
+    out = np.where(foreground[..., None], 0.45 * image + 0.55 * np.array([213, 94, 0]), grey)
+    out[_outline(foreground)] = 255
     return out.astype(np.uint8)

@@ -73,9 +73,7 @@ def _paint_prices(table: Sequence[Row], style: StyleOf, target: Location) -> Non
 def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: Style) -> None:
     reached = sorted((row for row in rows if np.isfinite(row[over])), key=lambda row: -row["tolerance"])
     tolerances = [row["tolerance"] for row in reached]
-    axes.plot(
-        [row[over] for row in reached], tolerances, marker="o", ms=3.5, lw=1.5, label=name.replace("_", " "), **style
-    )
+    axes.plot([row[over] for row in reached], tolerances, marker="o", ms=3.5, label=name.replace("_", " "), **style)
     if any(row["seeds"] > 1 for row in reached):
         most = [row[f"{over} most"] if np.isfinite(row[f"{over} most"]) else row[over] for row in reached]
         axes.fill_betweenx(

@@ -14,10 +14,11 @@ import numpy as np
 
 from gapwise.stages.reports.band_grid import draw_grid
 from gapwise.stages.reports.bounds import gap_label
+from gapwise.stages.reports.comparison import conclusion
 from gapwise.stages.reports.curves import AXES, Curves, Runs, Trace, read_curves, trace_attributes
 from gapwise.stages.reports.paint import StyleOf
 from gapwise.stages.reports.styles import method_styles
-from gapwise.stages.reports.suboptimality import calls_lines, calls_table, with_suboptimality
+from gapwise.stages.reports.suboptimality import LEVELS, calls_lines, calls_table, with_suboptimality
 from gapwise.stages.reports.tables import Compared, write_csv
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
@@ -29,6 +30,9 @@ ROWS = {
     "test_loss": "test loss",
 }
 
+NEEDS = {"oracle calls": "primal calls {}", "seconds": "primal seconds {}"}
+"""What the conclusion counts, and its columns of the table."""
+
 
 def make(runs: Runs, folder: Location) -> Compared:
     curves = with_suboptimality(read_curves(runs))
@@ -39,11 +43,12 @@ def make(runs: Runs, folder: Location) -> Compared:
     write_csv(folder / "solvers.csv", table)
     figures = ["passes.png", "seconds.png"]
     for name, over in zip(figures, ("passes", "seconds"), strict=True):
-        _paint(curves, method_styles(runs), over, gap_label(trace_attributes(runs)), folder / "figures" / name)
+        gap, target = gap_label(trace_attributes(runs)), folder / "figures" / name
+        _paint(curves, method_styles(runs), over, gap, target, conclusion(table, NEEDS, LEVELS))
     return {"figures": figures, "table": table, "text": text}
 
 
-def _paint(curves: Curves, style: StyleOf, over: str, gap: str, target: Location) -> None:
+def _paint(curves: Curves, style: StyleOf, over: str, gap: str, target: Location, title: str) -> None:
     rows = {
         quantity: label
         for quantity, label in {**ROWS, "gap": gap}.items()
@@ -51,7 +56,7 @@ def _paint(curves: Curves, style: StyleOf, over: str, gap: str, target: Location
     }
     draw_grid(
         target, curves, rows, over, style, x_label=AXES[over], linear=("test_loss",), log=True,
-        floor=lambda variants: 0.3 * _smallest_gap(variants),
+        floor=lambda variants: 0.3 * _smallest_gap(variants), title=title,
     )  # fmt: skip
 
 

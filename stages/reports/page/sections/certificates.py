@@ -40,18 +40,22 @@ def content(run: ReportedRun) -> Markup:
     best = run.measured.get("best_lambda")
     marked = None if best is None else int(np.argmin(np.abs(np.log(arrays["lambda"]) - np.log(best))))
     rows = [cells(run, k, losses) for k in range(min(count, ROWS))]
+    if best is not None and marked is not None and best != arrays["lambda"][marked]:
+        marked = int(np.sum(arrays["lambda"][: len(rows)] > best))
+        rows.insert(marked, between(run, best, losses, len(heads)))
     rest = "" if count <= ROWS else f" The first {ROWS:,} of {count:,} are shown; all are in path.zarr."
-    note = (
-        ""
-        if marked is None
-        else " The marked row is the best λ."
-        if best == arrays["lambda"][marked]
-        else " The marked row is the nearest to the best λ."
-    )
+    note = "" if marked is None else " The marked row is the best λ."
     said = paragraph(verdict(run)) + paragraph(
         "One row per ", term("breakpoint"), ", by falling λ." if run.can.certifies_path else ".", note, rest
     )  # fmt: skip
     return said + table(heads, rows, marked=marked, caption="Every λ that was solved")
+
+
+def between(run: ReportedRun, best: float, losses: list[str], width: int) -> list[object]:
+    """The row of a best lambda that was not solved: the model there is one between two solved ones."""
+    measured = [number(run.measured.get(f"{split}_loss"), ".4f") for split in losses]
+    empty: list[object] = ["–"] * (width - 3 - len(losses))
+    return ["", number(best, ".4g"), *empty, "between two", *measured]
 
 
 def cells(run: ReportedRun, k: int, losses: list[str]) -> list[object]:

@@ -19,4 +19,4 @@ def applies(run: ReportedRun) -> bool:
 
 
 def content(run: ReportedRun) -> Markup:
-    return fill("losses", charts=charts(losses.chart(run)))
+    return fill("losses", validated="validation_loss" in run.arrays, charts=charts(losses.chart(run)))

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import paragraph
-from gapwise.stages.reports.page.inputs import picture_shape, token_attributes, words_by_attribute
+from gapwise.stages.reports.page.inputs import picture_shape, token_attributes, words
 from gapwise.stages.reports.page.pixels import ink
 from gapwise.stages.reports.page.stored import ReportedRun
 from gapwise.stages.reports.vega import Row
@@ -31,19 +31,22 @@ def content(run: ReportedRun) -> Markup:
     worst = worst[wrong[worst] > 0]
     if not worst.size:
         return paragraph("Not one test label is wrong.")
-    words, shape = words_by_attribute(run), picture_shape(run)
+    shape = picture_shape(run)
+    shown = [] if shape is not None else words(run)
     return fill(
-        "sequences", perfect=float(np.mean(wrong == 0)), sequences=wrong.size, words=bool(words),
-        rows=[sequence(run, int(i), int(wrong[i]), words, shape) for i in worst],
+        "sequences", perfect=float(np.mean(wrong == 0)), sequences=wrong.size,
+        rows=[sequence(run, int(i), int(wrong[i]), shown, shape) for i in worst],
     )  # fmt: skip
 
 
-def sequence(run: ReportedRun, i: int, wrong: int, words: dict[int, str], shape: tuple[int, int] | None) -> Row:
+def sequence(run: ReportedRun, i: int, wrong: int, shown: list[str], shape: tuple[int, int] | None) -> Row:
     """One sequence: input, true label and predicted label of each token."""
     truth, pointer = run.truth
     length = int(pointer[i + 1] - pointer[i])
     part = slice(pointer[i], pointer[i] + min(length, TOKENS))
-    inputs = [glimpse(ids, words, shape) for ids in token_attributes(run, i)] if words or shape else []
+    inputs = [{"word": word} for word in shown[part]]
+    if shape is not None:
+        inputs = [{"uri": glimpse(ids, shape)} for ids in token_attributes(run, i)]
     tokens = [
         {"truth": a, "found": b, "true_name": run.label(a), "found_name": run.label(b), "uri": "", "word": "",
          **(inputs[k] if inputs else {})}
@@ -53,10 +56,8 @@ def sequence(run: ReportedRun, i: int, wrong: int, words: dict[int, str], shape:
     return {"number": i + 1, "wrong": wrong, "length": length, "cut": cut, "inputs": bool(inputs), "tokens": tokens}
 
 
-def glimpse(ids: np.ndarray, words: dict[int, str], shape: tuple[int, int] | None) -> dict[str, str]:
-    """The token itself: its word, or the URI of its picture."""
-    if shape is None:
-        return {"word": next((words[k] for k in ids.tolist() if k in words), "·")}
+def glimpse(ids: np.ndarray, shape: tuple[int, int]) -> str:
+    """The URI of a token's picture."""
     pixels = np.zeros(shape[0] * shape[1])
     pixels[ids[ids < pixels.size]] = 1.0
-    return {"uri": ink(pixels.reshape(shape))}
+    return ink(pixels.reshape(shape))

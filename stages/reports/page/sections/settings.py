@@ -12,6 +12,9 @@ from gapwise.stages.reports.page.stored import ReportedRun
 ORDER = 90
 TITLE = "How it was made"
 
+NEW = {"chain": "new.txt", "segmentation": "pictures/", "potts": "pictures/"}
+"""What new data of a structure usually are."""
+
 
 def applies(run: ReportedRun) -> bool:
     return bool(run.manifest)
@@ -33,7 +36,10 @@ def content(run: ReportedRun) -> Markup:
     }
     facts |= {"view of steps": run.attrs.get("view") or None, "of cached passes": run.attrs.get("cached_view") or None}
     known = [(name, value) for name, value in facts.items() if value is not None]
-    return fill("settings", asked=_flat(run.science), facts=known)
+    return fill(
+        "settings", asked=_flat(run.science), facts=known, command=manifest.get("command"), run=run.name,
+        new=NEW.get(run.structure, "NEW_DATA"), commit=manifest.get("commit"),
+    )  # fmt: skip
 
 
 def _flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from markupsafe import Markup
 
+from gapwise.stages.reports.loss_words import COSTS, baseline, loss_in_words
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import number
 from gapwise.stages.reports.page.stored import ReportedRun
@@ -30,6 +33,7 @@ def applies(run: ReportedRun) -> bool:
 def content(run: ReportedRun) -> Markup:
     """Task, data, lambdas, method and work; what is proven; the lambda to take, and on what grounds; a few numbers."""
     attrs, measured, lam = run.attrs, run.measured, run.arrays["lambda"]
+    nothing_learnt = baseline(measured)
     lams = {"count": lam.size, "first": lam[0], "last": lam[-1], "most": lam.max(), "least": lam.min()}
     return fill(
         "story", task=LEARNS.get(run.structure, "predict structured objects"), data=run.dataset,
@@ -40,9 +44,18 @@ def content(run: ReportedRun) -> Markup:
         passes=total(run, "effective_passes", ",.1f"), seconds=total(run, "seconds", ",.1f"), verdict=verdict(run),
         best=number(measured["best_lambda"]) if "best_lambda" in measured else None,
         test_loss=number(measured.get("test_loss")),
+        loss=loss_in_words(run.structure, run.features.meta, has_costs(run)) if run.structure else "",
+        baseline=nothing_learnt and (nothing_learnt[0], number(nothing_learnt[1])),
         validated="validation_loss" in run.arrays, tiles=tiles(run),
         refit={name: number(run.refitted[name]) for name in ("lambda", "test_loss", "gap")} if run.refitted else None,
     )  # fmt: skip
+
+
+def has_costs(run: ReportedRun) -> bool:
+    """Whether errors cost differently: by a matrix of costs or by weights of labels or examples."""
+    meta = run.features.meta
+    arrays = {Path(file).stem for file in meta.get("files", ())} | {*run.test_blocks}
+    return any(meta.get(name) or name in arrays for name in COSTS)
 
 
 def total(run: ReportedRun, name: str, form: str) -> str:
@@ -52,10 +65,12 @@ def total(run: ReportedRun, name: str, form: str) -> str:
 def tiles(run: ReportedRun) -> list[tuple[str, str]]:
     """Number and name of a few facts."""
     measured = run.measured
+    nothing_learnt = baseline(measured)
     shown = [
         ("best λ" if run.arrays["lambda"].size > 1 else "λ", measured.get("best_lambda")),
         ("test loss", measured.get("test_loss")),
         ("train loss", measured.get("train_loss")),
+        (f"test loss, {nothing_learnt[0]}", nothing_learnt[1]) if nothing_learnt else ("", None),
         ("test loss, refitted", run.refitted.get("test_loss")),
         ("largest gap", run.verdict.largest_gap if run.verified else None),
     ]
