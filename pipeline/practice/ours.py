@@ -172,6 +172,5 @@ def _multiclass(seed: int) -> Any:
     return MulticlassSVM(random_state=seed)
 
 
-CHAIN, CHAIN_FINE = _chain(), _chain(eps=0.02)
-CHAIN_BIO, CHAIN_BIO_FINE = _chain(constraints="bio"), _chain(constraints="bio", eps=0.02)
+CHAIN, CHAIN_BIO = _chain(), _chain(constraints="bio")
 MULTICLASS = by_estimator("Gapwise, MulticlassSVM()", _multiclass)

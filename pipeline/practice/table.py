@@ -56,7 +56,7 @@ def _pictures(name: str, root: Path, size: str, split: int) -> Data:
 TASKS: Mapping[str, Task] = {
     "ocr_small": Task(
         "OCR, small", lambda root, size, fold: data.letters("small", size, fold), judges.LETTERS,
-        {"gapwise": ours.CHAIN, "gapwise_fine": ours.CHAIN_FINE, **TOKENS}, folds=10, tests=ONE_TRAINS,
+        {"gapwise": ours.CHAIN, **TOKENS}, folds=10, tests=ONE_TRAINS,
         left_out={"dlib": DLIB},
         remarks=(
             "A finer path (eps = 0.02) changes nothing here.",
@@ -89,10 +89,7 @@ TASKS: Mapping[str, Task] = {
     ),
     "conll": Task(
         "CoNLL-2000, chunking", lambda root, size, fold: data.chunks(size), judges.CHUNKS,
-        {
-            "gapwise": ours.CHAIN, "gapwise_fine": ours.CHAIN_FINE,
-            "gapwise_bio": ours.CHAIN_BIO, "gapwise_bio_fine": ours.CHAIN_BIO_FINE, **TOKENS,
-        },
+        {"gapwise": ours.CHAIN, "gapwise_bio": ours.CHAIN_BIO, **TOKENS},
         tests="2,012 test sentences",
         remarks=(
             'The path on which `lam="auto"` looks for λ has eps = 0.1, which is too coarse here: a finer one, eps',
@@ -118,7 +115,7 @@ TASKS: Mapping[str, Task] = {
     ),
     "ocr_large": Task(
         "OCR, large", lambda root, size, fold: data.letters("large", size, fold), judges.LETTERS,
-        {"gapwise": ours.CHAIN, "gapwise_fine": ours.CHAIN_FINE, **TOKENS}, folds=10, tests=NINE_TRAIN,
+        {"gapwise": ours.CHAIN, **TOKENS}, folds=10, tests=NINE_TRAIN,
         left_out={"dlib": DLIB},
     ),
     "msrc": Task(

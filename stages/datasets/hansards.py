@@ -19,7 +19,9 @@ New input for `encoder`: pairs (English words, French words), tokenised as the h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import gc
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,10 +109,23 @@ class Hansards:
         """Pairs of the parallel text as words, and the words by language."""
         from gapwise.stages.datasets.alignment import tokens
 
-        texts = read_pairs(*(self.paths[name] for name in PARALLEL))
-        english = [tokens.english(" ".join(e)) for e, _ in texts]
-        french = [tokens.french(" ".join(f)) for _, f in texts]
-        return list(zip(english, french, strict=True)), (english, french)
+        with uncollected():
+            texts = read_pairs(*(self.paths[name] for name in PARALLEL))
+            english = [tokens.english(" ".join(e)) for e, _ in texts]
+            french = [tokens.french(" ".join(f)) for _, f in texts]
+            return list(zip(english, french, strict=True)), (english, french)
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the collector of cycles, which would look through all lists of words again and again: there are no cycles."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def facts(fertility: int) -> Json:

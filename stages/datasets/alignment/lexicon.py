@@ -17,6 +17,7 @@ from numba import njit
 
 from gapwise.stages.datasets.alignment.links import decoded, encoded
 from gapwise.stages.problems.facts import Options
+from gapwise.stages.problems.prefetch import prefetch
 from gapwise.stages.problems.protocol import JIT
 
 MODEL_1, MODEL_2 = 4, 3
@@ -25,6 +26,8 @@ LEAST = 1e-3
 """Pairs whose Dice coefficient and translation probabilities are all below this are forgotten."""
 FREQUENT = 50
 """Words up to this rank are frequent."""
+AHEAD = 256
+"""Pairs of words whose probabilities are fetched before they are read."""
 
 
 @dataclass(frozen=True)
@@ -88,95 +91,174 @@ def learn(english: list[list[str]], french: list[list[str]]) -> Lexicon:
     """The lexicon of parallel sentences, which must not be empty."""
     e_words, e, e_ptr = _numbered(english)
     f_words, f, f_ptr = _numbered(french)
-    keys = np.empty(int(np.sum(np.diff(e_ptr) * np.diff(f_ptr))), np.int64)
-    new = np.empty(keys.size, np.uint8)
-    e_counts, f_counts = np.zeros(len(e_words), np.int32), np.zeros(len(f_words), np.int32)
-    _list_pairs(e, e_ptr, f, f_ptr, len(f_words), keys, new, e_counts, f_counts)
-    known, pair = np.unique(keys, return_inverse=True)
+    E, F = len(e_words), len(f_words)
+    e_new, f_new = _new(e, e_ptr, E), _new(f, f_ptr, F)
+    e_counts, f_counts = (np.bincount(ids[new], minlength=size).astype(np.int32)
+                          for ids, new, size in ((e, e_new, E), (f, f_new, F)))  # fmt: skip
+    cells = np.append(0, np.cumsum(np.diff(e_ptr) * np.diff(f_ptr)))
+    keys, both, pair = np.empty(cells[-1], np.int64), np.empty(cells[-1]), np.empty(cells[-1], np.int32)
+    sentence = np.repeat(np.arange(len(english)), np.diff(e_ptr))
+    by_word = np.argsort(e, kind="stable")
+    met = _number_pairs(by_word, e, e_ptr, f, f_ptr, sentence, cells, F, e_new, f_new, keys, both, pair)
+    order = np.argsort(keys[:met])  # of equal English words, by the French one
+    known, both, rank = keys[:met][order], both[:met][order], np.empty(met, np.int32)
     del keys
-    pair = pair.astype(np.int32)
-    both = np.bincount(pair, new, minlength=known.size)
-    forward, null = _translations(pair, known // len(f_words), f, e_ptr, f_ptr, len(e_words), len(f_words), False)
-    back, null_back = _translations(pair, known % len(f_words), e, e_ptr, f_ptr, len(f_words), len(e_words), True)
-    dice = 2 * both / (e_counts[known // len(f_words)] + f_counts[known % len(f_words)])
-    associated = np.maximum(np.maximum(dice, forward), back) >= LEAST
-    pairs = np.stack([both, forward, back], axis=1)[associated].astype(np.float32)
+    rank[order] = np.arange(met, dtype=np.int32)
+    pair = rank[pair]
+    t, null, null_back = _translations(pair, known // F, known % F, (e, e_ptr, E), (f, f_ptr, F))
+    dice = 2 * both / (e_counts[known // F] + f_counts[known % F])
+    associated = np.maximum(np.maximum(dice, t[:, 0]), t[:, 1]) >= LEAST
+    pairs = np.concatenate([both[:, None], t], axis=1)[associated].astype(np.float32)
     tables = null.astype(np.float32), null_back.astype(np.float32)
     return Lexicon(e_words, f_words, e_counts, f_counts, len(english), known[associated], pairs, *tables)
 
 
+class _Ids(dict[str, int]):
+    """Ids of words in order of first use."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        return number
+
+
 def _numbered(sentences: list[list[str]]) -> tuple[dict[str, int], np.ndarray, np.ndarray]:
     """Ids of words in order of first occurrence, for all sentences one after the other, and where each sentence begins."""
-    known: dict[str, int] = {}
-    ids = [known.setdefault(word, len(known)) for word in chain.from_iterable(sentences)]
-    return known, np.array(ids, np.int64), np.cumsum([0, *map(len, sentences)])
+    known, start = _Ids(), np.cumsum([0, *map(len, sentences)])
+    ids = np.fromiter(map(known.__getitem__, chain.from_iterable(sentences)), np.int64, int(start[-1]))
+    return dict(known), ids, start
 
 
 @njit(cache=True, **JIT)
-def _list_pairs(e, e_ptr, f, f_ptr, french_words, keys, new, e_counts, f_counts):
-    """Keys of all pairs of words of each sentence pair; new is 1 where both words are there for the first time."""
-    k_pair = 0
-    e_last, f_last = np.full(e_counts.size, -1), np.full(f_counts.size, -1)
-    for i in range(e_ptr.size - 1):
-        fresh = np.zeros(f_ptr[i + 1] - f_ptr[i], np.uint8)
-        for k in range(fresh.size):
-            word = f[f_ptr[i] + k]
-            if f_last[word] != i:
-                f_last[word] = i
-                f_counts[word] += 1
-                fresh[k] = 1
-        for a in range(e_ptr[i], e_ptr[i + 1]):
-            first = e_last[e[a]] != i
-            if first:
-                e_last[e[a]] = i
-                e_counts[e[a]] += 1
-            for k in range(fresh.size):
-                keys[k_pair] = e[a] * french_words + f[f_ptr[i] + k]
-                new[k_pair] = fresh[k] if first else 0
-                k_pair += 1
+def _new(ids, ptr, words):
+    """Whether each word is there for the first time in its sentence."""
+    last, new = np.full(words, -1), np.empty(ids.size, np.bool_)
+    for i in range(ptr.size - 1):
+        for t in range(ptr[i], ptr[i + 1]):
+            new[t] = last[ids[t]] != i
+            last[ids[t]] = i
+    return new
+
+
+@njit(cache=True, **JIT)
+def _number_pairs(by_word, e, e_ptr, f, f_ptr, sentence, cells, french_words, e_new, f_new, keys, both, pair):
+    """Number different pairs of words, those of one English word after the other; returns how many there are.
+
+    `pair` gets the number of each cell of each sentence pair, `keys` the words of each number, and `both` how many sentence
+    pairs have both. `by_word`: English tokens in the order of their words.
+    """
+    met, word = 0, -1
+    owner, number = np.full(french_words, -1), np.empty(french_words, np.int32)
+    for token in by_word:
+        word, i = e[token], sentence[token]
+        cell = cells[i] + (token - e_ptr[i]) * (f_ptr[i + 1] - f_ptr[i])
+        for k in range(f_ptr[i], f_ptr[i + 1]):
+            other = f[k]
+            if owner[other] != word:
+                owner[other] = word
+                number[other] = met
+                keys[met], both[met] = word * french_words + other, 0.0
+                met += 1
+            pair[cell] = number[other]
+            both[number[other]] += e_new[token] and f_new[k]
+            cell += 1
+    return met
 
 
 def _translations(
-    pair: np.ndarray, source: np.ndarray, target: np.ndarray, e_ptr: np.ndarray, f_ptr: np.ndarray, sources: int,
-    targets: int, backwards: bool,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """t(target | source) of all pairs and t(target | null), by EM; `source` is the source word of each pair."""
-    t, null = np.full(source.size, 1.0 / targets), np.full(targets, 1.0 / targets)
-    for step in range(MODEL_1 + MODEL_2):
-        counts, null_counts = np.zeros(t.size), np.zeros(targets)
-        tension = 0.0 if step < MODEL_1 else TENSION
-        _expect(pair, target, e_ptr, f_ptr, backwards, t, null, tension, counts, null_counts)
-        totals = np.bincount(source, counts, minlength=sources)
-        t = counts / np.maximum(totals, np.finfo(float).tiny)[source]
-        null = null_counts / max(null_counts.sum(), np.finfo(float).tiny)
-    return t, null
+    pair: np.ndarray, e_of: np.ndarray, f_of: np.ndarray, english: tuple[np.ndarray, np.ndarray, int],
+    french: tuple[np.ndarray, np.ndarray, int],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """t(f | e) and t(e | f) of all pairs (pairs, 2), t(f | null) and t(e | null), by EM; `e_of`, `f_of`: words of each pair.
+
+    Both directions go through the text together: what they know of a pair is one place of memory.
+    """
+    (e, e_ptr, E), (f, f_ptr, F) = english, french
+    t = np.empty((e_of.size, 2))
+    t[:, 0], t[:, 1] = 1.0 / F, 1.0 / E
+    null, null_back = np.full(F, 1.0 / F), np.full(E, 1.0 / E)
+    tiny = np.finfo(float).tiny
+    for tension, steps in ((0.0, MODEL_1), (TENSION, MODEL_2)):
+        offset, shares = _shares(e_ptr, f_ptr, tension)
+        for _ in range(steps):
+            counts, null_counts, back_counts = np.zeros(t.shape), np.zeros(F), np.zeros(E)
+            _expect(pair, e, e_ptr, f, f_ptr, offset, shares, t, null, null_back, counts, null_counts, back_counts)
+            for side, (source, sources) in enumerate(((e_of, E), (f_of, F))):
+                _normalise(counts, source, side, np.zeros(sources), tiny, t)
+            null, null_back = (new / max(new.sum(), tiny) for new in (null_counts, back_counts))
+    return t, null, null_back
 
 
 @njit(cache=True, **JIT)
-def _expect(pair, target, e_ptr, f_ptr, backwards, t, null, tension, counts, null_counts):
-    """Adds expected counts of one pass over the text; backwards: English words come from French ones."""
-    first_pair = 0
-    longest = max(np.max(np.diff(e_ptr)), np.max(np.diff(f_ptr)))
-    share, diagonal = np.empty(longest), np.empty(longest)
+def _normalise(counts, source, side, totals, tiny, t):
+    """Probabilities of one direction: counts as shares of those of all pairs with the same source word."""
+    for k in range(source.size):
+        totals[source[k]] += counts[k, side]
+    for k in range(source.size):
+        t[k, side] = counts[k, side] / max(totals[source[k]], tiny)
+
+
+@njit(cache=True, **JIT)
+def _shares(e_ptr, f_ptr, tension):
+    """(1 - NULL) a(j | k) without null for all lengths (m, n) that occur, either side first: offset[m, n] of rows (n, m)."""
+    longest = max(np.max(np.diff(e_ptr)), np.max(np.diff(f_ptr))) + 1
+    offset, size = np.full((longest, longest), -1), 0
     for i in range(e_ptr.size - 1):
         J, K = e_ptr[i + 1] - e_ptr[i], f_ptr[i + 1] - f_ptr[i]
-        n, m = (J, K) if backwards else (K, J)  # words that come, words that they come from
-        first = e_ptr[i] if backwards else f_ptr[i]
-        for q in range(n):
-            norm = 0.0
-            for s in range(m):
-                diagonal[s] = np.exp(-tension * abs((s + 0.5) / m - (q + 0.5) / n)) if tension > 0.0 else 1.0
-                norm += diagonal[s]
-            total = NULL * null[target[first + q]]
-            for s in range(m):
-                cell = first_pair + (q * K + s if backwards else s * K + q)
-                share[s] = (1.0 - NULL) * diagonal[s] / norm * t[pair[cell]]
-                total += share[s]
-            if total > 0.0:
-                null_counts[target[first + q]] += NULL * null[target[first + q]] / total
+        for m, n in ((J, K), (K, J)):
+            if offset[m, n] < 0:
+                offset[m, n] = size
+                size += m * n
+    shares, diagonal = np.empty(size), np.empty(longest)
+    for m in range(longest):
+        for n in range(longest):
+            if offset[m, n] < 0:
+                continue
+            for q in range(n):
+                norm = 0.0
                 for s in range(m):
-                    counts[pair[first_pair + (q * K + s if backwards else s * K + q)]] += share[s] / total
-        first_pair += J * K
+                    diagonal[s] = np.exp(-tension * abs((s + 0.5) / m - (q + 0.5) / n)) if tension > 0.0 else 1.0
+                    norm += diagonal[s]
+                for s in range(m):
+                    shares[offset[m, n] + q * m + s] = (1.0 - NULL) * diagonal[s] / norm
+    return offset, shares
+
+
+@njit(cache=True, **JIT)
+def _expect(pair, e, e_ptr, f, f_ptr, offset, shares, t, null, null_back, counts, null_counts, back_counts):
+    """Adds expected counts of one pass over the text: French words come from English ones, and the other way round."""
+    longest = offset.shape[0]
+    forward, back, share = np.empty((longest, longest)), np.empty((longest, longest)), np.empty(longest)
+    first = 0
+    for i in range(e_ptr.size - 1):
+        J, K = e_ptr[i + 1] - e_ptr[i], f_ptr[i + 1] - f_ptr[i]
+        for cell in range(first + AHEAD, min(first + AHEAD + J * K, pair.size)):
+            prefetch(t, 2 * pair[cell])
+            prefetch(counts, 2 * pair[cell])
+        for j in range(J):
+            for k in range(K):
+                known = pair[first + j * K + k]
+                forward[k, j], back[j, k] = t[known, 0], t[known, 1]
+        for k in range(K):
+            word, at = f[f_ptr[i] + k], offset[J, K] + k * J
+            total = NULL * null[word]
+            for j in range(J):
+                share[j] = shares[at + j] * forward[k, j]
+                total += share[j]
+            if total > 0.0:
+                null_counts[word] += NULL * null[word] / total
+                for j in range(J):
+                    counts[pair[first + j * K + k], 0] += share[j] / total
+        for j in range(J):
+            word, at = e[e_ptr[i] + j], offset[K, J] + j * K
+            total = NULL * null_back[word]
+            for k in range(K):
+                share[k] = shares[at + k] * back[j, k]
+                total += share[k]
+            if total > 0.0:
+                back_counts[word] += NULL * null_back[word] / total
+                for k in range(K):
+                    counts[pair[first + j * K + k], 1] += share[k] / total
+        first += J * K
 
 
 def posteriors(lexicon: Lexicon, e: np.ndarray, f: np.ndarray, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

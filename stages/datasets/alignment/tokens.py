@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from itertools import chain
 
 ABBREVIATIONS = ("mr", "mrs", "ms", "dr", "hon", "m", "st", "no", "messrs", "p.m", "a.m")
 """Written with a full stop that is part of the word."""
@@ -36,17 +37,25 @@ def normal(word: str) -> str:
 
 def english(line: str) -> list[str]:
     """Words of a line of plain English text, normalised."""
-    return _ENGLISH.findall(NEGATIONS.sub(lambda m: (m[1] or (m[2] and "will") or m[3]) + " not", _plain(line)))
+    return [*chain.from_iterable(map(_english, line.split()))]
 
 
 def french(line: str) -> list[str]:
     """Words of a line of plain French text, normalised, elisions and contractions undone."""
+    return [*chain.from_iterable(map(_french, line.split()))]
+
+
+# No pattern reaches over a blank, so what stands between two is looked up: a text has few different words.
+@functools.lru_cache(maxsize=1 << 18)
+def _english(word: str) -> list[str]:
+    return _ENGLISH.findall(NEGATIONS.sub(lambda m: (m[1] or (m[2] and "will") or m[3]) + " not", _plain(word)))
+
+
+@functools.lru_cache(maxsize=1 << 18)
+def _french(word: str) -> list[str]:
     words: list[str] = []
-    for token in _FRENCH.findall(_plain(line)):
-        if token in CONTRACTIONS:
-            words += CONTRACTIONS[token]
-        else:
-            words.append(ELISIONS.get(token, token))
+    for token in _FRENCH.findall(_plain(word)):
+        words += CONTRACTIONS.get(token) or (ELISIONS.get(token, token),)
     return words
 
 
