@@ -13,7 +13,16 @@ from memory_sink import problems, read
 
 from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
 from gapwise.stages.datasets.alignment import features
-from gapwise.stages.datasets.alignment.lexicon import Lexicon, both_best, learn, posteriors
+from gapwise.stages.datasets.alignment.lexicon import (
+    MODEL_1,
+    MODEL_2,
+    NULL,
+    TENSION,
+    Lexicon,
+    both_best,
+    learn,
+    posteriors,
+)
 from gapwise.stages.datasets.alignment.tokens import english, french, normal
 from gapwise.stages.datasets.inputs import Predicted, read_new, show, stored_input
 from gapwise.stages.problems import build
@@ -116,6 +125,39 @@ def test_lexicon__learns_which_words_go_together():
     assert (forward.sum(axis=0) <= 1 + 1e-12).all()
     assert (back.sum(axis=1) <= 1 + 1e-12).all()
     assert both_best(forward, back).tolist() == [[False, True], [True, False], [False, False]]
+
+
+def expected_by_hand(come: list[list[str]], from_: list[list[str]]) -> dict[tuple[str, str], float]:
+    """t(word | source) by EM as the papers write it, with dicts."""
+    words = {word for sentence in come for word in sentence}
+    t = {(w, s): 1 / len(words) for a, b in zip(come, from_, strict=True) for w in a for s in [*b, None]}
+    for step in range(MODEL_1 + MODEL_2):
+        counts = dict.fromkeys(t, 0.0)
+        for a, b in zip(come, from_, strict=True):
+            for q, w in enumerate(a):
+                far = [abs((s + 0.5) / len(b) - (q + 0.5) / len(a)) for s in range(len(b))]
+                near = np.exp(-TENSION * np.array(far)) if step >= MODEL_1 else np.ones(len(b))
+                share = [*((1 - NULL) * near / near.sum() * [t[w, s] for s in b]), NULL * t[w, None]]
+                for s, part in zip([*b, None], share, strict=True):
+                    counts[w, s] += part / sum(share)
+        total = {s: sum(counts[pair] for pair in t if pair[1] == s) for _, s in t}
+        t = {(w, s): counts[w, s] / total[s] for w, s in t}
+    return t
+
+
+def test_lexicon__is_what_em_by_hand_gives():
+    rng = np.random.default_rng(0)
+    e, f = ([[*rng.choice([*letters], size=rng.integers(1, 6))] for _ in range(30)] for letters in ("abcde", "ABCDEFG"))
+    lexicon = learn(e, f)
+    t, back = expected_by_hand(f, e), expected_by_hand(e, f)
+    statistics = lexicon.of(np.arange(len(lexicon.english)), np.arange(len(lexicon.french)))
+    for a, row in zip(lexicon.english, statistics, strict=True):
+        for b, (both, forward, backward) in zip(lexicon.french, row, strict=True):
+            assert both == sum(a in x and b in y for x, y in zip(e, f, strict=True))
+            np.testing.assert_allclose((forward, backward), (t.get((b, a), 0), back.get((a, b), 0)), atol=1e-6)
+    assert lexicon.english_counts.tolist() == [sum(word in sentence for sentence in e) for word in lexicon.english]
+    np.testing.assert_allclose(lexicon.null, [t[word, None] for word in lexicon.french], atol=1e-6)
+    assert (np.diff(lexicon.keys) > 0).all()
 
 
 def test_lexicon__of_a_store_is_the_same():
