@@ -310,7 +310,7 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
     if not found.note("compiles", "{} labellings at hand to compare with", sample):
         return found
     traits = traits_of(problem)
-    absent = {"max-marginals": not traits.margins, "n best": not traits.n_best}
+    absent = {"max-marginals": not traits.margins, "n best": not traits.n_best, "several answers": not traits.lists}
     for what, of in CHECKS.items():
         if absent.get(what, False):
             continue

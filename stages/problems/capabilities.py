@@ -116,6 +116,8 @@ class Traits:
         Whether it has the methods `max_marginals` and `ranked_scratch` (`protocol.Scored`).
     n_best : bool
         Whether it has the method `n_best`, too (`protocol.Ranked`).
+    lists : bool
+        Whether its max-oracle returns several labellings, `max_oracles` (`protocol.Listing`).
     forbidden : function (block, label, label_offset) -> bool array, optional
         Which of some rows of labels are no labellings (`protocol.Problem`).
     measures : function (predictions) -> dict, optional
@@ -129,6 +131,7 @@ class Traits:
     marginals: bool = False
     margins: bool = False
     n_best: bool = False
+    lists: bool = False
     forbidden: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
     measures: Callable[[np.ndarray], Mapping[str, float]] | None = None
 
@@ -172,6 +175,7 @@ def traits_of(problem: object) -> Traits:
         marginals=hasattr(problem, "marginals"),
         margins=hasattr(problem, "max_marginals"),
         n_best=hasattr(problem, "n_best"),
+        lists=bool(getattr(problem, "lists", hasattr(problem, "max_oracles"))),
         forbidden=getattr(problem, "forbidden", None),
         measures=getattr(problem, "measures", None),
     )

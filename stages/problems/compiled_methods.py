@@ -33,6 +33,16 @@ def _max_oracle(P, i, theta, y, scratch):
 
 
 @njit(**JIT)
+def _max_oracles(P, i, theta, m, labels, losses, scratch):
+    return P.max_oracles(i, theta, m, labels, losses, scratch)
+
+
+@njit(**JIT)
+def _max_oracles_scratch(P, m):
+    return P.max_oracles_scratch(m)
+
+
+@njit(**JIT)
 def _max_bound(P, i, theta, y, scratch):
     return P.max_bound(i, theta, y, scratch)
 
@@ -127,6 +137,7 @@ FUNCTIONS: dict[str, Kernel] = {
     "norm2": _norm2, "push": _push, "loss": _loss, "scratch": _scratch, "task_loss": _task_loss, "pair_norm2": _pair_norm2,
     "pair_norms": _pair_norms, "pair_push": _pair_push, "pair_move": _pair_move, "pair_follow": _pair_follow,
     "score_labels": _score_labels, "max_marginals": _max_marginals, "n_best": _n_best, "ranked_scratch": _ranked_scratch,
+    "max_oracles": _max_oracles, "max_oracles_scratch": _max_oracles_scratch,
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from gapwise.stages.problems.capabilities import declared_operations, traits_of
 from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_norms, pair_push, score_labels
 from gapwise.stages.problems.operations import are_operations
-from gapwise.stages.problems.protocol import Problem, Ranked, Scored, Scratch, frozen
+from gapwise.stages.problems.protocol import Listing, Problem, Ranked, Scored, Scratch, frozen
 from gapwise.stages.problems.weightless import is_weightless, task_loss
 
 ROUNDING = 1e-6
@@ -276,6 +276,29 @@ def lists_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np
                 _not_more(P, "n_best", i, P.value(i, theta, rival), least, terms, rival)
 
 
+def several_answers_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
+    """`max_oracles` lists different labellings with their losses, the answer of `max_oracle` first, and none worth more."""
+    if not traits_of(P).lists:
+        return
+    listing, truth = cast("Listing", P), truth_of(P, i)
+    for w in [np.zeros(P.d), *(draw_w(P, rng) for _ in range(2))]:
+        theta, y = _theta(P, i, w), np.empty_like(truth)
+        loss = P.max_oracle(i, theta, y, P.scratch())
+        terms = 1.0 + 2.0 * np.abs(theta) @ np.abs(local(P, i, y))
+        for m in (1, 2, 5):
+            labels, losses = np.empty((m, truth.size), truth.dtype), np.full(m, JUNK)
+            found = listing.max_oracles(i, theta, m, labels, losses, listing.max_oracles_scratch(m))
+            listed, where = [tuple(row) for row in labels[:found].tolist()], _where(P, "max_oracles", i)
+            if not 1 <= found <= m or len({*listed}) < found or listed[0] != tuple(y.tolist()):
+                raise ContractError(f"{where}: lists {listed}; expected 1 to {m} different ones, {y.tolist()} first")
+            for row, got in zip(labels[:found], losses, strict=False):
+                if got != P.loss(i, row):
+                    raise ContractError(
+                        f"{where}: says {got:.17g} is the loss of {row.tolist()}, it is {P.loss(i, row):.17g}"
+                    )
+                _not_more(P, "max_oracles", i, got + P.value(i, theta, row), loss + P.value(i, theta, y), terms, row)
+
+
 Check = Callable[[Problem, int, Sequence[np.ndarray], np.random.Generator], None]
 CHECKS: dict[str, Check] = {
     "losses": losses_are_sound,
@@ -287,6 +310,7 @@ CHECKS: dict[str, Check] = {
     "scores of few labellings": few_scores_agree,
     "max-marginals": max_marginals_are_best,
     "n best": lists_are_best,
+    "several answers": several_answers_are_best,
 }
 """By the name that ``gapwise check`` prints."""
 

@@ -81,6 +81,19 @@ class Oracle:
         """argmax_y L_i(y) + <theta, features(i, y)>; theta is w, or w at `coordinates(i)`."""
         raise NotImplementedError
 
+    def max_oracles(self, i: int, theta: np.ndarray, m: int) -> Sequence[ArrayLike]:
+        """Up to m different labellings of large L_i(y) + <theta, features(i, y)>, the answer of `max_oracle` first.
+
+        Optional, for an oracle that finds the next best at little more cost: `solver.n_best` then keeps all of them, which
+        saves calls. Where they are not the next best, less is saved, and no certificate is wrong.
+        """
+        raise NotImplementedError
+
+    @property
+    def lists(self) -> bool:
+        """Whether the class defines `max_oracles`."""
+        return type(self).max_oracles is not Oracle.max_oracles
+
     def decode(self, i: int, theta: np.ndarray) -> ArrayLike:
         """argmax_y <theta, features(i, y)>."""
         raise NotImplementedError

@@ -34,6 +34,14 @@ def max_oracle(spec, i, theta, y):
 
 
 @njit(**CALL)
+def max_oracles(spec, i, theta, m, labels, losses):
+    """labels, losses <- the user's up to m answers and their losses; returns how many there are."""
+    with objmode(found="int64"):
+        found = ask_several(spec, i, theta, m, labels, losses)
+    return found  # noqa: RET504  object mode cannot return
+
+
+@njit(**CALL)
 def max_bound(spec, i, theta):
     """The user's bound on the maximum."""
     with objmode(bound="float64"):
@@ -91,6 +99,24 @@ def ask_best(spec: np.ndarray, i: int, theta: np.ndarray, y: np.ndarray) -> floa
     except (Exception, SystemExit) as error:
         raise _refused(oracle, "max_oracle", i, error) from error
     return _checked_loss(oracle, i, y)
+
+
+def ask_several(spec: np.ndarray, i: int, theta: np.ndarray, m: int, labels: np.ndarray, losses: np.ndarray) -> int:
+    """labels, losses <- the answers of the user's `max_oracles`; returns how many there are. Each is checked as one is."""
+    oracle = object_for(spec.tobytes())
+    try:
+        rows = list(oracle.max_oracles(i, theta.copy(), m))
+        if not 1 <= len(rows) <= m:
+            raise ValueError(f"the answer must be from 1 to {m} labellings, got {len(rows)}")
+        for k, row in enumerate(rows):
+            labels[k] = labelling(row, oracle.labels, labels.shape[1])
+        if len({row.tobytes() for row in labels[: len(rows)]}) < len(rows):
+            raise ValueError(f"the labellings must be different, got {labels[: len(rows)].tolist()}")
+    except (Exception, SystemExit) as error:
+        raise _refused(oracle, "max_oracles", i, error) from error
+    for k in range(len(rows)):
+        losses[k] = _checked_loss(oracle, i, labels[k])
+    return len(rows)
 
 
 def ask_decoded(spec: np.ndarray, i: int, theta: np.ndarray, y: np.ndarray) -> None:

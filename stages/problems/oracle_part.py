@@ -16,9 +16,10 @@ OF_ALL = ("d", "labels", "lower", "upper", "approximate", "accuracy")
 def part_of(oracle: Oracle, blocks: np.ndarray) -> Oracle:
     """An oracle, of a class with the name of `oracle`'s, whose block k is block ``blocks[k]`` of `oracle`.
 
-    It defines `max_bound` only if `oracle` does.
+    It defines `max_bound` and `max_oracles` only if `oracle` does.
     """
-    methods = (*OF_A_BLOCK, "max_bound") if has_bound(oracle) else OF_A_BLOCK
+    optional = {"max_bound": has_bound(oracle), "max_oracles": oracle.lists}
+    methods = (*OF_A_BLOCK, *(name for name, defined in optional.items() if defined))
 
     def renumbered(name: str) -> Callable[..., object]:
         whole = getattr(oracle, name)

@@ -15,7 +15,11 @@ the block. The greeting may also have ``"lower"`` and ``"upper"``, rows of d num
 ``"approximate": true``, and then ``"accuracy"``, the multiplicative accuracy of `oracle.Oracle`, such as 0.8; and
 ``"answers"``, a list of further questions that the program understands: "least_loss", whose answer is a number, or null for
 a block with only one labelling, and "coordinates", different numbers of weights, which "features" and theta are then
-restricted to. With ``dataset.bounded=true`` it is also asked for "max_bound", with theta. An answer may repeat the "block";
+restricted to, and "max_oracles", up to m different labellings, that of "max_oracle" first (`solver.n_best`):
+
+    {"ask":"max_oracles","block":0,"theta":[…],"m":3}  {"answer": [[1, 1, 0, 0], [1, 0, 0, 0]]}
+
+With ``dataset.bounded=true`` it is also asked for "max_bound", with theta. An answer may repeat the "block";
 then it must be that of the question.
 
 Questions have these keys in this order and no spaces; numbers are written so that reading them gives the same bits. The
@@ -105,6 +109,17 @@ class ServerOracle(Oracle):
 
     def max_oracle(self, i: int, theta: np.ndarray) -> ArrayLike:
         return self._ask("max_oracle", i, theta=theta.tolist())
+
+    def max_oracles(self, i: int, theta: np.ndarray, m: int) -> Sequence[ArrayLike]:
+        answers = self._ask("max_oracles", i, theta=theta.tolist(), m=int(m))
+        if not isinstance(answers, list):
+            raise ServerError(f"{self.server.command}: its answer to 'max_oracles' must be a list of labellings")
+        return answers
+
+    @property
+    def lists(self) -> bool:
+        """Whether the program understands "max_oracles"."""
+        return "max_oracles" in self.known
 
     def decode(self, i: int, theta: np.ndarray) -> ArrayLike:
         return self._ask("decode", i, theta=theta.tolist())

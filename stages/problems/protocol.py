@@ -155,6 +155,28 @@ class Summable(Problem, Protocol):
         """
 
 
+class Listing(Problem, Protocol):
+    """A structure whose max-oracle returns several labellings, which all go into a block's cache.
+
+    Attributes
+    ----------
+    lists : bool
+        False if it has the methods, but not for this problem; True if the class does not say.
+    """
+
+    def max_oracles(
+        self, i: int, theta: np.ndarray, m: int, labels: np.ndarray, losses: np.ndarray, scratch: Scratch
+    ) -> int:
+        """labels (m, entries) <- different labellings of large L_i(y) + <theta, m_i(y)>, losses (m,) <- their L_i(y).
+
+        Returns how many there are, from 1 to m. The first is the answer of `max_oracle`, of equals, too, so hinges, gaps
+        and certificates do not depend on m. The others should be the next best, but need not be.
+        """
+
+    def max_oracles_scratch(self, m: int) -> Scratch:
+        """The workspace of one thread for `max_oracles` of at most m labellings; `max_bound` may be called after it, too."""
+
+
 class Scored(Problem, Protocol):
     """A structure that knows how much better its answer is than others; its module's `Capabilities` say so (`margins`)."""
 
@@ -197,6 +219,16 @@ def scores(self, i, w, theta):
 @_forward
 def max_oracle(self, i, theta, y, scratch):
     return self.instance_class.max_oracle
+
+
+@_forward
+def max_oracles(self, i, theta, m, labels, losses, scratch):
+    return self.instance_class.max_oracles
+
+
+@_forward
+def max_oracles_scratch(self, m):
+    return self.instance_class.max_oracles_scratch
 
 
 @_forward

@@ -44,6 +44,8 @@ class PythonOracle(NamedTuple):
     """int64, flat like local vectors: the weight of each local coordinate; (0,) where p_i = d, B_i = I"""
     spec: np.ndarray
     """uint8: JSON that names the object to call; a process that does not have it creates it"""
+    lists: bool = False
+    """whether the user's class defines `max_oracles`"""
 
     @property
     def unconstrained(self) -> bool:
@@ -76,6 +78,12 @@ class PythonOracle(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         return oracle_calls.max_oracle(self.spec, i, theta, y)
+
+    def max_oracles(self, i, theta, m, labels, losses, scratch):
+        return oracle_calls.max_oracles(self.spec, i, theta, m, labels, losses)
+
+    def max_oracles_scratch(self, m):
+        return (np.empty(0),)
 
     def decode(self, i, theta, y, scratch):
         oracle_calls.decode(self.spec, i, theta, y)
@@ -124,11 +132,14 @@ class BoundedPythonOracle(NamedTuple):
     labels: int
     ids: np.ndarray
     spec: np.ndarray
+    lists: bool = False
 
     unconstrained = PythonOracle.unconstrained  # type: ignore[misc]
     operations = PythonOracle.operations  # type: ignore[misc]
     scores = PythonOracle.scores  # type: ignore[misc]
     max_oracle = PythonOracle.max_oracle  # type: ignore[misc]
+    max_oracles = PythonOracle.max_oracles  # type: ignore[misc]
+    max_oracles_scratch = PythonOracle.max_oracles_scratch  # type: ignore[misc]
     decode = PythonOracle.decode  # type: ignore[misc]
     value = PythonOracle.value  # type: ignore[misc]
     add = PythonOracle.add  # type: ignore[misc]
@@ -200,6 +211,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | Bound
         labels=labels,
         ids=frozen(arrays.get("ids", np.empty(0)), np.int64),
         spec=frozen(packed),
+        lists=oracle.lists,
     )
 
 

@@ -56,6 +56,26 @@ def best_labels(theta, m, labels, values):
 
 
 @njit(**PLAIN)
+def worst_labels(theta, cost, m, labels, losses, values):
+    """labels (m, 1) <- the labels of largest score plus cost, by falling sum; of equals the first.
+
+    losses (m,) <- their costs; values (m,) is workspace. Returns how many there are.
+    """
+    found = 0
+    for k in range(theta.size):
+        value = theta[k] + cost[k]
+        if found == m and not value > values[m - 1]:
+            continue
+        place = min(found, m - 1)
+        while place > 0 and value > values[place - 1]:
+            labels[place, 0], values[place], losses[place] = labels[place - 1, 0], values[place - 1], losses[place - 1]
+            place -= 1
+        labels[place, 0], values[place], losses[place] = k, value, cost[k]
+        found = min(found + 1, m)
+    return found
+
+
+@njit(**PLAIN)
 def sum_of_squares(delta):
     """||delta||^2, summed in order."""
     total = 0.0
@@ -69,6 +89,14 @@ def max_oracle(self, i, theta, y, scratch):
     best = worst_label(theta, cost)
     y[0] = best
     return cost[best]
+
+
+def max_oracles(self, i, theta, m, labels, losses, scratch):
+    return worst_labels(theta, self.cost[self.truth[i]], m, labels, losses, scratch[0])
+
+
+def max_oracles_scratch(self, m):
+    return (np.empty(m),)
 
 
 def decode(self, i, theta, y, scratch):
@@ -114,7 +142,8 @@ def scratch(self):
 
 
 METHODS: tuple[Kernel, ...] = (
-    max_oracle, decode, max_marginals, n_best, value, add, norm2, loss, least_loss, scratch, ranked_scratch,
+    max_oracle, max_oracles, decode, max_marginals, n_best, value, add, norm2, loss, least_loss, scratch, ranked_scratch,
+    max_oracles_scratch,
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.iterate import SPECS, Iterate, begun, restored
 from gapwise.stages.solver.ledger import Ledger
+from gapwise.stages.solver.listing import listing
 from gapwise.stages.solver.packed import ArraySpec, Attrs
 from gapwise.stages.solver.schedule import Arrays, Schedule
 from gapwise.stages.solver.setup import Setup
@@ -33,9 +34,9 @@ def block_method(
     """
 
     def begin(problem: Problem, options: Opts, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
-        return begun(problem, setup(options), pool, seed, ledger)
+        return begun(problem, listing(problem, setup(options)), pool, seed, ledger)
 
     def restore(problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Attrs, ledger: Ledger) -> Iterate:
-        return restored(problem, setup(options), seed, arrays, attrs, ledger)
+        return restored(problem, listing(problem, setup(options)), seed, arrays, attrs, ledger)
 
     return Recipe(schedule, begin, restore, (*SPECS, *specs), BlockCounts)

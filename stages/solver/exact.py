@@ -11,8 +11,9 @@ from gapwise.stages.solver.gaps import ExactGaps, exact_gaps
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.oracles import vertices_at
+from gapwise.stages.solver.oracles import Vertices, vertices_at
 from gapwise.stages.solver.schedule import Goal
+from gapwise.stages.solver.several import Listed, several_at
 
 FAINT = 0.1
 """Share of the tolerance that is reserved for the optimisation gap, however large the slack of the oracle's bounds; where
@@ -34,7 +35,14 @@ def certificate_of(it: Iterate, w: np.ndarray, gap: float, hinge: float | None =
 
 def gaps_at(it: Iterate, w: np.ndarray) -> ExactGaps:
     """The results of an exact pass at w (d,)."""
-    return exact_gaps(it.problem, w, it.state.mu, it.state.ell, it.ledger.spread, it.state.pool)
+    return exact_gaps(it.problem, w, it.state.mu, it.state.ell, it.ledger.spread, it.state.pool, it.setup.n_best)
+
+
+def answers_at(it: Iterate, w: np.ndarray, blocks: np.ndarray) -> tuple[Vertices, Listed | None]:
+    """An oracle call for each of `blocks` at w (d,): the vertices, and what oracles that list returned besides."""
+    if it.setup.n_best > 1:
+        return several_at(it.problem, w, blocks, it.setup.n_best, it.ledger.spread)
+    return vertices_at(it.problem, w, blocks, it.ledger.spread), None
 
 
 def exact_pass(
@@ -58,7 +66,7 @@ def exact_pass(
     if better is not None:
         point = better(point)
     if it.setup.caching:
-        it.keep(np.arange(P.n), answers.vertex, answers.loss)
+        it.keep(np.arange(P.n), answers.vertex, answers.loss, answers.listed)
     it.rebuild_tree()
     counts.last_refresh = it.ledger.steps
     return point, answers

@@ -14,6 +14,7 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, max_label_length, widest_block
 from gapwise.stages.solver.block.views.distances import atoms_of, score_slots
 from gapwise.stages.solver.oracles import BASES, ORACLES, Vertices, bases, check_vertices, run_driver, vertices_at
+from gapwise.stages.solver.several import Listed, several_at
 from gapwise.stages.solver.supports import Pool, empty_pool
 
 
@@ -32,6 +33,8 @@ class ExactGaps(NamedTuple):
     """float64, (n,): the block gaps that belong to `hinge`; `gap` itself if the oracle is exact"""
     proven: float
     """Share of the blocks whose vertex is proven to be a maximiser; 1 if the oracle is exact, 0 without a bound."""
+    listed: Listed | None = None
+    """The labellings that the oracle returned besides the vertices, if it was asked for several."""
 
     @property
     def slack(self) -> float:
@@ -40,13 +43,20 @@ class ExactGaps(NamedTuple):
 
 
 def exact_gaps(
-    problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray, spread: Spread = HERE, pool: Pool | None = None
+    problem: Problem,
+    w: np.ndarray,
+    mu: np.ndarray,
+    ell: np.ndarray,
+    spread: Spread = HERE,
+    pool: Pool | None = None,
+    m: int = 1,
 ) -> ExactGaps:
     """One exact pass at w (d,) with block states mu (flat local) and ell (n,); blocks with few atoms use `pool` instead.
 
     An empty mu means that all blocks use `pool`, which is then needed.
 
-    Where oracles run in other processes, only w is sent: ell_i + <theta_i, mu_i> is computed here.
+    Where oracles run in other processes, only w is sent: ell_i + <theta_i, mu_i> is computed here. An oracle call returns up
+    to m labellings.
 
     Raises
     ------
@@ -59,6 +69,9 @@ def exact_gaps(
         raise ValueError("exact_gaps: mu is empty, and there is no pool to sum it from; give one of them")
     longest = max_label_length(problem)
     atoms = empty_pool(n, 0, longest, problem.truth.dtype) if pool is None else pool
+    if m > 1:
+        answers, listed = several_at(problem, w, range(n), m, spread)
+        return _gaps(answers, bases(problem, w, mu, ell, atoms, spread), certainty_of(problem))._replace(listed=listed)
     if spread.elsewhere is not None:
         answers = vertices_at(problem, w, range(n), spread)
         return _gaps(answers, bases(problem, w, mu, ell, atoms, spread), certainty_of(problem))
@@ -84,13 +97,25 @@ def gaps_given(
     answers: Vertices,
     spread: Spread,
     pool: Pool,
+    listed: Listed | None = None,
 ) -> ExactGaps:
-    """The same as `exact_gaps`, to the bit, where the oracles of `blocks` (int64, rising) have been asked at this w."""
+    """The same as `exact_gaps`, to the bit, where the oracles of `blocks` (int64, rising) have been asked at this w.
+
+    With `listed` they returned further labellings; of the other blocks as many are asked for.
+    """
     rest = np.setdiff1d(np.arange(problem.n), blocks, assume_unique=True)
-    others, joined = vertices_at(problem, w, rest, spread), Vertices.empty(problem, problem.n)
+    joined, both = Vertices.empty(problem, problem.n), None
+    if listed is None:
+        others = vertices_at(problem, w, rest, spread)
+    else:
+        m = listed.labels.shape[1] + 1
+        others, further = several_at(problem, w, rest, m, spread)
+        both = Listed.empty(problem, problem.n, m)
+        for column, first, second in zip(both, listed, further, strict=True):
+            column[blocks], column[rest] = first, second
     for column, first, second in zip(joined, answers, others, strict=True):
         column[blocks], column[rest] = first, second
-    return _gaps(joined, bases(problem, w, mu, ell, pool, spread), certainty_of(problem))
+    return _gaps(joined, bases(problem, w, mu, ell, pool, spread), certainty_of(problem))._replace(listed=both)
 
 
 def _gaps(answers: Vertices, base: np.ndarray, certainty: str) -> ExactGaps:

@@ -33,6 +33,7 @@ from gapwise.stages.solver.running import State
 from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
 from gapwise.stages.solver.schedule import Arrays
 from gapwise.stages.solver.setup import MARGINS, Setup
+from gapwise.stages.solver.several import Listed, keep_listed
 from gapwise.stages.solver.state import check_state, derive, fill_from_pool, new_state, restored_state, truth_pool
 from gapwise.stages.solver.supports import Pool, Supports, drop_unused, grown, keep_vertices, normalise, pack, repack
 from gapwise.stages.solver.warm_start import truth_driver
@@ -202,11 +203,14 @@ class Iterate:
         while self.state.pool.free[1] < slots:
             self.state = self.state._replace(pool=grown(self.state.pool))
 
-    def keep(self, blocks: np.ndarray, vertex: np.ndarray, loss: np.ndarray) -> None:
-        """Put the oracle's answers for `blocks` (their labels, their losses) into the cache."""
+    def keep(self, blocks: np.ndarray, vertex: np.ndarray, loss: np.ndarray, listed: Listed | None = None) -> None:
+        """Put the oracle's answers for `blocks` (their labels, their losses, what else it returned) into the cache."""
         self.make_room(blocks.size)
         steps, capacity = self.ledger.steps, self.setup.capacity
         keep_vertices(self.problem.label_ptr, self.state.pool, blocks, vertex, loss, steps, capacity)
+        if listed is not None:
+            self.make_room(int(np.sum(listed.counts)))
+            keep_listed(self.problem.label_ptr, self.state.pool, blocks, listed, steps, capacity)
 
     # -- another lambda -----------------------------------------------------------------------------------------------
     def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:

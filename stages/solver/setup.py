@@ -33,6 +33,8 @@ class Setup:
     """Whether labellings without weight are kept."""
     capacity: int = NEVER
     """Labellings kept per block."""
+    n_best: int = 1
+    """Labellings that an oracle call of an exact pass returns; 0: to be chosen (`listing`)."""
     mu: bool = True
     """Whether the state stores mu, 8 p_i bytes a block, because steps read it; exact passes do not need it."""
     average: bool = False

@@ -18,6 +18,7 @@ from gapwise.stages.solver.loop import cached_steps_driver, steps_driver
 from gapwise.stages.solver.oracles import load_exact
 from gapwise.stages.solver.running import FlagChoices, Flags
 from gapwise.stages.solver.setup import DISTANCES
+from gapwise.stages.solver.several import Listed, load_several
 from gapwise.stages.solver.supports import drop_unused, empty_pool, pack
 
 Loop = Callable[[Problem], Callable[..., tuple[int, int]]]
@@ -122,6 +123,8 @@ class Visits:
         """Compile or load every function that steps and exact passes call; changes no result."""
         it, P, S = self.it, self.it.problem, self.it.state
         load_exact(P)
+        if it.setup.n_best > 1:
+            load_several(P, it.setup.n_best)
         self.stepper(P, S, self.flags(stop_calls=0), it.rng, np.empty(0, np.int64), 0)
         warm_up_pool(it)
 
@@ -140,4 +143,5 @@ def warm_up_pool(it: Iterate) -> None:
     length, dtype = it.state.pool.labels.shape[1], it.problem.truth.dtype
     pack(empty_pool(0, 0, length, dtype), it.problem.label_ptr[:1])
     if it.setup.caching:
-        it.keep(np.empty(0, np.int64), np.empty((0, length), dtype), np.empty(0))
+        listed = Listed.empty(it.problem, 0, it.setup.n_best) if it.setup.n_best > 1 else None
+        it.keep(np.empty(0, np.int64), np.empty((0, length), dtype), np.empty(0), listed)

@@ -39,6 +39,17 @@ def best(truth, x, w, loss):
     return y[::-1]
 
 
+def near(truth, x, w, m):
+    """The row `best`, and the best rows that differ from it in one bit: m at most."""
+    y, found = best(truth, x, w, 1.0), []
+    for t, bit in enumerate(y):
+        before, after = [1 - bit == y[s] for s in (t - 1,) if t], [1 - bit == y[s] for s in (t + 1,) if t + 1 < len(y)]
+        turned = w[0] * x[t] * (1 - 2 * bit) + (1 if bit == truth[t] else -1) / len(x)
+        found.append((turned + w[1] * sum(1 if same else -1 for same in before + after), t))
+    flips = [t for _, t in sorted(found, key=lambda pair: -pair[0])]
+    return [y, *([*y[:t], 1 - y[t], *y[t + 1 :]] for t in flips)][:m]
+
+
 def answer(question, blocks):
     """The answer to a question about a block."""
     truth, x = blocks[question["block"]]
@@ -52,6 +63,8 @@ def answer(question, blocks):
         return sum(a != b for a, b in zip(truth, y, strict=True)) / len(y)
     if what == "least_loss":
         return 1 / len(truth)
+    if what == "max_oracles":
+        return near(truth, x, w, question["m"])
     return best(truth, x, w, 1.0 if what == "max_oracle" else 0.0)
 
 
@@ -62,7 +75,7 @@ def main(folder, reply=print):
         question = json.loads(line)
         if question["ask"] == "hello":
             blocks = read(folder, question["split"])
-            found = {"blocks": len(blocks), "d": 2, "labels": 2, "answers": ["least_loss"]}
+            found = {"blocks": len(blocks), "d": 2, "labels": 2, "answers": ["least_loss", "max_oracles"]}
         else:
             found = {"answer": answer(question, blocks)}
         reply(json.dumps(found), flush=True)

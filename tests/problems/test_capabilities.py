@@ -48,7 +48,7 @@ def test_module__of_the_old_form_is_refused_with_the_new_one() -> None:
 
 
 def test_traits__are_those_of_the_class() -> None:
-    assert traits_of(multiclass()) == Traits(marginals=True, margins=True, n_best=True)
+    assert traits_of(multiclass()) == Traits(marginals=True, margins=True, n_best=True, lists=True)
     assert traits_of(compiled(chain())).marginals
     assert traits_of(potts()) == Traits()
     assert traits_of(segmentation()).features_per_block > 0.0

@@ -109,6 +109,24 @@ def test_server__that_is_approximate_may_declare_its_accuracy(bits: Path) -> Non
             ServerOracle("train", bad(greeting, bits))
 
 
+def test_server__may_return_several_labellings(bits: Path) -> None:
+    problem, theta = problem_of(f"{GOOD} {bits}"), np.array([0.3, -0.2])
+    assert problem.lists
+    labels, losses = np.zeros((3, 4), problem.truth.dtype), np.zeros(3)
+    for i in range(problem.n):
+        assert problem.max_oracles(i, theta, 3, labels, losses, ()) == 3
+        worth = [loss + problem.value(i, theta, y) for y, loss in zip(labels, losses, strict=True)]
+        y = np.empty(4, problem.truth.dtype)
+        assert problem.max_oracle(i, theta, y, ()) == losses[0]
+        assert labels[0].tolist() == y.tolist()
+        assert (np.diff(worth) <= 1e-12).all()
+        flips = [np.where(np.arange(4) == t, 1 - y, y) for t in range(4)]
+        ranked = sorted((problem.loss(i, z) + problem.value(i, theta, z) for z in flips), reverse=True)
+        np.testing.assert_allclose(worth[1:], ranked[:2])
+    plain = problem_of(bad('{"answers": []}', bits))
+    assert not plain.lists
+
+
 def test_server__that_never_answers_is_given_up(bits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GAPWISE_ORACLE_SECONDS", "0.25")
     with pytest.raises(DataError, match=r"train block 0: .*no answer in 0\.25 s \(GAPWISE_ORACLE_SECONDS=… .*3 times"):

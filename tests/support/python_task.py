@@ -61,6 +61,26 @@ class Pairs(Oracle):
         return (self.table[i] * theta).sum(axis=1)
 
 
+class ListedPairs(Pairs):
+    """Its oracle returns the best labellings; `how`: what is wrong with the second one."""
+
+    def __init__(self, split: str, how: str = "", **arguments: float) -> None:
+        super().__init__(split, **arguments)  # type: ignore[arg-type]
+        self.how = how
+
+    def max_oracles(self, i: int, theta: np.ndarray, m: int) -> list[Any]:
+        order = np.argsort(-(self._scores(i, theta) + self.losses[i]), kind="stable")[:m]
+        rows: list[Any] = [self.all[k] for k in order]
+        wrong = {"float": rows[1] + 0.5, "long": [0, 0, 0], "range": [0, 3], "again": rows[0]} if m > 1 else {}
+        if self.how == "reversed":
+            return rows[::-1]
+        if self.how == "many":
+            return [*rows, rows[0]]
+        if self.how == "none":
+            return []
+        return [rows[0], wrong[self.how], *rows[2:]] if self.how in wrong else rows
+
+
 class SparsePairs(Pairs):
     """Each block touches only some of many weights, and the last one may not be negative."""
 

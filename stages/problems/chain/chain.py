@@ -121,6 +121,15 @@ class Chain(NamedTuple):
         wrong = viterbi(scored, T, K, bonus, self.truth, first, y, scratch[0])
         return (sum_of_costs(self.tables, y, self.truth, first, T, K) if self.tables.size else wrong) / unit
 
+    def max_oracles(self, i, theta, m, labels, losses, scratch):
+        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
+        losses[0] = self.max_oracle(i, theta, labels[0], scratch)
+        scored = scratch[1] if self.tables.size else theta
+        found = ranked.listed(scored, T, K, m, labels, scratch[4], scratch[0], scratch[2], scratch[3])
+        for k in range(1, found):
+            losses[k] = self.loss(i, labels[k])
+        return max(found, 1)
+
     def decode(self, i, theta, y, scratch):
         K, first, T, scored = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], theta
         if self.tables.size:
@@ -149,7 +158,7 @@ class Chain(NamedTuple):
         if self.tables.size:
             scored = scratch[1]
             augmented(theta, T, K, 0.0, self.tables, self.truth, first, scored)
-        return ranked.n_best(scored, T, K, m, self.truth, first, labels, values, scratch[0], scratch[4])
+        return ranked.n_best(scored, T, K, m, self.truth, first, labels, values, scratch[0], scratch[4], scratch[5])
 
     def value(self, i, theta, y):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
@@ -247,10 +256,15 @@ class Chain(NamedTuple):
         K, copied = self.labels, self.longest + self.labels if self.tables.size else 0
         return np.empty(2 * self.longest * K), np.empty(copied * K)
 
+    def max_oracles_scratch(self, m):
+        K, tokens = self.labels, self.longest
+        return self.scratch() + (np.empty((m, ranked.FIELDS)), np.empty(3 * tokens * K), np.empty(m))  # noqa: RUF005
+
     def ranked_scratch(self, m):
         K, tokens = self.labels, self.longest
         best, scored, turned = np.empty(2 * tokens * K), np.empty((tokens + K) * K), np.empty((tokens + K) * K)
-        return best, scored, turned, np.empty(2 * tokens * K), np.empty((m, ranked.FIELDS))
+        lists = np.empty((m, ranked.FIELDS)), np.empty(3 * tokens * K)
+        return best, scored, turned, np.empty(2 * tokens * K), *lists
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:

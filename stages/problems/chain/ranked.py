@@ -6,7 +6,8 @@ b at t + 1, costs max_a' (best[t, a'] + transition(a', b)) - (best[t, a] + trans
 those found so far lie in disjoint sets: the labels after some token t are those of a sequence found, and the label at t
 comes after a given one in the order of falling score. The best of each such set is known in O(K) steps, so the next best of
 all is the first in a list of m candidates, and nothing else is expanded: Lawler's partition (1972), as lazy as the k-best
-Viterbi of Huang and Chiang (2005, Alg. 3), without their heaps.
+Viterbi of Huang and Chiang (2005, Alg. 3), without their heaps. The best and the second best label before a label are found
+once for all sequences that share it (`_state`).
 
 Equal scores come in the order of their labels read from the last token back, as Viterbi's own answer, which is the first.
 Costs are only subtracted, so scores never rise along the list, whatever rounding does.
@@ -30,6 +31,9 @@ FIELDS = 5
 """Of a candidate: its score; the score that its deviation is counted from; the row of the sequence that it follows after
 its deviation; the token of the deviation, and the label there."""
 SCORE, BASE, ROW, TOKEN, LABEL = range(FIELDS)
+
+UNKNOWN = -1.0
+"""The cost of a second best label that nobody has asked for."""
 
 
 @inner(**PLAIN)
@@ -57,22 +61,43 @@ def max_marginals(theta, T, K, truth, first, y, out, best, turned, back):
 
 
 @inner(**PLAIN)
-def n_best(theta, T, K, m, truth, first, labels, values, best, candidates):
+def n_best(theta, T, K, m, truth, first, labels, values, best, candidates, ranks):
     """labels (m, T), values (m,) <- the labellings of largest theta, by falling score; returns how many there are.
 
-    best (2 T K,) and candidates (m, FIELDS) are workspace.
+    best (2 T K,), candidates (m, FIELDS) and ranks (3 T K,) are workspace.
     """
     viterbi(theta, T, K, 0.0, truth, first, labels[0], best)
+    return listed(theta, T, K, m, labels, values, best, candidates, ranks)
+
+
+@inner(**PLAIN)
+def listed(theta, T, K, m, labels, values, best, candidates, ranks):
+    """The same after `viterbi`, whose answer is labels[0] and whose maxima are in `best`; with its bonus for wrong labels.
+
+    values[0] is -inf where no labelling keeps to the constraints; there are then none.
+    """
     top = best[(T - 1) * K + np.int64(labels[0, T - 1])]
+    values[0] = top
     if top < LEAST:
         return 0
-    values[0], base, token, found, count = top, top, T, 1, 0
+    for j in range(T * K):
+        ranks[j] = UNKNOWN
+    base, token, found, count = top, T, 1, 0
     while found < m:
-        row = found - 1
+        row, room = found - 1, m - found  # the list need not be longer than what is still wanted
+        if count > room:  # drops the worst
+            for k in range(room):
+                for j in range(FIELDS):
+                    candidates[k, j] = candidates[k + count - room, j]
+            count = room
         if token < T:
-            count = _deviate(theta, T, K, row, token, base, m, top, labels, best, candidates, count)
+            count = _deviate(theta, T, K, row, token, base, room, top, labels, best, candidates, count)
         for t in range(token - 1, -1, -1):
-            count = _deviate(theta, T, K, row, t, values[row], m, top, labels, best, candidates, count)
+            state = _state(theta, T, K, t, labels, row, best, ranks)
+            label = int(ranks[T * K + state])
+            score = values[row] - ranks[state]
+            if label >= 0:
+                count = _offer(row, t, label, score, values[row], room, labels, T, candidates, count)
         if count == 0:
             break
         count -= 1
@@ -82,9 +107,30 @@ def n_best(theta, T, K, m, truth, first, labels, values, best, candidates):
             labels[found, t] = labels[follows, t]
         labels[found, token] = int(candidates[count, LABEL])
         for t in range(token - 1, -1, -1):
-            labels[found, t] = _best_label(theta, T, K, t, labels, found, best)
+            labels[found, t] = int(ranks[2 * T * K + _state(theta, T, K, t, labels, found, best, ranks)])
         found += 1
     return found
+
+
+@inner(**PLAIN)
+def _state(theta, T, K, t, labels, row, best, ranks):
+    """Where `ranks` has what is best before the labels of a row after token t; found out at the first question.
+
+    Of each state: what the second best label at token t costs, that label (-1 if there is none), and the best one.
+    """
+    after = 0 if t == T - 1 else np.int64(labels[row, t + 1])
+    state = t * K + after
+    if ranks[state] >= 0.0:
+        return state
+    label, other, top, second = -1, -1, -np.inf, -np.inf
+    for a in range(K):
+        score = best[t * K + a] if t == T - 1 else best[t * K + a] + theta[(T + a) * K + after]
+        if score > top:
+            other, second, label, top = label, top, a, score
+        elif score > second:
+            other, second = a, score
+    ranks[state], ranks[T * K + state], ranks[2 * T * K + state] = top - second, other, label
+    return state
 
 
 @inner(**PLAIN)
@@ -96,18 +142,7 @@ def _reach(theta, T, K, t, a, labels, row, best):
 
 
 @inner(**PLAIN)
-def _best_label(theta, T, K, t, labels, row, best):
-    """The label at token t of the best beginning before the labels of a row; the first of equals."""
-    label, top = 0, _reach(theta, T, K, t, 0, labels, row, best)
-    for a in range(1, K):
-        score = _reach(theta, T, K, t, a, labels, row, best)
-        if score > top:
-            label, top = a, score
-    return label
-
-
-@inner(**PLAIN)
-def _deviate(theta, T, K, row, t, base, m, top, labels, best, candidates, count):
+def _deviate(theta, T, K, row, t, base, room, top, labels, best, candidates, count):
     """Offer the best sequence that has the labels of a row after token t, and there a label after the row's own.
 
     "After" is by falling score, then by number. `base` is the score of the best sequence with these labels after token t,
@@ -121,13 +156,20 @@ def _deviate(theta, T, K, row, t, base, m, top, labels, best, candidates, count)
         score = _reach(theta, T, K, t, a, labels, row, best)
         if (score < here or (score == here and a > own)) and score > second:
             label, second = a, score
-    score = base - (reached - second)
-    if label < 0 or score < LEAST:
+    if label < 0:
+        return count
+    return _offer(row, t, label, base - (reached - second), base, room, labels, T, candidates, count)
+
+
+@inner(**PLAIN)
+def _offer(row, t, label, score, base, room, labels, T, candidates, count):
+    """Put a candidate into the list, best last, which has room for so many; returns their number."""
+    if score < LEAST or (count == room and candidates[0, SCORE] > score):
         return count
     place = count
     while place > 0 and _comes_first(candidates, place - 1, score, row, t, label, labels, T):
         place -= 1
-    if count < m:
+    if count < room:
         for k in range(count, place, -1):
             for j in range(FIELDS):
                 candidates[k, j] = candidates[k - 1, j]

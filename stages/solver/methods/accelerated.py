@@ -36,6 +36,7 @@ from gapwise.stages.solver.box import clip
 from gapwise.stages.solver.codes import CACHE_ONLY
 from gapwise.stages.solver.exact import exact_pass, judged, left_for_oracle
 from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.listing import unused_passes
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions
 from gapwise.stages.solver.packed import ArraySpec
@@ -175,7 +176,7 @@ class Proximal:
     # -- passes over the cache ----------------------------------------------------------------------------------------
     def bcfw_pass(self) -> None:
         """A pass with the oracle that moves w."""
-        self.visits.bcfw_pass(self.options.rounds, self.options.unused_passes)
+        self.visits.bcfw_pass(self.options.rounds, unused_passes(self.it.setup, self.options.unused_passes))
 
     def rate(self) -> float:
         """sqrt(lambda / (lambda + kappa)): the share of the gap that an accelerated outer iteration removes."""

@@ -31,25 +31,29 @@ tolerance.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import ORACLE_CALLS
-from gapwise.stages.solver.exact import exact_pass, gaps_at, left_for_oracle
+from gapwise.stages.solver.exact import answers_at, exact_pass, gaps_at, left_for_oracle
 from gapwise.stages.solver.gaps import ExactGaps, gaps_given
 from gapwise.stages.solver.iterate import Iterate, mark_pass
+from gapwise.stages.solver.listing import deeper, listing, listing_facts, unused_passes
 from gapwise.stages.solver.methods import accelerated
-from gapwise.stages.solver.methods.accelerated import Proximal, ProximalCounts, ended_with, proximal_of, setup_of
+from gapwise.stages.solver.methods.accelerated import Proximal, ProximalCounts, ended_with, proximal_of
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions, check
-from gapwise.stages.solver.oracles import Vertices, bases, vertices_at
+from gapwise.stages.solver.oracles import Vertices, bases
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
+from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.several import Listed
 
 MOST_PARTIAL = 20
 """After this many partial passes in a row an exact pass is made whole, whatever is predicted."""
@@ -64,6 +68,8 @@ class Answered(NamedTuple):
     """their answers"""
     known: np.ndarray
     """float64, (n,): gaps of all blocks at the mean over the labellings cached before"""
+    listed: Listed | None
+    """what the oracles returned besides, if asked for several labellings"""
 
 
 @dataclass
@@ -99,6 +105,8 @@ class Options(CachedPassOptions):
 
     acceleration: AccelerationOptions = field(default_factory=lambda: AccelerationOptions(c=0.028, inner_target=0.25))
     at_mean: AtMeanGroup = field(default_factory=AtMeanGroup)
+    n_best: int = 1
+    """Labellings that an oracle call at the mean returns, all of which are cached; 0: as many as pay (`listing`)."""
 
     @property
     def capabilities(self) -> MethodCapabilities:
@@ -109,6 +117,16 @@ class Options(CachedPassOptions):
         """Raises ValueError naming the key."""
         CachedPassOptions.check(self)
         self.at_mean.check()
+        check("solver.n_best", self.n_best, self.n_best >= 0, "an integer >= 0")
+
+    def check_problem(self, problem: Problem) -> None:
+        """Raises ValueError if several labellings are asked for and the structure's oracle returns one."""
+        listing(problem, setup_of(self))
+
+
+def setup_of(options: Options) -> Setup:
+    """That of `accelerated`, and how many labellings an oracle call returns."""
+    return replace(accelerated.setup_of(options), n_best=options.n_best)
 
 
 SPECS: tuple[ArraySpec, ...] = (
@@ -193,12 +211,17 @@ class AcceleratedAtMean:
         exact = options.of_exact * counts.last_exact if counts.last_exact < math.inf else 0.0
         goal = max(exact, options.of_tolerance * bound)
         last = self.it.cached_gap(self.it.state.w)
-        for _ in range(options.rounds):
+        for _ in range(deeper(self.it.setup, options.rounds)):
             proximal.cached_passes(last)
             known, last = proximal.both_gaps()
             if min(known, last) <= goal:
                 break
         proximal.settle()
+
+    @property
+    def unused(self) -> int:
+        """Labellings without weight that so many passes have not chosen are dropped."""
+        return unused_passes(self.it.setup, self.options.acceleration.unused_passes)
 
     # -- passes at the mean -------------------------------------------------------------------------------------------
     def gaps_at_mean(self) -> np.ndarray:
@@ -213,7 +236,7 @@ class AcceleratedAtMean:
         it.weights = np.array(it.weights)  # they stay when the mean moves on
         self.cache_error = np.maximum(answers.gap - known, 0.0)
         self.counts.last_exact, self.counts.last_whole, self.counts.partial = point.gap, point.gap, 0
-        mark_pass(it, self.options.acceleration.unused_passes)
+        mark_pass(it, self.unused)
         return point
 
     def gaps(self, it: Iterate, w: np.ndarray) -> ExactGaps:
@@ -221,7 +244,7 @@ class AcceleratedAtMean:
         P, S, had = it.problem, it.state, self.answered
         if had is None:
             return gaps_at(it, w)
-        return gaps_given(P, w, S.mu, S.ell, had.blocks, had.vertices, it.ledger.spread, S.pool)
+        return gaps_given(P, w, S.mu, S.ell, had.blocks, had.vertices, it.ledger.spread, S.pool, had.listed)
 
     @property
     def may_be_partial(self) -> bool:
@@ -241,17 +264,17 @@ class AcceleratedAtMean:
         it, P, S = self.it, self.it.problem, self.it.state
         blocks, known, w = self.worst_blocks(), self.gaps_at_mean(), self.proximal.point
         with it.ledger.asking():
-            answers = vertices_at(P, w, blocks, it.ledger.spread)
+            answers, listed = answers_at(it, w, blocks)
             base = bases(P, w, S.mu, S.ell, S.pool, it.ledger.spread, blocks)
         self.cache_error[blocks] = np.maximum((answers.h - base) / P.n - known[blocks], 0.0)
         predicted = float(np.sum(known) + np.sum(self.cache_error))
         if predicted <= max(bound, self.options.at_mean.trust * self.counts.last_whole):
-            self.answered = Answered(blocks, answers, known)
+            self.answered = Answered(blocks, answers, known, listed)
             return False
         S.counters[ORACLE_CALLS] += blocks.size
-        it.keep(blocks, answers.vertex, answers.loss)
+        it.keep(blocks, answers.vertex, answers.loss, listed)
         self.counts.last_exact, self.counts.partial, it.counts.exact_due = predicted, self.counts.partial + 1, False
-        mark_pass(it, self.options.acceleration.unused_passes)
+        mark_pass(it, self.unused)
         return True
 
     def worst_blocks(self) -> np.ndarray:
@@ -280,7 +303,7 @@ def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
     method = AcceleratedAtMean(it, options, proximal, counts, np.zeros(it.problem.n))
     return Schedule(
         method.advance, method.start, lambda: proximal.point, rewrites_w=own_primal, warm_up=proximal.warm_up,
-        counts=counts, arrays=method.arrays, restore=method.restore,
+        counts=counts, arrays=method.arrays, restore=method.restore, facts=lambda: listing_facts(it.setup),
     )  # fmt: skip
 
 

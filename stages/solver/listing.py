@@ -1,0 +1,70 @@
+"""How many labellings an oracle call should return, and how many a block keeps: by operations and bytes, not by a clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.operations import operations_of
+from gapwise.stages.problems.protocol import Problem, max_label_length
+from gapwise.stages.solver.packed import Json
+from gapwise.stages.solver.setup import Setup
+
+AUTO = 0
+"""`solver.n_best`: as many as `by_cost` says."""
+
+FEWEST, MOST = 12, 16
+"""Labellings a call that `by_cost` chooses among."""
+
+KEPT = 12
+"""A block keeps so many times the labellings of a call, where memory allows it and the options do not ask for more."""
+
+SOONER = 3
+"""Labellings without use are dropped after this share of the usual number of passes: most of a list are never chosen, and
+the squared distances of each to all others take most of the time of the passes over the cache."""
+
+ANSWERS, DISTANCES = 1 << 28, 1 << 30
+"""Bytes for the answers of a pass, and for the squared distances between all labellings that blocks may keep."""
+
+
+def listing(problem: Problem, setup: Setup) -> Setup:
+    """`setup` with the number of labellings a call for this problem, and room in the cache for them.
+
+    Raises
+    ------
+    ValueError
+        If several labellings are asked for and the structure's max-oracle returns one.
+    """
+    lists = traits_of(problem).lists
+    if setup.n_best == 1 or (setup.n_best == AUTO and not lists):
+        return replace(setup, n_best=1)
+    if not lists:
+        raise ValueError(
+            f"solver.n_best: {setup.n_best} labellings a call are asked for, but the max-oracle of {type(problem).__name__} "
+            "returns one; use 1, or 0 for as many as pay"
+        )
+    m = setup.n_best if setup.n_best > AUTO else by_cost(problem)
+    room = int((DISTANCES / (8.0 * problem.n)) ** 0.5)
+    return replace(setup, n_best=m, capacity=max(setup.capacity, m, min(KEPT * m, room)))
+
+
+def by_cost(problem: Problem) -> int:
+    """As many labellings as there are visits at the price of a call, from `FEWEST` to `MOST`; fewer to save memory."""
+    oracle, visit = operations_of(problem)
+    bytes_of_one = problem.n * max_label_length(problem) * problem.truth.itemsize
+    return max(1, min(max(FEWEST, min(MOST, round(oracle / visit))), ANSWERS // max(bytes_of_one, 1)))
+
+
+def unused_passes(setup: Setup, most: int) -> int:
+    """After how many passes without use a labelling is dropped: sooner where an oracle that lists would return it again."""
+    return most if setup.n_best == 1 else max(1, most // SOONER)
+
+
+def deeper(setup: Setup, rounds: int) -> int:
+    """Rounds of passes over the cache between two exact passes: one more where lists have put more into it."""
+    return rounds + (setup.n_best > 1)
+
+
+def listing_facts(setup: Setup) -> dict[str, Json]:
+    """What path.zarr says of it."""
+    return {"n_best": setup.n_best} if setup.n_best > 1 else {}

@@ -1,0 +1,149 @@
+"""Several labellings from an oracle call: the same certificates, fewer passes, the same bits after a stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dense import optimum
+from equality import assert_same_path
+from single import never, solver_of
+from solved import options_of, path_of, solved, stopped_and_resumed
+from spreads import elsewhere
+from tiny import chain, instance, multiclass, python_oracle, segmentation
+
+from gapwise.stages.problems.operations import Operations
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver import listing
+from gapwise.stages.solver.gaps import exact_gaps, gaps_given
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.oracles import vertices_at
+from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.several import keep_listed, several_at
+from gapwise.stages.solver.state import truth_pool
+from gapwise.stages.solver.supports import grown, pack
+
+METHOD = "accelerated_at_mean"
+
+
+def many() -> Problem:
+    """Longer chains than the tiny ones, so that caches fill up."""
+    return chain(lengths=(5, 7, 4, 6, 5, 8), width=6, classes=4)
+
+
+def solver_at_mean(problem, lam=1e-2, **choices):
+    return solver_of(problem, lam, method=METHOD, cache="gap", max_passes=3000.0, **choices)
+
+
+@pytest.mark.parametrize("name", ["chain", "chain_constrained", "multiclass"])
+def test_exact_gaps__do_not_depend_on_how_many_are_asked_for(name: str) -> None:
+    problem, rng = instance(name), np.random.default_rng(2)
+    w, mu, ell = rng.normal(size=problem.d), rng.normal(size=int(problem.local_ptr[-1])), rng.normal(size=problem.n)
+    one = exact_gaps(problem, w, mu, ell)
+    for m in (2, 5):
+        several = exact_gaps(problem, w, mu, ell, m=m)
+        np.testing.assert_array_equal(several.vertex, one.vertex)
+        np.testing.assert_array_equal(several.loss, one.loss)
+        np.testing.assert_array_equal(several.hinge, one.hinge)
+        np.testing.assert_array_equal(several.gap, one.gap)
+        pool, nothing = truth_pool(problem), np.empty(0)
+        several = exact_gaps(problem, w, nothing, ell, pool=pool, m=m)
+        away = exact_gaps(problem, w, nothing, ell, elsewhere(problem, threads=1), pool, m)
+        blocks = np.array([0, problem.n - 1])
+        vertices, listed = several_at(problem, w, blocks, m)
+        given = gaps_given(problem, w, nothing, ell, blocks, vertices, elsewhere(problem, 1), pool, listed)
+        for same in (away, given):
+            for column, expected in zip(same[:5], several[:5], strict=True):
+                np.testing.assert_array_equal(column, expected)
+            for column, expected in zip(same.listed, several.listed, strict=True):
+                np.testing.assert_array_equal(column, expected)
+    assert several_at(problem, w, np.empty(0, np.int64), 3)[1].counts.size == 0
+    assert vertices_at(problem, w, np.empty(0, np.int64)).h.size == 0
+
+
+@pytest.mark.parametrize(
+    "make", [many, lambda: multiclass(n=60, width=12, classes=6), lambda: python_oracle("ListedPairs")]
+)
+def test_solve__reaches_the_optimum_and_counts_a_call_once(make) -> None:
+    problem, lam = make(), 1e-2
+    solver = solver_at_mean(problem, lam, n_best=4)
+    status, point = solver.solve(1e-5, never)
+    assert status == "CONVERGED"
+    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
+    if problem.n < 20:
+        assert optimum(problem, lam) - 1e-7 <= point.primal <= optimum(problem, lam) + 1e-5
+    supports = pack(solver.iterate.state.pool, problem.label_ptr)
+    assert (supports.alpha >= 0).all()
+    np.testing.assert_allclose(np.add.reduceat(supports.alpha, supports.offset[:-1]), 1.0, atol=1e-9)
+    for i in range(problem.n):
+        rows = [tuple(supports.label[supports.label_offset[a] : supports.label_offset[a + 1]].tolist())
+                for a in range(supports.offset[i], supports.offset[i + 1])]  # fmt: skip
+        assert len(rows) == len({*rows})
+    again = exact_gaps(
+        problem,
+        solver.iterate.weights,
+        solver.iterate.state.mu,
+        solver.iterate.state.ell,
+        pool=solver.iterate.state.pool,
+    )
+    assert float(np.sum(again.gap)) <= point.gap + 1e-9
+
+
+def test_solve__asks_less_often() -> None:
+    problem, calls = many(), {}
+    for m in (1, 6):
+        solver = solver_at_mean(problem, 3e-3, n_best=m)
+        solver.solve(1e-5, never)
+        calls[m] = solver.oracle_calls
+    assert calls[6] < calls[1]
+
+
+@pytest.mark.parametrize(("make", "rule"), [(many, "two_sided"), (multiclass, "two_sided"), (many, "single")])
+def test_resume__is_bit_equal(tmp_path: Path, make, rule: str) -> None:
+    path = path_of(rule=rule, kappa=0.7, eps=0.02, lambda_min=0.05, lam=0.01, tolerance=1e-4)
+    options = options_of(method=METHOD, rebase_steps=0, n_best=5)
+    problem = make()
+    assert solved(problem, tmp_path / "whole", options, path) == "CONVERGED"
+    stops = np.random.default_rng(1).integers(0, 4, size=30)
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_cache__keeps_to_its_capacity_and_drops_the_last_of_a_list_first() -> None:
+    problem = multiclass(n=5, width=4, classes=9)
+    pool, every = grown(grown(truth_pool(problem))), np.arange(problem.n)
+    _, listed = several_at(problem, np.random.default_rng(1).normal(size=problem.d), every, 6)
+    keep_listed(problem.label_ptr, pool, every, listed, 1, 4)
+    packed = pack(pool, problem.label_ptr)
+    assert (np.diff(packed.offset) == 4).all()
+    for i in every:
+        kept = packed.label[packed.offset[i] : packed.offset[i + 1]].tolist()
+        wanted = [y for y in listed.labels[i, :, 0].tolist() if y != problem.truth[i]]
+        assert kept == [wanted[-1], *wanted[1::-1], problem.truth[i]]
+
+
+class Costs:
+    """A problem whose calls cost so much."""
+
+    def __init__(self, oracle: float, n: int = 100, length: int = 10) -> None:
+        self.lists, self.n, self.operations = True, n, Operations(oracle, 1.0)
+        self.label_ptr, self.truth = np.arange(n + 1) * length, np.zeros(1, np.uint8)
+
+
+def test_listing__chooses_by_operations_and_bytes() -> None:
+    usual = Setup.of(method_options(METHOD, n_best=0), n_best=0)
+    for oracle, m in ((1.0, listing.FEWEST), (13.4, 13), (1e6, listing.MOST)):
+        setup = listing.listing(Costs(oracle), usual)
+        assert (setup.n_best, setup.capacity) == (m, listing.KEPT * m)
+    assert listing.listing(Costs(1e6, n=10**6), usual).capacity == 50
+    assert listing.listing(Costs(1e6, n=10**6, length=100), usual).n_best == listing.ANSWERS // 10**8
+    assert listing.listing(segmentation(), usual).n_best == 1
+    given = Setup.of(method_options(METHOD, n_best=3), n_best=3)
+    assert listing.listing(multiclass(), given).n_best == 3
+    with pytest.raises(
+        ValueError, match=r"solver\.n_best: 3 labellings .* max-oracle of Segmentation returns one; use 1"
+    ):
+        listing.listing(segmentation(), given)
+    with pytest.raises(ValueError, match=r"solver\.n_best: expected an integer >= 0"):
+        options_of(method=METHOD, n_best=-1)
