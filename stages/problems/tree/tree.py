@@ -28,6 +28,7 @@ import numpy as np
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.operations import SEARCH, Operations
 from gapwise.stages.problems.protocol import U, frozen
+from gapwise.stages.problems.tree.changes import CHANGE, with_one_change
 from gapwise.stages.problems.tree.maxsum import maximise, misplaced, workspace
 
 
@@ -90,6 +91,15 @@ class Tree(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         return maximise(self, i, theta, True, y, scratch)
+
+    def max_oracles(self, i, theta, m, labels, losses, scratch):
+        losses[0] = maximise(self, i, theta, True, labels[0], scratch[:9])
+        return with_one_change(self, i, theta, m, labels, losses, scratch[:9], scratch[9], scratch[10])
+
+    def max_oracles_scratch(self, m):
+        V = self.parent.size
+        work = workspace(V, self.anchors.shape[2], self.most_rows, self.most_columns)
+        return work + (np.empty((V, CHANGE)), np.empty(V, np.int64))  # noqa: RUF005
 
     def decode(self, i, theta, y, scratch):
         maximise(self, i, theta, False, y, scratch)
