@@ -162,6 +162,8 @@ class Spread:
         Of work that calls oracles.
     plain_pace : Pace
         Of work that does not.
+    workers : int
+        How many threads of this process work at a time where several lambdas are solved side by side.
     """
 
     map_ranges: MapRanges = serial
@@ -169,6 +171,7 @@ class Spread:
     check: Callable[[], None] = nothing
     pace: Pace = field(default_factory=Pace, compare=False)
     plain_pace: Pace = field(default_factory=lambda: Pace(PLAIN_WORK), compare=False)
+    workers: int = 1
 
     def blocks(
         self, fn: BlockFunction[R], problem: Problem, w: np.ndarray, blocks: range | np.ndarray, split: str = "train"

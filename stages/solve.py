@@ -99,6 +99,10 @@ def solve(
     parts = SnapshotParts(run_dir / "snapshots")
     taken = Snapshots(parts, snapshots)
     taken.check(task.options)
+    if snapshots.every_passes and task.path.parallel > 1:
+        raise ValueError(
+            "snapshots.every_passes: there is no order of w's where lambdas are solved side by side; use path.parallel=1"
+        )
     make_directory(run_dir)
     remove_leftovers(run_dir)
     target = run_dir / "path.zarr"

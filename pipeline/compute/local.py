@@ -130,8 +130,8 @@ class Compute:
         if self.kind in REMOTE:
             self.cluster.prepare(str(features))
         elif not (self.kind == "processes" and python):
-            return Spread(self.map_ranges, check=self._check)
-        return Spread(self.map_ranges, Sender(self.map_tasks, features, folder), self._check)
+            return Spread(self.map_ranges, check=self._check, workers=self.workers)
+        return Spread(self.map_ranges, Sender(self.map_tasks, features, folder), self._check, workers=default_workers())
 
     def _check(self) -> None:
         """Raise Interrupted if a stop is requested."""

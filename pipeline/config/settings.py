@@ -110,6 +110,8 @@ class Settings:
         """
         solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
+        if self.path.parallel == 1:  # as ever
+            del path["parallel"]
         if self.path.can.open_ended:  # where to stop, like a limit of time
             del path["eps"]
         science = {"dataset": datasets.science(self.dataset), "solver": solver, "path": path, "seed": self.seed}

@@ -6,6 +6,7 @@ optional methods and properties (`protocol`), and `traits_of` lists which.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -94,6 +95,13 @@ def capabilities_of(module: ModuleType) -> Capabilities:
             "of gapwise.stages.problems.capabilities"
         )
     return Capabilities()
+
+
+def calls_python_of(problem: object) -> bool:
+    """Whether a problem's oracle is Python code, as the module of its class says."""
+    module = sys.modules.get(type(problem).__module__)
+    record = None if module is None else vars(module).get("CAPABILITIES")
+    return isinstance(record, Capabilities) and record.calls_python
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ class MethodCapabilities:
     """Whether it takes norms and inner products of weights from `problems.metric` only, as kernels need."""
     needs_marginals: bool = False
     """Whether it sums over all labellings of a block."""
+    iterations: bool = False
+    """Whether it records its outer iterations in trace.zarr."""
 
 
 @dataclass(frozen=True)
@@ -33,3 +35,5 @@ class StructureCapabilities:
     """Whether it sums over all labellings of a block."""
     cone: bool
     """Whether every bound on a weight is 0 or infinite."""
+    one_thread: bool = False
+    """Whether only one thread at a time can use it: its oracle is Python code, or it keeps rows of a kernel."""

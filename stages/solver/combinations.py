@@ -162,6 +162,40 @@ REFUSED = (
     ),
     Refused(
         method=lambda m: True,
+        rule=lambda r: not r.abreast,
+        structure=None,
+        says=lambda c: (
+            f"path.parallel: path.rule={c.path.rule} hands out one lambda at a time; use path.rule=two_sided or anytime, or "
+            "path.parallel=1"
+        ),
+        why="only with `path.parallel` above 1: the rule hands out one λ at a time",
+        also=lambda c: c.path.parallel > 1,
+    ),
+    Refused(
+        method=lambda m: m.iterations,
+        rule=lambda r: r.abreast,
+        structure=None,
+        says=lambda c: (
+            f"path.parallel: {c.options.method} records its outer iterations, which have no order between lambdas that are "
+            "solved side by side; use another solver, or path.parallel=1"
+        ),
+        why="only with `path.parallel` above 1: the record of outer iterations has one order",
+        also=lambda c: c.path.parallel > 1,
+    ),
+    Refused(
+        method=lambda m: True,
+        rule=lambda r: r.abreast,
+        structure=lambda s: s.one_thread,
+        says=lambda c: (
+            f"path.parallel: one thread at a time can use a {_type(c)}; use path.parallel=1 (compute=processes calls the "
+            "oracles of a pass side by side)"
+        ),
+        why="only with `path.parallel` above 1: one thread at a time can use the structure",
+        structures="in Python, or with a kernel",
+        also=lambda c: c.path.parallel > 1,
+    ),
+    Refused(
+        method=lambda m: True,
         rule=lambda r: r.finds_lambdas,
         structure=lambda s: not s.cone,
         says=_bounds,
@@ -191,15 +225,17 @@ def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -
 
 def structure_capabilities(problem: Problem) -> StructureCapabilities:
     """What the structure of a problem offers."""
+    from gapwise.stages.problems.capabilities import calls_python_of
     from gapwise.stages.problems.marginals import has_marginals
     from gapwise.stages.problems.metric import own_metric
     from gapwise.stages.solver.objective import require_cone
 
+    metric, python = own_metric(problem), calls_python_of(problem)
     try:
         require_cone(problem)
     except ValueError:
-        return StructureCapabilities(own_metric(problem), has_marginals(problem), cone=False)
-    return StructureCapabilities(own_metric(problem), has_marginals(problem), cone=True)
+        return StructureCapabilities(metric, has_marginals(problem), cone=False, one_thread=metric or python)
+    return StructureCapabilities(metric, has_marginals(problem), cone=True, one_thread=metric or python)
 
 
 def _check(choice: Choice, structure: StructureCapabilities | None) -> None:

@@ -26,6 +26,7 @@ from gapwise.stages.solver.packed import Attrs
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path, rule_of
 from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
+from gapwise.stages.solver.side_by_side import Lanes, Setting, walk_abreast
 from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.supports import Supports
 from gapwise.stages.solver.trace import trace_of
@@ -81,6 +82,8 @@ class Engine:
     """How the last `walk` ended."""
     stopped: bool = False
     """Whether it ended at a boundary."""
+    lanes: Lanes | None = None
+    """Where lambdas are solved side by side; `solver` then stands for all of them."""
 
     @classmethod
     def begin(cls, task: Task, spread: Spread = HERE) -> Self:
@@ -89,7 +92,9 @@ class Engine:
         problem, path = task.problem, task.path
         start = task.start or rule_of(path).start(problem, path, spread)
         solver = begin(problem, task.options, path, start, task.seed, spread, task.initial)
-        return cls(task, solver, in_metric_of(problem, rule_of(path).begin(path, start)), start, spread)
+        rule = in_metric_of(problem, rule_of(path).begin(path, start))
+        lanes = Lanes.begin(setting_of(task), solver) if path.parallel > 1 else None
+        return cls(task, solver, rule, start, spread, lanes=lanes)
 
     @classmethod
     def restored(cls, task: Task, arrays: Mapping[str, np.ndarray], attrs: Attrs, spread: Spread = HERE) -> Self:
@@ -101,7 +106,8 @@ class Engine:
         kind = method(of_method.pop("name"))
         solver = kind.restored(problem, task.options, task.seed, arrays, of_method, own_primal=own, spread=spread)
         rule = rule_of(path).restored(path, start, arrays, attrs["rule"])
-        return cls(task, solver, in_metric_of(problem, rule), start, spread)
+        lanes = Lanes.restored(setting_of(task), kind.specs, arrays, attrs["lanes"]) if path.parallel > 1 else None
+        return cls(task, solver, in_metric_of(problem, rule), start, spread, lanes=lanes)
 
     @property
     def certainty(self) -> str:
@@ -136,9 +142,13 @@ class Engine:
             waiting.clear()
             return taken
 
-        def boundary(solver: Solver) -> Status | None:
+        def asked() -> Status | None:
+            """How the walk is to end here, if it is."""
             answers = [observer(Event(Kind.BOUNDARY, self)) for observer in observers]
-            status = next((answer for answer in answers if answer), None) or limit_of(self)
+            return next((answer for answer in answers if answer), None) or limit_of(self)
+
+        def boundary(solver: Solver) -> Status | None:
+            status = asked()
             self.stopped = status is not None
             if not self.stopped:
                 solver.may_stop = sink is not None and sink.offer(self.pack, handed())
@@ -149,7 +159,11 @@ class Engine:
                 observer(event)
 
         self.status = None
-        breakpoints = walk(self.solver, self.rule, self.task.path, boundary)
+        if self.lanes is None:
+            breakpoints = walk(self.solver, self.rule, self.task.path, boundary)
+        else:
+            most, workers = self.task.path.parallel, self.spread.workers
+            breakpoints = walk_abreast(self.lanes, self.solver, self.rule, most, workers, boundary, asked)
         try:
             while True:
                 try:
@@ -197,6 +211,9 @@ class Engine:
             "start": None if self.start is None else self.start.scalars(),
         }
         specs = (*solver.specs, *rule.specs)
+        if self.lanes is not None:
+            lane_arrays, attrs["lanes"] = self.lanes.packed()
+            specs, rule_arrays = (*specs, *self.lanes.all_specs()), {**rule_arrays, **lane_arrays}
         if sorted([*arrays, *rule_arrays]) != sorted(spec[0] for spec in specs):
             raise TypeError(f"solver.method={solver.options.method}: the arrays it packs are not those of its specs")
         return Packed(specs, {**arrays, **rule_arrays}, attrs, trace_of(solver, rule)[0])
@@ -205,6 +222,13 @@ class Engine:
         """An engine at the present boundary that certifies the given lambdas where it stands, as after a time limit."""
         state = self.pack()
         return Engine.restored(self.task.without_steps(), state.arrays, state.attrs, self.spread)
+
+
+def setting_of(task: Task) -> Setting:
+    """What the lanes of a walk share."""
+    path = task.path
+    own, revisits = own_primal(task.options, path), path.can.open_ended
+    return Setting(task.problem, task.options, task.seed, own, revisits, path.relative)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,9 @@ STALLED, LEAST_FALL = 1000, 1e-6
 """A lambda is given up when this many certificates in a row have not lowered the least gap of as many before by this share:
 a gap that falls like 1 / t still does so after a million passes."""
 
+MOST_LANES = 1024
+"""Most lambdas of a round; a path has some dozens."""
+
 SAMPLERS = samplers()
 CACHES = ("none", "gap")
 AVERAGES = ("none", "weighted")
@@ -264,7 +267,7 @@ class MultiplaneOptions(BlockOptions):
     @property
     def capabilities(self) -> MethodCapabilities:
         """As of all block methods, with averaging."""
-        return MethodCapabilities(any_metric=True, averaging=self.averaging)
+        return MethodCapabilities(any_metric=True, averaging=self.averaging, iterations=True)
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -308,6 +311,8 @@ class PathOptions:
     """`tolerance` bounds gap / dual instead; on a path whose rule allows it, `eps` bounds gap / primal."""
     warm_start: str = "keep_dual"
     max_breakpoints: int = 100_000
+    parallel: int = 1
+    """Most lambdas of a path that are solved side by side."""
 
     def __post_init__(self) -> None:
         if self.kappa == 0.0 and self.rule in rules():
@@ -335,6 +340,7 @@ class PathOptions:
         check("path.lambda", self.lam, 0 < self.lam < math.inf, "a number > 0")
         check("path.tolerance", self.tolerance, self.tolerance > 0, "a number > 0")
         check("path.max_breakpoints", self.max_breakpoints, self.max_breakpoints >= 1, "an integer >= 1")
+        check("path.parallel", self.parallel, 1 <= self.parallel <= MOST_LANES, f"an integer from 1 to {MOST_LANES}")
         path_rule(self.rule).check(self)
 
     @property

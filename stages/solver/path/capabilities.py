@@ -33,6 +33,8 @@ class Capabilities:
     open_ended: bool = False
     """Whether the path may be stopped anywhere, is then certified for the eps reached, and goes on to a smaller `path.eps`,
     which is no part of a run's key. `PathRule.open_end` then returns an `OpenEnded`."""
+    abreast: bool = False
+    """Whether it hands out several lambdas at once (`path.abreast.Abreast`), which `path.parallel` solves side by side."""
     stale_steps: bool = False
     """Whether `path.rule=heuristic` may take its steps (`path.descend`), whose gaps are stale."""
     descends: bool = False

@@ -260,6 +260,7 @@ def attributes_of(path: PathOptions) -> dict[str, Json]:
         "relative": path.relative,
         "kappa": path.kappa,
         "lambda_min": path.lambda_min,
+        **({"parallel": path.parallel} if path.parallel > 1 else {}),
     }
 
 

@@ -76,11 +76,11 @@ class Stack:
         self.points.insert(k, point)
         self.vectors.insert(k, np.array(w))
 
-    def pair(self) -> Pair:
-        """The first two points."""
-        a, b = self.points[:2]
-        inner = self.product(self.vectors[0], self.vectors[1])
-        dual_inner = self.product(self.duals[0], self.duals[1]) if self.duals else inner
+    def pair(self, k: int = 0) -> Pair:
+        """Two neighbours: the point at `k` and the one below it."""
+        a, b = self.points[k : k + 2]
+        inner = self.product(self.vectors[k], self.vectors[k + 1])
+        dual_inner = self.product(self.duals[k], self.duals[k + 1]) if self.duals else inner
         if math.isinf(a.lam):
             return Pair(a, b, 0.0, b.lam * dual_inner, self.hinge_at_zero)
         return Pair(a, b, inner, a.lam * b.lam * dual_inner, self.hinge_at_zero)

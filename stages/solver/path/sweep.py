@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gapwise.stages.solver.path.axis import SLACK, Axis
+from gapwise.stages.solver.path.axis import SLACK, Axis, Worst
 from gapwise.stages.solver.path.cells import Pair
 from gapwise.stages.solver.path.rule import closing
 from gapwise.stages.solver.path.stride import LAST_HINGE
@@ -34,24 +34,37 @@ class Sweep:
 
         None where no level is left: rounding shows to the next one even at the largest solved lambda.
         """
-        while not (wanted := self.wanted()):
-            self.axis.levels.done = self.level
-            members = self.axis.members
-            if self.axis.rounding_at(self.level) >= members[0 if len(members) == 1 else 1].point.lam:
-                return None
-        below, above = [lam for lam in wanted if lam <= here], [lam for lam in wanted if lam >= here]
+        wanted = self.wanted_at_level()
+        if not wanted:
+            return None
+        lams = [worst.lam for worst in wanted]
+        below, above = [lam for lam in lams if lam <= here], [lam for lam in lams if lam >= here]
         if not (below if self.falling else above):
             self.falling = not self.falling
         return max(below) if self.falling else min(above)
 
-    def wanted(self) -> list[float]:
+    def wanted_at_level(self) -> list[Worst]:
+        """What is wanted, at the next level if everything reaches this one; [] where no level is left."""
+        while not (wanted := self.wanted()):
+            self.axis.levels.done = self.level
+            members = self.axis.members
+            if self.axis.rounding_at(self.level) >= members[0 if len(members) == 1 else 1].point.lam:
+                return []
+        return wanted
+
+    def worst_lambdas(self, most: int) -> list[float]:
+        """The `most` wanted lambdas of the largest bounds, each once, by falling lambda; [] as `wanted_at_level`."""
+        worst = sorted(self.wanted_at_level(), key=lambda worst: -worst.bound)
+        return sorted({worst.lam for worst in worst[:most]}, reverse=True)
+
+    def wanted(self) -> list[Worst]:
         """The worst lambda of each interval whose bound is above the level, and one below the last if that is."""
-        lams = []
+        found = []
         for k in range(len(self.axis.members) - 1):
             pair, worst = self.axis.interval(k)
             if worst.bound > closing(self.level) / SLACK:
-                lams.append(self.again(pair, worst.lam))
-        return lams if self.axis.bottom(self.level)[1] else [*lams, self.below_last()]
+                found.append(Worst(self.again(pair, worst.lam), worst.bound))
+        return found if self.axis.bottom(self.level)[1] else [*found, Worst(self.below_last(), math.inf)]
 
     def again(self, pair: Pair, lam: float) -> float:
         """`lam`, or the end of the interval that is close to it and was solved for an earlier level."""

@@ -22,16 +22,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.objective import Product
+from gapwise.stages.solver.objective import Certificate, Product
 from gapwise.stages.solver.options import PathOptions, Status, check
 from gapwise.stages.solver.packed import number
+from gapwise.stages.solver.path.abreast import Round
 from gapwise.stages.solver.path.axis import DUALS, SPECS, Axis, Levels, Member, packed_members, restored_members
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cell_arrays import bound_of, model_of
@@ -51,7 +52,9 @@ CERTIFIED: ArraySpec = ("path_certified", ("solved",), "f8", "eps certified at e
 class Anytime:
     """What the solved lambdas certify (`path.axis`), the order of lambdas (`path.sweep`), the eps after each solved one."""
 
-    capabilities = Capabilities(kappa=0.85, between=True, two_points=True, takes_product=True, open_ended=True)
+    capabilities = Capabilities(
+        kappa=0.85, between=True, two_points=True, takes_product=True, open_ended=True, abreast=True
+    )
 
     path: PathOptions
     axis: Axis
@@ -117,16 +120,31 @@ class Anytime:
         """The next lambda of the sweep; the end only where nothing more can be solved."""
         point = solved.point
         assert point is not None
+        if ended := self.take(solved, point):
+            return Following(math.nan, point.lam, ended)
+        lam = self.sweep.following_lambda(point.lam)
+        return Following(lam, point.lam) if lam else Following(math.nan, point.lam, Status.ROUNDING_LIMIT)
+
+    def following_round(self, solved: Sequence[Solved], most: int) -> Round:
+        """Wanted lambdas of the level; those of the largest bounds, if there are more than `most`."""
+        lows: list[float] = []
+        for one in solved:
+            assert one.point is not None
+            lows.append(one.point.lam)
+            if ended := self.take(one, one.point):
+                return Round([], lows, ended)
+        most = min(most, self.path.max_breakpoints - solved[-1].index - 1)
+        return Round(self.sweep.worst_lambdas(most), lows, Status.ROUNDING_LIMIT)
+
+    def take(self, solved: Solved, point: Certificate) -> Status | None:
+        """Certify with another solved lambda; returns how the path ends, None if it goes on."""
         converged = solved.status is Status.CONVERGED
         if converged or not self.certified or point.gap < self.reached:
             self.axis.add(solved, point, self.reached)
         self.certified.append(self.axis.certify())
         if not converged or self.axis.zero.psi_norm2 == 0.0:  # a limit; or w = 0 is optimal everywhere
-            return Following(math.nan, point.lam, solved.status)
-        if solved.index + 1 >= self.path.max_breakpoints:
-            return Following(math.nan, point.lam, Status.PASS_LIMIT)
-        lam = self.sweep.following_lambda(point.lam)
-        return Following(lam, point.lam) if lam else Following(math.nan, point.lam, Status.ROUNDING_LIMIT)
+            return solved.status
+        return Status.PASS_LIMIT if solved.index + 1 >= self.path.max_breakpoints else None
 
     # -- committed state ----------------------------------------------------------------------------------------------
     @property

@@ -8,15 +8,17 @@ down to which everything is certified, and those below it, whose intervals are n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from functools import partial
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
 from gapwise.stages.solver.objective import Certificate, Product
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.packed import number
+from gapwise.stages.solver.path.abreast import LAST_ALONE, Round, ahead
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cell_arrays import bound_of, model_of
 from gapwise.stages.solver.path.cells import (
@@ -56,12 +58,16 @@ between them will not help, so the path ends with PASS_LIMIT instead of never.""
 class TwoSided:
     """Solved points, the cells certified so far, the length of steps; all of it is committed."""
 
-    capabilities = Capabilities(kappa=0.7, kappa_apart=0.88, between=True, two_points=True, takes_product=True)
+    capabilities = Capabilities(
+        kappa=0.7, kappa_apart=0.88, between=True, two_points=True, takes_product=True, abreast=True
+    )
 
     path: PathOptions
     zero: PathStart
     stack: Stack
     stride: Stride
+    above: SolvedPoint | None = None
+    """The lowest point but one, where lambdas are handed out several at a time."""
 
     # -- the rule -----------------------------------------------------------------------------------------------------
     @classmethod
@@ -122,6 +128,45 @@ class TwoSided:
             lam = max(self.stride.below(self.stack.points[0], goal), self.floor_here())
         return Following(lam, point.lam)
 
+    def following_round(self, solved: Sequence[Solved], most: int) -> Round:
+        """The worst lambda of each interval that is not certified; then lambdas one step below the other, below the last."""
+        goal = Goal(closing(self.path.eps), self.path.relative)
+        lows = [one.point.lam for one in solved if one.point is not None]
+        for k, one in enumerate(solved):
+            point = one.point
+            assert point is not None
+            if goal.excess(point.primal, point.dual) >= 0.0:
+                return Round([], lows[: k + 1], one.status)
+            lowest = self.stack.points[-1]
+            self.stack.add(*self.point_of(one, point))
+            if point.lam < lowest.lam:
+                self.above = SolvedPoint(lowest.lam, 0.0, lowest.hinge, 0.0, lowest.norm2, 0.0, 0.0)
+        last = self.stack.points[-1]
+        if self.advance(goal) is None and (ended := self.finish(goal)):
+            lows = [self.stack.cells[-1].low if lam == last.lam else lam for lam in lows]
+            return Round([], lows, ended)
+        between, narrow = self.failing(goal)
+        room = min(most, self.path.max_breakpoints - solved[-1].index - 1)
+        if narrow or room <= 0:
+            return Round([], lows, Status.PASS_LIMIT)
+        lams = between[:room]
+        if not self.bottom(last, goal)[0]:
+            below, least = partial(self.stride.below, goal=goal), self.floor_here()
+            enough = 0.0 if self.path.relative else LAST_ALONE * goal.eps
+            lams += ahead(last, self.above, below, least, enough, room - len(lams))
+        return Round(lams, lows)
+
+    def failing(self, goal: Goal) -> tuple[list[float], bool]:
+        """The worst lambdas of the intervals that are not certified, and whether one of these is too narrow to go on."""
+        lams, narrow = [], False
+        for k in range(len(self.stack.points) - 1):
+            pair = self.stack.pair(k)
+            low, high = pair.below.lam, min(pair.above.lam, self.zero.lam_top)
+            if low < high and not pair.cells(goal, 0, low, high):
+                lams.append(pair.worst(goal, low, high))
+                narrow = narrow or low >= (1.0 - NARROW) * pair.above.lam
+        return lams, narrow
+
     def point_of(self, solved: Solved, point: Certificate) -> tuple[SolvedPoint, np.ndarray, np.ndarray | None]:
         """What a solved lambda contributes, its w, and its w(alpha) if that is another."""
         worst = solved.worst_hinge() if self.path.relative else math.inf
@@ -149,6 +194,12 @@ class TwoSided:
     def finish(self, goal: Goal) -> Status | None:
         """How the path ends if its last point certifies all smaller lambdas it should reach, else None; adds its cell."""
         (point,) = self.stack.points
+        cells, ended = self.bottom(point, goal)
+        self.stack.cells += cells
+        return ended if cells else None
+
+    def bottom(self, point: SolvedPoint, goal: Goal) -> tuple[list[Cell], Status]:
+        """The cell below the last point, and how the path ends with it; [] if the path has to go on."""
         interval, hinge_at_zero = self.stack.interval, self.zero.hinge_at_zero
         cells, ended = cell_to_zero(point, goal, interval), Status.CONVERGED
         if not cells and point.lam > 0.0:
@@ -161,8 +212,7 @@ class TwoSided:
                 low = self.floor_here()
                 ended = Status.CONVERGED if low <= self.path.lambda_min else Status.ROUNDING_LIMIT
                 cells = cell_down_to(point, goal, interval, min(low, point.lam)) if low > 0.0 else []
-        self.stack.cells += cells
-        return ended if cells else None
+        return cells, ended
 
     def floor_here(self) -> float:
         """Where the path ends if it does not reach lambda = 0."""
@@ -176,7 +226,9 @@ class TwoSided:
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and scalars."""
-        return self.stack.packed(), {"theta": self.stride.theta, "fall": self.stride.fall}
+        above = self.above
+        before: dict[str, Json] = {} if above is None else {"above": [above.lam, above.hinge, above.norm2]}
+        return self.stack.packed(), {"theta": self.stride.theta, "fall": self.stride.fall, **before}
 
     @classmethod
     def restored(
@@ -186,7 +238,11 @@ class TwoSided:
         assert start is not None
         stack = Stack.restored(start.hinge_at_zero, arrays)
         theta, fall = number(attrs, "theta"), number(attrs, "fall")
-        return cls(path, start, stack, Stride(path, start.hinge_at_zero, start.lam_top, theta, fall))
+        rule = cls(path, start, stack, Stride(path, start.hinge_at_zero, start.lam_top, theta, fall))
+        if "above" in attrs:
+            lam, hinge, norm2 = cast("list[float]", attrs["above"])
+            rule.above = SolvedPoint(lam, 0.0, hinge, 0.0, norm2, 0.0, 0.0)
+        return rule
 
     # -- results ------------------------------------------------------------------------------------------------------
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

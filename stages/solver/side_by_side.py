@@ -1,0 +1,309 @@
+"""Lambdas of a path solved side by side: rounds of up to `path.parallel` of them, each by a solver of its own, on threads.
+
+Not the loop of `path.walk`: there one solver keeps its state from lambda to lambda, and the next lambda waits for the last.
+Here the lambdas of a round (`path.abreast`) wait for nothing but the round before, of which the packed states are kept.
+A *lane* is one lambda of a round: a solver restored from such a state, moved to its lambda, and solved.
+
+The result depends on the number of lanes, never on that of the workers, on their order, or on where the walk was stopped:
+a lane reads nothing but its own packed state, the rule takes the lanes of a round by falling lambda once all are done, and
+only ends of rounds are committed. What a stop interrupts is solved again.
+
+**Where a lane begins.** The first lane, of the largest lambda, begins at the nearest lambda of the round before. The others
+are further away, and labellings that a distant lambda needed may cost more than they save: for these the start of the path
+may be better. The first rounds try that with their second lane, and compare its counted work with that of the first.
+
+Counts of the walk are sums over lanes, seconds too; `Lanes.clock` is what passed meanwhile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+
+import numpy as np
+
+from gapwise.stages.parallel import Spread
+from gapwise.stages.problems.operations import operations_of
+from gapwise.stages.solver.codes import STEPS
+from gapwise.stages.solver.counts import TRACE
+from gapwise.stages.solver.ledger import Row
+from gapwise.stages.solver.methods import method
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import MethodOptions, Status
+from gapwise.stages.solver.packed import ArraySpec, Attrs, Json, number
+from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
+from gapwise.stages.solver.path.rule import PathRule, Solved, Tolerance
+from gapwise.stages.solver.path.walk import worst_hinge
+from gapwise.stages.solver.solver import Boundary, Solver
+
+if TYPE_CHECKING:
+    from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.path.abreast import Abreast
+
+POLL = 0.05
+"""Longest time, in seconds, from a request to stop to its notice while lanes are solved."""
+
+TRIED = 3
+"""Rounds of two and more lanes whose second lane begins at the start of the path, to see what that costs."""
+
+WORTH = 1.5
+"""The start of the path is the better beginning if a lane from there took at most this multiple of the work that the first
+lane took: the first one has the shorter way."""
+
+
+class Abandoned(Exception):
+    """Ends a lane whose round is given up."""
+
+
+class LaneState(NamedTuple):
+    """Where lanes can begin: a packed solver, without its trace."""
+
+    lam: float
+    arrays: dict[str, np.ndarray]
+    attrs: Attrs
+
+
+class Answer(NamedTuple):
+    """What a lane gives back."""
+
+    status: Status
+    point: Certificate | None
+    weights: np.ndarray
+    dual_weights: np.ndarray | None
+    worst_hinge: float
+    breakpoint: Breakpoint
+    state: LaneState
+    calls: int
+    steps: int
+    seconds: float
+    rows: list[Row]
+    """of the trace, with counts of this lambda alone"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all lanes of a walk share."""
+
+    problem: Problem
+    options: MethodOptions
+    seed: int
+    own_primal: bool
+    revisits: bool
+    relative: bool
+    """Whether the rule reads `Solved.worst_hinge`."""
+
+
+@dataclass
+class Lanes:
+    """What is kept from round to round; all of it is committed but the setting."""
+
+    setting: Setting
+    specs: tuple[ArraySpec, ...]
+    """The arrays of a packed solver."""
+    states: list[LaneState]
+    """The start of the path, then the lambdas of the last round."""
+    lams: list[float]
+    """The present round, by falling lambda."""
+    cold: bool = False
+    """Whether lanes but the first begin at the start of the path."""
+    tried: int = 0
+    """Rounds that have compared."""
+    clock: float = 0.0
+    """Seconds of all rounds by the clock."""
+    begun: list[int] = field(default_factory=list)
+    """Of the present round, the number of the state at which each lane begins."""
+
+    @classmethod
+    def begin(cls, setting: Setting, solver: Solver) -> Self:
+        """Before the first round, which is the first lambda alone."""
+        solver.rebase()
+        solver.stay()
+        return cls(setting, solver.specs, [packed_lane(solver)], [solver.counts.lam])
+
+    def origins(self) -> list[int]:
+        """Of each lane of the present round, the number of its state."""
+        nearest = [
+            min(range(len(self.states)), key=lambda k: (k == 0, abs(math.log(self.states[k].lam / lam))))
+            for lam in self.lams
+        ]
+        tries = self.tried < TRIED
+        return [0 if j > 0 and (self.cold or (tries and j == 1)) else k for j, k in enumerate(nearest)]
+
+    def learn(self, answers: Sequence[Answer]) -> None:
+        """Compare where the first two lanes began."""
+        if len(answers) < 2 or self.begun[0] == 0 or self.begun[1] != 0:
+            return
+        costs = operations_of(self.setting.problem)
+        near, far = (costs.oracle * answer.calls + costs.visit * answer.steps for answer in answers[:2])
+        self.cold, self.tried = far <= WORTH * near, self.tried + 1
+
+    # -- committed state ----------------------------------------------------------------------------------------------
+    def all_specs(self) -> tuple[ArraySpec, ...]:
+        """The arrays of `packed`."""
+        return tuple(
+            (f"lane{k}_{name}", tuple(f"lane{k}_{dim}" for dim in dims), dtype, f"where lanes begin: {doc}")
+            for k in range(len(self.states))
+            for name, dims, dtype, doc in self.specs
+        )
+
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
+        """Arrays of all states, and attributes."""
+        arrays = {f"lane{k}_{name}": array for k, s in enumerate(self.states) for name, array in s.arrays.items()}
+        states = cast("list[Json]", [{"lambda": s.lam, "method": dict(s.attrs)} for s in self.states])
+        return arrays, {
+            "states": states, "round": [*self.lams], "cold": self.cold, "tried": self.tried, "clock": self.clock,
+        }  # fmt: skip
+
+    @classmethod
+    def restored(
+        cls, setting: Setting, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+    ) -> Self:
+        """The lanes of a `packed`; KeyError or TypeError if something is missing."""
+        states = [
+            LaneState(number(s, "lambda"), {spec[0]: arrays[f"lane{k}_{spec[0]}"] for spec in specs}, s["method"])
+            for k, s in enumerate(attrs["states"])
+        ]
+        tried, clock = int(number(attrs, "tried")), number(attrs, "clock")
+        return cls(setting, specs, states, [float(lam) for lam in attrs["round"]], bool(attrs["cold"]), tried, clock)
+
+
+def packed_lane(solver: Solver) -> LaneState:
+    """The state of a solver at a rebase point, as a commit would give it back."""
+    arrays, attrs = solver.packed()
+    trace = {"trace": np.empty((0, len(TRACE)))} if "trace" in arrays else {}
+    return LaneState(solver.counts.lam, {**arrays, **trace}, json.loads(json.dumps(attrs)))
+
+
+def solve_lane(
+    setting: Setting, state: LaneState, lam: float, index: int, asked: Tolerance, given_up: Callable[[], bool]
+) -> Answer:
+    """One lambda from a packed state; Abandoned once `given_up()` is True."""
+
+    def check() -> None:
+        if given_up():
+            raise Abandoned
+
+    def boundary(solver: Solver) -> Status | None:
+        check()
+        return None
+
+    arrays = {name: array.copy() for name, array in state.arrays.items()}
+    solver = method(setting.options.method).restored(
+        setting.problem, setting.options, setting.seed, arrays, state.attrs, own_primal=setting.own_primal,
+        spread=Spread(check=check),
+    )  # fmt: skip
+    solver.revisits = setting.revisits
+    calls, steps, seconds = solver.oracle_calls, solver.steps, solver.counts.seconds
+    with solver.ledger.timed():
+        solver.move_to(lam, index, "keep_dual")
+    status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
+    dual = solver.dual_weights() if solver.rewrites_w else None
+    worst = worst_hinge(solver) if setting.relative else math.inf
+    solved = breakpoint_of(solver, status, point, lam, dual)
+    n, rows = setting.problem.n, []
+    for row in solver.trace:
+        own = dict(zip(TRACE, row, strict=True))
+        since = own["oracle_calls"] - calls
+        own |= {"passes": since / n, "oracle_calls": since, "steps": own["steps"] - steps}
+        own["seconds"] -= seconds
+        rows.append(tuple(own.values()))
+    calls, steps, seconds = solver.oracle_calls - calls, solver.steps - steps, solver.counts.seconds - seconds
+    solver.rebase()
+    return Answer(status, point, solved.weights, dual, worst, solved, packed_lane(solver), calls, steps, seconds, rows)
+
+
+def walk_abreast(
+    lanes: Lanes, solver: Solver, rule: PathRule, most: int, workers: int, boundary: Boundary,
+    stop: Callable[[], Status | None],
+) -> Generator[Breakpoint, None, Status]:  # fmt: skip
+    """Solve round after round, yielding the lambdas of each by falling lambda; returns as `path.walk.walk`.
+
+    Parameters
+    ----------
+    solver : Solver
+        Stands for all lanes to those who look on: its ledger is their sum. Its point stays at the start of the path.
+    most : int
+        Lanes of a round.
+    workers : int
+        How many of them are solved at a time.
+    stop : callable
+        Asked every `POLL` seconds; a status gives the round up.
+    """
+    while True:
+        if ended := boundary(solver):
+            return ended
+        began, index = time.perf_counter(), solver.counts.breakpoint
+        lanes.begun = lanes.origins()
+        answers = solved_round(lanes, index, rule.tolerance(), workers, stop)
+        if answers is None:
+            ended = boundary(solver)
+            assert ended is not None
+            return ended
+        lanes.clock += time.perf_counter() - began
+        for answer in answers:
+            take(solver, answer)
+        lanes.learn(answers)
+        following = cast("Abreast", rule).following_round([solved_of(answer) for answer in answers], most)
+        lanes.states[1:] = [answer.state for answer in answers]
+        lanes.lams = following.lams
+        solver.counts.breakpoint = index + len(following.lows)
+        for answer, low in zip(answers, following.lows, strict=False):
+            yield dataclasses.replace(answer.breakpoint, lambda_low=low)
+        if not following.lams:
+            return following.status
+
+
+def solved_round(
+    lanes: Lanes, index: int, asked: Tolerance, workers: int, stop: Callable[[], Status | None]
+) -> list[Answer] | None:
+    """The answers of all lanes of the present round, in their order; None if it was given up."""
+    given_up = threading.Event()
+    pool = ThreadPoolExecutor(max(1, min(workers, len(lanes.lams))), thread_name_prefix="lane")
+    futures: dict[int, Future[Answer]] = {}
+    try:
+        for j in reversed(range(len(lanes.lams))):  # the smallest lambda takes longest
+            state, lam = lanes.states[lanes.begun[j]], lanes.lams[j]
+            futures[j] = pool.submit(solve_lane, lanes.setting, state, lam, index + j, asked, given_up.is_set)
+        waiting = set(futures.values())
+        while waiting:
+            done, waiting = wait(waiting, timeout=POLL, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+            if waiting and stop():
+                return None
+        return [futures[j].result() for j in range(len(lanes.lams))]
+    finally:
+        given_up.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def solved_of(answer: Answer) -> Solved:
+    """What the rule is told."""
+    return Solved(
+        answer.breakpoint.index, answer.status, answer.point, answer.weights, lambda: answer.worst_hinge,
+        answer.dual_weights,
+    )  # fmt: skip
+
+
+def take(solver: Solver, answer: Answer) -> None:
+    """Add what a lane counted to the ledger that stands for all."""
+    ledger, n = solver.ledger, solver.problem.n
+    counts = ledger.counts
+    for row in answer.rows:
+        own = dict(zip(TRACE, row, strict=True))
+        own["oracle_calls"] += ledger.oracle_calls
+        own |= {"passes": own["oracle_calls"] / n, "steps": own["steps"] + ledger.steps}
+        own["seconds"] += counts.seconds
+        ledger.trace.append(tuple(own.values()))
+    counts.calls_before, counts.seconds_before = ledger.oracle_calls, counts.seconds
+    counts.lam, counts.breakpoint = answer.breakpoint.point.lam, answer.breakpoint.index
+    counts.initial_calls += answer.calls
+    counts.seconds += answer.seconds
+    ledger.counters[STEPS] += answer.steps
