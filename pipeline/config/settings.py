@@ -35,7 +35,6 @@ from gapwise.pipeline.config.run_options import (
 from gapwise.pipeline.config.validation import with_validation
 from gapwise.pipeline.errors import did_you_mean
 from gapwise.stages import datasets
-from gapwise.stages.problems.installed import conf_of
 from gapwise.stages.solver.combinations import check_path
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import MethodOptions, PathOptions, check_one_of
@@ -249,12 +248,6 @@ def explain(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("Config search path", "provider=", "Set the env"))]
     text = " ".join(lines)
-    if "Could not find 'dataset/" in text:
-        wanted = text.split("Could not find 'dataset/", 1)[1].split("'", 1)[0]
-        if installed := conf_of(wanted):
-            return (
-                f'dataset: {wanted} is of an installed package; add "hydra.searchpath=[{installed[0]}]" to the command'
-            )
     if missing := re.search(r"Could not find '(\w+)/([^']*)'", text):
         group, wanted = missing.groups()
         if there := choices(group):
@@ -289,11 +282,8 @@ def label_of(cfg: DictConfig) -> str | None:
 
 
 def dataset_yaml(name: str) -> Path | None:
-    """The YAML of a data set: ours, of a part of one's own, of an installed package; None without, as with --config-dir."""
-    if ours := choices("dataset").get(name):
-        return ours
-    installed = conf_of(name)
-    return installed[1] if installed else None
+    """The YAML of a data set, ours or of another part; None without, as with --config-dir."""
+    return choices("dataset").get(name)
 
 
 def own_data(name: str) -> bool:
