@@ -107,7 +107,7 @@ class Settings:
 
         Not where the data are, the preset's name, or a time limit.
         """
-        solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
+        solver, path = by_user_name("solver", self.solver), by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
         if self.path.can.open_ended:  # where to stop, like a limit of time
             del path["eps"]
@@ -218,7 +218,7 @@ def _unread(path: PathOptions) -> None:
 
     The other keys that a rule does not read are set by experiments whose rule people change.
     """
-    given, default = (_by_user_name("path", options) for options in (path, PathOptions()))
+    given, default = (by_user_name("path", options) for options in (path, PathOptions()))
     for name in ("lambda", "lambdas", "tolerance"):
         if name in path.can.unread and given[name] != default[name]:
             ways = " or ".join(f"path={rule}" for rule in rules() if name not in capabilities(rule).unread)
@@ -255,7 +255,8 @@ def explain(error: Exception) -> str:
     return text
 
 
-def _by_user_name(section: str, options: Checked) -> dict[str, object]:
+def by_user_name(section: str, options: Checked) -> dict[str, object]:
+    """All options of a section with their values, by the names that they have in conf/."""
     named = {field: name for name, field in ALIASES.get(section, {}).items()}
     return {named.get(name, name): value for name, value in dataclasses.asdict(options).items()}
 
