@@ -7,16 +7,27 @@
 `KINDS` lists the folders. The files become modules of Gapwise's own packages, where they are found by discovery like
 those of Gapwise, which go before files of the same name. The variable reaches worker processes, so all of them see the same
 parts. It is read when a package is first imported, therefore it must be set before.
+
+An installed package offers parts of every kind in the same way: it names a package of its own that is such a folder.
+
+    [project.entry-points."gapwise.parts"]      # pyproject.toml
+    clouds = "my_package.parts"                 # my_package/parts/datasets/clouds.py and so on
+
+Parts of your own go before those of installed packages.
 """
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from pkgutil import iter_modules
 
 VARIABLE = "GAPWISE_PARTS"
+GROUP = "gapwise.parts"
+"""The group of entry points."""
 KINDS = {
     "backends": "gapwise.storage.backend",
     "certify": "gapwise.stages.certify",
@@ -57,6 +68,36 @@ def folder() -> Path | None:
     return found
 
 
+@functools.cache
+def installed() -> dict[str, Path]:
+    """Folders of parts that installed packages offer, by the names of their entry points, sorted; imports no part.
+
+    One that cannot be found is left out, with a warning.
+    """
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
+
+    roots: dict[str, Path] = {}
+    for point in sorted(entry_points(group=GROUP)):
+        try:
+            spec = find_spec(point.value)
+        except ImportError:  # of the package around it
+            spec = None
+        places = list(spec.submodule_search_locations or ()) if spec is not None else []
+        if places:
+            roots[point.name] = Path(places[0])
+        else:
+            told = "entry point %s: %s = %r: expected a package with folders of parts; there is none"
+            logging.getLogger("gapwise").warning(told, GROUP, point.name, point.value)
+    return roots
+
+
+def folders() -> dict[str, Path]:
+    """All folders of parts that are not Gapwise's, by names that do not depend on where they are: your own, then others."""
+    root = folder()
+    return {**({VARIABLE: root} if root is not None else {}), **installed()}
+
+
 def use(words: Sequence[str]) -> list[str]:
     """Set the variable as the word ``parts=FOLDER`` of a command line says; NotADirectoryError if it is no folder.
 
@@ -84,28 +125,42 @@ def _names_folder(words: Sequence[str]) -> bool:
 
 
 def with_parts(path: Iterable[str], kind: str) -> list[str]:
-    """`__path__` of the package of this kind, with the folder of one's own parts behind it if there is one."""
-    root = folder()
-    return [*path, str(root / kind)] if root is not None and (root / kind).is_dir() else [*path]
+    """`__path__` of the package of this kind, with the folders of other parts behind it."""
+    return [*path, *(str(root / kind) for root in folders().values() if (root / kind).is_dir())]
 
 
 def modules(kind: str) -> list[str]:
-    """Names of the modules that one's own parts of this kind are; imports none of them."""
-    root = folder()
-    found = iter_modules([str(root / kind)]) if root is not None else ()
+    """Names of the modules that parts of this kind are, Gapwise's apart; imports none of them."""
+    found = iter_modules([str(root / kind) for root in folders().values()])
     return sorted(f"{KINDS[kind]}.{module.name}" for module in found)
 
 
 def sources(*packages: str) -> dict[str, Path]:
-    """All Python files of one's own parts, or of those in `packages`, by names that do not depend on where they are."""
-    root = folder()
-    if root is None:
-        return {}
+    """All Python files of parts, or of those in `packages`, Gapwise's apart, by names that do not depend on where they are.
+
+    Of a package that offers parts these are all its files, because parts import others of them.
+    """
     kinds = [kind for kind, home in KINDS.items() if not packages or home.startswith(packages)]
-    return {str(file.relative_to(root)): file for kind in kinds for file in sorted((root / kind).rglob("*.py"))}
+    files = {name: _files_around(root) for name, root in installed().items()}
+    if (root := folder()) is not None:
+        own = (file for kind in kinds for file in sorted((root / kind).rglob("*.py")))
+        files[VARIABLE] = {str(file.relative_to(root)): file for file in own}
+    return {f"{name}/{relative}": file for name, of_one in files.items() for relative, file in of_one.items()}
 
 
-def conf() -> Path | None:
-    """The folder with YAML of one's own parts, if there is one."""
-    root = folder()
-    return root / "conf" if root is not None and (root / "conf").is_dir() else None
+def files_beside(part: Path) -> dict[str, Path]:
+    """All Python files of the installed package that offers the part in this file; empty for other parts."""
+    return next((_files_around(root) for root in installed().values() if part.is_relative_to(root)), {})
+
+
+def _files_around(root: Path) -> dict[str, Path]:
+    """All Python files of the package that this folder is part of."""
+    top = root
+    while (top.parent / "__init__.py").is_file():
+        top = top.parent
+    return {str(file.relative_to(top)): file for file in sorted(top.rglob("*.py"))}
+
+
+def conf() -> list[Path]:
+    """The folders with YAML of parts, Gapwise's apart."""
+    return [root / "conf" for root in folders().values() if (root / "conf").is_dir()]

@@ -105,12 +105,7 @@ def lines(found: Report, workers: int, name: str, words: list[str]) -> list[str]
 def dataset_words(name: str, words: list[str]) -> str:
     """The data set as words of a run's command."""
     if ":" not in name:
-        from gapwise.pipeline.config import choices
-        from gapwise.stages.problems.installed import conf_of
-
-        installed = None if name in choices("dataset") else conf_of(name)
-        where = [f'"hydra.searchpath=[{installed[0]}]"'] if installed else []
-        return " ".join([*where, f"dataset={name}", *(_quoted(f"dataset.{word}") for word in words)])
+        return " ".join([f"dataset={name}", *(_quoted(f"dataset.{word}") for word in words)])
     reader, key = _reader_of(name)
     return " ".join(
         [f"dataset={reader}", f"dataset.{key}={name}", *(_quoted(f"+dataset.arguments.{w}") for w in words)]

@@ -138,7 +138,7 @@ def sources() -> str:
         for file in sorted((root / room).rglob("*.py")):
             digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     for name, file in parts.sources().items():
-        digest.update(f"{parts.VARIABLE}/{name}".encode() + b"\0" + file.read_bytes())
+        digest.update(name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]
 
 

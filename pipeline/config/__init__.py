@@ -8,9 +8,8 @@ CONF = Path(__file__).resolve().parents[2] / "conf"
 
 
 def conf_folders() -> list[Path]:
-    """The folders with YAML: Gapwise's, and that of your own parts if there is one. The first one goes before."""
-    own = parts.conf()
-    return [CONF] if own is None else [CONF, own]
+    """The folders with YAML: Gapwise's, that of your own parts, those of installed packages. The first one goes before."""
+    return [CONF, *parts.conf()]
 
 
 def choices(group: str) -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""Hydra also finds YAML in the folder `conf` of your own parts (`gapwise.parts`)."""
+"""Hydra also finds YAML in the folders `conf` of parts (`gapwise.parts`)."""
 
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.plugins import Plugins
@@ -8,12 +8,11 @@ from gapwise import parts
 
 
 class OwnConf(SearchPathPlugin):
-    """Adds the folder behind Gapwise's own."""
+    """Adds the folders behind Gapwise's own."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        own = parts.conf()
-        if own is not None:
-            search_path.append("gapwise.parts", own.as_uri())
+        for folder in parts.conf():
+            search_path.append("gapwise.parts", folder.as_uri())
 
 
 def register() -> None:

@@ -35,7 +35,6 @@ from gapwise.pipeline.config.run_options import (
 from gapwise.pipeline.config.validation import with_validation
 from gapwise.pipeline.errors import did_you_mean
 from gapwise.stages import datasets
-from gapwise.stages.problems.installed import conf_of
 from gapwise.stages.solver.combinations import check_path
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import MethodOptions, PathOptions, check_one_of
@@ -108,7 +107,7 @@ class Settings:
 
         Not where the data are, the preset's name, or a time limit.
         """
-        solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
+        solver, path = by_user_name("solver", self.solver), by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
         if self.path.parallel == 1:  # as ever
             del path["parallel"]
@@ -221,7 +220,7 @@ def _unread(path: PathOptions) -> None:
 
     The other keys that a rule does not read are set by experiments whose rule people change.
     """
-    given, default = (_by_user_name("path", options) for options in (path, PathOptions()))
+    given, default = (by_user_name("path", options) for options in (path, PathOptions()))
     for name in ("lambda", "lambdas", "tolerance"):
         if name in path.can.unread and given[name] != default[name]:
             ways = " or ".join(f"path={rule}" for rule in rules() if name not in capabilities(rule).unread)
@@ -251,12 +250,6 @@ def explain(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("Config search path", "provider=", "Set the env"))]
     text = " ".join(lines)
-    if "Could not find 'dataset/" in text:
-        wanted = text.split("Could not find 'dataset/", 1)[1].split("'", 1)[0]
-        if installed := conf_of(wanted):
-            return (
-                f'dataset: {wanted} is of an installed package; add "hydra.searchpath=[{installed[0]}]" to the command'
-            )
     if missing := re.search(r"Could not find '(\w+)/([^']*)'", text):
         group, wanted = missing.groups()
         if there := choices(group):
@@ -264,7 +257,8 @@ def explain(error: Exception) -> str:
     return text
 
 
-def _by_user_name(section: str, options: Checked) -> dict[str, object]:
+def by_user_name(section: str, options: Checked) -> dict[str, object]:
+    """All options of a section with their values, by the names that they have in conf/."""
     named = {field: name for name, field in ALIASES.get(section, {}).items()}
     return {named.get(name, name): value for name, value in dataclasses.asdict(options).items()}
 
@@ -291,11 +285,8 @@ def label_of(cfg: DictConfig) -> str | None:
 
 
 def dataset_yaml(name: str) -> Path | None:
-    """The YAML of a data set: ours, of a part of one's own, of an installed package; None without, as with --config-dir."""
-    if ours := choices("dataset").get(name):
-        return ours
-    installed = conf_of(name)
-    return installed[1] if installed else None
+    """The YAML of a data set, ours or of another part; None without, as with --config-dir."""
+    return choices("dataset").get(name)
 
 
 def own_data(name: str) -> bool:

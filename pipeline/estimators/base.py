@@ -1,6 +1,7 @@
 """What all estimators share: parameters, the fit, and the model of every lambda.
 
-A subclass says how its data become blocks of a structure (`_learn`), and what decoded labels mean to its users.
+A subclass says how its data become blocks of a structure (`_learn`), and what decoded labels mean to its users. Its
+constructor lists the parameters again, because scikit-learn reads them off each class's own; a test compares the defaults.
 """
 
 from __future__ import annotations

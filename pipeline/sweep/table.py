@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from gapwise.pipeline.result import breakpoints
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.sweep.plan import Planned
+from gapwise.stages.verdict import Doubt, Verdict, read_verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
 from gapwise.storage.records import Record
@@ -38,8 +39,8 @@ def row(job: Planned, directory: RunDir | None) -> Row:
         "name": job.name, "dataset": job.dataset, "variant": job.variant,
         "lambda": job.lam, "tolerance": job.tolerance, "seed": job.seed,
         "experiment": job.experiment, "status": job.status, "seconds": 0.0, "error": job.error, "breakpoints": None,
-        "passes": None, "gap": None, "best_lambda": None, "test_loss": None, "solve_seconds": None, "solve_status": "",
-        "budget": budget(job),
+        "passes": None, "gap": None, "certified": None, "doubt": "", "best_lambda": None, "test_loss": None,
+        "solve_seconds": None, "solve_status": "", "budget": budget(job),
         "key": directory.key if directory else "", "run": str(directory.path) if directory else "",
     }  # fmt: skip
 
@@ -59,15 +60,22 @@ def facts(directory: Location) -> Row:
     with contextlib.suppress(ValueError, KeyError, OSError):
         result = read_json(directory / "result.json")
         path = breakpoints(directory)[0] if result is None else result["path"]
+        verdict = _verdict(directory) if result is None else verdict_of(result["verdict"])
         row["breakpoints"] = len(path)
         row["passes"] = round(sum(float(record["effective_passes"]) for record in path), 3)
-        gap = max(float(record["gap"]) for record in path)
-        row["gap"] = None if math.isnan(gap) else gap  # of a method without a dual point
+        row |= {"gap": verdict.largest_gap, "certified": verdict.certified, "doubt": verdict.doubt or ""}
         row["solve_seconds"] = round(sum(float(record["seconds"]) for record in path), 3)
         if result is not None:
             row["solve_status"] = result["status"]
             row |= {name: result["evaluate"][name] for name in ("best_lambda", "test_loss")}
     return row or unsolved_facts(directory)
+
+
+def _verdict(directory: Location) -> Verdict:
+    """The verdict on a run that has no result, because it was asked to stop before."""
+    from gapwise.stages.reports.stored import read_numbers
+
+    return read_verdict(directory, *read_numbers(directory))
 
 
 def unsolved_facts(directory: Location) -> Row:
@@ -79,6 +87,7 @@ def unsolved_facts(directory: Location) -> Row:
         last = {name: float(column[-1]) for name, column in read_gap_trace(directory).items()}
         row["passes"], row["solve_seconds"] = round(last["passes"], 3), round(last["seconds"], 3)
         row["gap"] = last["gap"] if math.isfinite(last["gap"]) else None
+        row |= {"certified": False, "doubt": Doubt.UNFINISHED}
         row["solve_status"] = "TIME_LIMIT"
     return row
 
@@ -116,18 +125,24 @@ def lines(rows: Sequence[Row], seconds: float) -> list[str]:
 
 
 def _cut_off(rows: Sequence[Row]) -> list[str]:
-    """Which runs a limit ended before their tolerance, which have none, and whether budgets differ."""
+    """Which runs are not certified, and why; whether budgets differ."""
     out = []
     cut: dict[str, list[str]] = {}
     endless: dict[str, list[str]] = {}
+    doubted: dict[str, list[str]] = {}
     for row in rows:
-        if row["solve_status"] in LIMITS:
-            within = row["budget"] or LIMITS[row["solve_status"]]
-            (endless if row["gap"] is None else cut).setdefault(within, []).append(row["name"])
+        within = row["budget"] or LIMITS.get(row["solve_status"], "its limits")
+        if row["doubt"] == Doubt.NO_DUAL_POINT:
+            endless.setdefault(within, []).append(row["name"])
+        elif row["doubt"] == Doubt.UNFINISHED:
+            cut.setdefault(within, []).append(row["name"])
+        elif row["doubt"]:
+            doubted.setdefault(row["doubt"], []).append(row["name"])
     for within, names in cut.items():
         out.append(f"not to the tolerance within {within}: {_few(names)}; gap and losses are those at that limit")
     for within, names in endless.items():
         out.append(f"without a dual point, so nothing is certified: {_few(names)}; losses are those after {within}")
+    out += [f"not certified, {doubt}: {_few(names)}" for doubt, names in doubted.items()]
     if (cut or endless) and len(budgets := {row["budget"] or "no limit" for row in rows if row["solve_status"]}) > 1:
         out.append(f"budgets differ ({'; '.join(sorted(budgets))}): compare runs of the same budget only")
     return out

@@ -12,8 +12,6 @@ written. With ``specimen(options, sink)``, which writes a few tiny training bloc
 will write and returns the facts that their structure needs, all that solves and verifies them is compiled while `featurize`
 works. `offers.Offered` has all of this as one record.
 
-Installed packages may announce readers of their own (`stages.problems.installed`).
-
 Training blocks can be held out for validation whatever the reader (`stages.problems.held_out`). A reader that has validation
 blocks of its own names in ``VALIDATION`` the values of `dataset.validation` that ask for them, each with the options that it
 reads only then; `open` is given the option `validation` in that case alone, and `featurize` writes the split "validation".
@@ -42,13 +40,12 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from gapwise.parts import with_parts
+from gapwise.parts import files_beside, with_parts
 from gapwise.stages.datasets.offers import Offered, offered_by
 from gapwise.stages.problems import capabilities, structure
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts, Json, Options
-from gapwise.stages.problems.installed import READERS, announced, installed_module
-from gapwise.stages.problems.user_code import imported_names, own_files
+from gapwise.stages.problems.user_code import imported_names
 
 __path__ = with_parts(__path__, "datasets")
 
@@ -198,11 +195,7 @@ def module_of(name: str) -> ModuleType:
     known = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
     if name in known:
         return import_module(f"{__name__}.{name}")
-    module = installed_module(READERS, name)
-    if module is None:
-        names = ", ".join(sorted({*known, *announced(READERS)}))
-        raise ValueError(f"dataset.name: there is no reader {name!r}; known: {names}")
-    return module
+    raise ValueError(f"dataset.name: there is no reader {name!r}; known: {', '.join(known)}")
 
 
 @functools.cache
@@ -210,11 +203,10 @@ def source_digest(name: str) -> str:
     """Digest of the code that makes the features of reader `name`; part of their key.
 
     It covers the reader's module and what that imports, directly or not, from this package, whose own file is left out: it
-    computes no feature. Of a reader of another installed package it covers the whole package (`user_code.own_files`).
+    computes no feature. Of a reader that an installed package offers it covers the whole package.
     """
     module = module_of(name)
-    inside = module.__name__.startswith(f"{__name__}.")
-    files = _imported(module.__name__) if inside else own_files(module)
+    files = {**files_beside(Path(str(module.__file__))), **_imported(module.__name__)}
     digest = hashlib.sha256()
     for relative, file in sorted(files.items()):
         digest.update(relative.encode() + b"\0" + file.read_bytes())

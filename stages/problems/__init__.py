@@ -7,8 +7,7 @@ A structure's module offers
 * ``metrics(problem, arrays, predictions)``: the usual measures of the task, besides the task loss;
 * ``CAPABILITIES``, a `capabilities.Capabilities`, if it can do more: tell labels apart, sum over labellings, and so on.
 
-Modules without a ``build`` are not structures but code that structures share. Installed packages may announce structures of
-their own (`installed`).
+Modules without a ``build`` are not structures but code that structures share.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from typing import TYPE_CHECKING
 from gapwise.parts import with_parts
 from gapwise.stages.problems.capabilities import Capabilities, capabilities_of
 from gapwise.stages.problems.facts import Facts
-from gapwise.stages.problems.installed import STRUCTURES, announced, installed_module
 
 if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
     import numpy as np
@@ -33,10 +31,10 @@ __path__ = with_parts(__path__, "problems")
 
 
 def structures() -> list[str]:
-    """Names of all structures, sorted; imports those of Gapwise and of one's own parts."""
+    """Names of all structures, sorted; imports their modules."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     ours = [name for name in names if hasattr(import_module(f"{__name__}.{name}"), "build")]
-    return sorted({*ours, *announced(STRUCTURES)})
+    return sorted(ours)
 
 
 def structure(name: str) -> ModuleType:
@@ -45,9 +43,6 @@ def structure(name: str) -> ModuleType:
         part = import_module(f"{__name__}.{name}")
         if hasattr(part, "build"):
             return part
-    elsewhere = installed_module(STRUCTURES, name)
-    if elsewhere is not None:
-        return elsewhere
     raise ValueError(f"unknown structure {name!r}; known: {', '.join(structures())}")
 
 

@@ -24,7 +24,7 @@ def sources_fingerprint(problem_class: type) -> str:
     """Hash of all sources that code compiled for a structure depends on.
 
     numba's disk cache checks only the file of the cached function. A driver that closes over this string is recompiled
-    whenever a file that it may call into has changed: every file of `ROOMS`, the parts of one's own that belong there
+    whenever a file that it may call into has changed: every file of `ROOMS`, parts that belong there
     (`gapwise.parts`), and the files of the structure itself, wherever its class is defined: its module or package,
     and what they import from the same folder (`user_code.own_files`).
     """
@@ -38,7 +38,7 @@ def _sources(problem_class: type) -> dict[str, Path]:
     """The files, under names that do not depend on where the folders are."""
     stages = Path(__file__).parents[1]
     files = {str(file.relative_to(stages)): file for room in ROOMS for file in (stages / room).rglob("*.py")}
-    files |= {f"{parts.VARIABLE}/{name}": file for name, file in parts.sources(*parts.KERNELS).items()}
+    files |= parts.sources(*parts.KERNELS)
     own = Path(inspect.getfile(problem_class))
     if own in files.values():
         return files

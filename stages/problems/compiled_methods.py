@@ -18,9 +18,6 @@ from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.stages.problems.user_code import told
 
-OPTIONAL = ("pair_norm2", "pair_norms", "pair_push", "pair_move", "pair_follow", "score_labels")
-"""Methods of `moves` that a structure may have."""
-
 
 @njit(**JIT)
 def _scores(P, i, w, theta):

@@ -17,7 +17,6 @@ import pandas as pd
 from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.tables import markdown
-from gapwise.stages.solver.options import ENDED
 from gapwise.stages.solver.path.rules import capabilities
 from gapwise.stages.verdict import Verdict, read_verdict
 from gapwise.storage.backend import Location
@@ -43,6 +42,7 @@ class Price(NamedTuple):
     tolerance: float
     """On (P - D) / D; for a path eps."""
     reached: bool
+    """Whether everything that was asked for is certified (`Verdict.certified`)."""
     passes: float
     calls: int
     seconds: float
@@ -70,18 +70,19 @@ def read_prices(runs: Iterable[tuple[str, str, int, Location]]) -> tuple[list[Pr
     solves, paths = [], []
     for variant, lam, _, run_dir in runs:
         arrays, attrs = read_numbers(run_dir)
-        price = _price(variant, lam, arrays, attrs)
+        verdict = read_verdict(run_dir, arrays, attrs)
+        price = _price(variant, lam, arrays, attrs, verdict.certified)
         if not capabilities(str(attrs["rule"])).finds_lambdas:
             solves.append(price)
         else:
-            verdict, samples = read_verdict(run_dir, arrays, attrs), read_json(run_dir / "verify.json")["samples"]
+            samples = read_json(run_dir / "verify.json")["samples"]
             paths.append(PathRun(price, arrays, attrs, verdict, samples))
     return solves, paths
 
 
-def _price(variant: str, lam: str, arrays: Mapping[str, np.ndarray], attrs: Facts) -> Price:
+def _price(variant: str, lam: str, arrays: Mapping[str, np.ndarray], attrs: Facts, reached: bool) -> Price:
     return Price(
-        variant, lam, float(arrays["lambda"][-1]), float(attrs["eps"]), attrs["status"] in ENDED,
+        variant, lam, float(arrays["lambda"][-1]), float(attrs["eps"]), reached,
         float(np.sum(arrays["effective_passes"])), int(np.sum(arrays["oracle_calls"])), float(np.sum(arrays["seconds"])),
     )  # fmt: skip
 

@@ -6,16 +6,26 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from configs import composed
 from omegaconf import OmegaConf
 
-from gapwise.pipeline.config.run_options import RunOptions
-from gapwise.pipeline.config.settings import CONF, Settings, on_this_machine, read
+from gapwise.pipeline.config.run_options import (
+    CheckpointOptions,
+    ComputeOptions,
+    FigureOptions,
+    RunOptions,
+    SnapshotOptions,
+    TrackingOptions,
+)
+from gapwise.pipeline.config.settings import CONF, Settings, by_user_name, on_this_machine, read
 from gapwise.pipeline.errors import ConfigError
 from gapwise.pipeline.help import GROUPS, KEYS, comments, help_on, summary
+from gapwise.stages.solver.methods import method_options, methods
+from gapwise.stages.solver.options import PathOptions
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 ROOT = CONF.parent
@@ -84,6 +94,31 @@ def test_names__reach_their_fields() -> None:
     assert settings.path.lam == 0.25
     assert settings.solver.sampler == "uniform"
     assert settings.solver.cache.nu == 0.5
+
+
+SECTIONS = {
+    "path": PathOptions, "compute": ComputeOptions, "tracking": TrackingOptions, "checkpoint": CheckpointOptions,
+    "snapshots": SnapshotOptions, "figures": FigureOptions, "run": RunOptions,
+}  # fmt: skip
+PRESETS = [name for name in methods() if (CONF / "solver" / f"{name}.yaml").is_file()]
+OTHERWISE = {"path": {"kappa"}, "run": {"root"}, "bcfw": {"sampling", "step"}}
+"""Keys whose default in conf/ is another: 0 stands for the rule's own kappa, the root may come from a variable, and BCFW is
+LJ13's in conf/, while the library's options are those of the default preset."""
+
+
+def differing(yaml: object, options: object, path: str = "") -> set[str]:
+    """Keys of a YAML whose values are not the options' defaults."""
+    if isinstance(yaml, dict) and isinstance(options, dict):
+        return {key for name in yaml for key in differing(yaml[name], options[name], f"{path}.{name}")}
+    return set() if yaml == options else {path.removeprefix(".")}
+
+
+@pytest.mark.parametrize("section", [*SECTIONS, *PRESETS])
+def test_yaml__repeats_the_defaults_of_the_options(section: str) -> None:
+    group, make = ("solver", partial(method_options, section)) if section in PRESETS else (section, SECTIONS[section])
+    cfg = composed(f"solver={section}") if section in PRESETS else composed()
+    found = differing(OmegaConf.to_container(cfg[group], resolve=True), by_user_name(group, make()))
+    assert found - {"name"} <= OTHERWISE.get(section, set())
 
 
 def test_defaults__are_what_is_fastest_with_cheap_oracles() -> None:

@@ -309,17 +309,61 @@ def test_kinds__are_the_packages_that_look_for_parts() -> None:
     assert TOYS.keys() == parts.KINDS.keys()
 
 
-def test_toys__of_every_kind_are_found_in_one_folder(tmp_path: Path) -> None:
+def distribution(site: Path, **points: str) -> None:
+    """What an installer would leave of a package with these entry points, without its modules."""
+    info = site / "toys-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1\n")
+    lines = "".join(f"{name} = {value}\n" for name, value in points.items())
+    (info / "entry_points.txt").write_text(f"[{parts.GROUP}]\n{lines}")
+
+
+@pytest.mark.parametrize("where", ["one folder", "an installed package"])
+def test_toys__of_every_kind_are_found(tmp_path: Path, where: str) -> None:
+    root = tmp_path / "toys" / "parts"
+    root.mkdir(parents=True)
+    (root.parent / "__init__.py").touch()
     for kind, (text, _) in TOYS.items():
-        (tmp_path / kind).mkdir()
-        (tmp_path / kind / "toy.py").write_text(text, encoding="utf-8")
+        (root / kind).mkdir()
+        (root / kind / "toy.py").write_text(text, encoding="utf-8")
+    (root / "conf" / "solver").mkdir(parents=True)
+    (root / "conf" / "solver" / "toy.yaml").write_text("name: toy\n")
     code = "\n".join(finds for _, finds in TOYS.values())
+    code += "\nfrom gapwise.pipeline.config import choices; assert 'toy' in choices('solver')"
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     without = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
     assert without.returncode != 0
-    env["GAPWISE_PARTS"] = str(tmp_path)
+    if where == "one folder":
+        env["GAPWISE_PARTS"] = str(root)
+    else:
+        distribution(tmp_path, toys="toys.parts")
+        env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), env.get("PYTHONPATH", "")])
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_package__that_is_not_there_is_left_out_and_a_helper_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    distribution(tmp_path, broken="nowhere.parts", toys="toys_beside.parts")
+    files = {name: tmp_path / "toys_beside" / name for name in ("__init__.py", "helper.py", "parts/problems/toy.py")}
+    for file in files.values():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delenv(parts.VARIABLE, raising=False)
+    parts.installed.cache_clear()
+    try:
+        assert parts.installed() == {"toys": tmp_path / "toys_beside" / "parts"}
+        assert [record.getMessage() for record in caplog.records] == [
+            "entry point gapwise.parts: broken = 'nowhere.parts': expected a package with folders of parts; there is none"
+        ]
+        assert parts.sources(*parts.KERNELS) == {f"toys/{name}": file for name, file in files.items()}
+        assert parts.files_beside(files["parts/problems/toy.py"]) == files
+        assert parts.files_beside(Path(__file__)) == {}
+        assert parts.modules("problems") == ["gapwise.stages.problems.toy"]
+    finally:
+        parts.installed.cache_clear()
 
 
 def test_toys__do_not_go_before_parts_of_gapwise(tmp_path: Path) -> None:

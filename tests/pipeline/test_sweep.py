@@ -29,6 +29,7 @@ from gapwise.stages.reports.comparison import costs, lines
 from gapwise.stages.reports.curves import band, first_at, value_at
 from gapwise.stages.reports.sweep_figures import compare
 from gapwise.stages.reports.tables import write_csv
+from gapwise.stages.verdict import Doubt
 
 ROOT = CONF.parent
 TEXTS = {path.stem: path.read_text() for path in (CONF / "experiment").glob("*.yaml")}
@@ -293,7 +294,7 @@ def test_costs__are_medians_over_seeds_relative_to_the_best_primal_of_their_lamb
 
 
 def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budgets_differ() -> None:
-    def row(name: str, status: str, budget: str) -> dict:
+    def row(name: str, status: str, budget: str, doubt: str = "") -> dict:
         numbers = {
             "breakpoints": 1,
             "passes": 60.0,
@@ -310,9 +311,11 @@ def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budget
             **numbers,
             "solve_status": status,
             "budget": budget,
+            "certified": not doubt,
+            "doubt": doubt,
         }
 
-    cut, good = row("a", "PASS_LIMIT", "60 passes"), row("b", "CONVERGED", "60 passes")
+    cut, good = row("a", "PASS_LIMIT", "60 passes", Doubt.UNFINISHED), row("b", "CONVERGED", "60 passes")
     text = table.lines([cut, good], 1.0)
     assert "gap" in text[0].split()
     assert text[3] == "not to the tolerance within 60 passes: a; gap and losses are those at that limit"
@@ -320,9 +323,11 @@ def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budget
     text = table.lines([cut, row("b", "CONVERGED", "")], 1.0)
     assert text[4] == "budgets differ (60 passes; no limit): compare runs of the same budget only"
     assert len(table.lines([good, row("b", "CONVERGED", "")], 1.0)) == 4, "nothing was cut off"
-    text = table.lines([good, {**cut, "gap": None}], 1.0)
+    text = table.lines([good, {**cut, "gap": None, "doubt": Doubt.NO_DUAL_POINT}], 1.0)
     assert text[2].split()[4] == "–"
     assert text[3] == "without a dual point, so nothing is certified: a; losses are those after 60 passes"
+    text = table.lines([good, row("c", "CONVERGED", "", Doubt.ESTIMATE)], 1.0)
+    assert text[3] == "not certified, gaps are estimates: c"
 
 
 def test_plan__sets_rebase_steps_where_the_method_has_them_and_passes_for_all() -> None:

@@ -1,4 +1,4 @@
-"""A user's own compiled structure in any module, and parts of other installed packages: no file of Gapwise changes."""
+"""A user's own compiled structure in any module: no file of Gapwise changes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from gapwise.pipeline.cli.check import dataset_of, dataset_words
-from gapwise.pipeline.config.settings import ConfigError, explain
-from gapwise.stages import datasets
 from gapwise.stages.datasets import DataError, FeatureMap, open_dataset
-from gapwise.stages.problems import build, structure, structures
+from gapwise.stages.problems import build, structure
 from gapwise.stages.problems.compiled import sources_fingerprint
 from gapwise.stages.problems.contract import CHECKS, checked_shapes, sampled
 from gapwise.stages.problems.python_structure import problem_class, read_problem
@@ -181,52 +178,3 @@ def test_run__goes_on_where_it_stopped_is_verified_and_predicts(own: Path) -> No
     assert result["verify"]["certified"] is True
     assert result["evaluate"]["test_wrong_signs"] <= 2
     assert (predicted[0], len(predicted)) == ("block,predicted", 5)
-
-
-PACKAGE = {
-    "sign_package-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: sign-package\nVersion: 1\n",
-    "sign_package-1.dist-info/entry_points.txt": (
-        "[gapwise.structures]\nsign = sign_package.structure\nbroken = sign_package.missing\n"
-        "[gapwise.readers]\nclouds = sign_package.clouds\n"
-    ),
-    "sign_package/__init__.py": "",
-    "sign_package/conf/dataset/clouds.yaml": "name: clouds\nn: 5\n",
-    "sign_package/structure.py": (
-        "from sign_structure import Sign\n"
-        "def build(arrays, meta):\n    return Sign.read('train', int(arrays['n'][0]))\n"
-        "def derived(**block):\n    return {}\n"
-    ),
-    "sign_package/clouds.py": (
-        "import numpy as np\n"
-        "class Clouds:\n    structure = 'sign'\n"
-        "    def featurize(self, sink, map_blocks, report):\n"
-        "        sink.put('train', 'n', np.array([5]))\n        return {}\n"
-        "def open(options):\n    return Clouds()\n"
-    ),
-}
-
-
-def test_package__announces_structures_and_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in PACKAGE.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    sink, facts = read(open_dataset("clouds", {}))
-    assert build("sign", sink.arrays("train"), facts).n == 5
-    assert {"sign", "chain"} < {*structures()}
-    assert dataset_of("clouds", []) == ("clouds", {"name": "clouds", "n": 5})
-    with pytest.raises(ConfigError, match=r"dataset\.colour: unknown key"):
-        dataset_of("clouds", ["colour=1"])
-    searched = '"hydra.searchpath=[pkg://sign_package.conf]"'
-    assert dataset_words("clouds", ["n=7"]) == f"{searched} dataset=clouds dataset.n=7"
-    assert dataset_words("ocr", []) == "dataset=ocr"
-    unknown = Exception("In 'config': Could not find 'dataset/clouds'\nAvailable options in 'dataset': conll")
-    assert explain(unknown) == f"dataset: clouds is of an installed package; add {searched} to the command"
-    with pytest.raises(ValueError, match=r"no reader 'cloud'; known: .*chain|clouds, conll"):
-        datasets.module_of("cloud")
-    with pytest.raises(
-        ValueError, match=r"entry point gapwise\.structures: broken = 'sign_package\.missing' cannot be imp"
-    ):
-        structure("broken")
-    with pytest.raises(ValueError, match=r"unknown structure 'nothing'; known: .*sign"):
-        structure("nothing")

@@ -19,7 +19,7 @@ from gapwise.stages.reports.sweep_figures import compare
 from gapwise.stages.reports.tables import markdown
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
-from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.descend import stepwise_model
 from gapwise.stages.verify import verify
 from gapwise.storage.format import FORMAT_VERSION
@@ -92,6 +92,7 @@ def write_solve(run_dir: Path, passes: float, tolerance: float, status: str = "C
         "effective_passes": passes,
         "oracle_calls": int(100 * passes),
         "seconds": 0.1,
+        "status": [*Status].index(Status(status)),
     }
     group = zarr.open_group(run_dir / "path.zarr", mode="w")
     for name, value in columns.items():
@@ -102,6 +103,10 @@ def write_solve(run_dir: Path, passes: float, tolerance: float, status: str = "C
         "eps": tolerance,
         "relative": True,
         "status": status,
+        "certainty": "exact",
+        "certified": True,
+        "dual_point": True,
+        "status_meanings": [str(one) for one in Status],
     }
     group.attrs.update(attrs)
 

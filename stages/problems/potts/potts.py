@@ -19,7 +19,7 @@ With K > 2 the maximum is NP-hard. `meta["oracle"]` chooses how it is approached
 * ``expansion``: alpha-expansion (`expansion`; S15), without a useful bound, so that no gap is more than an estimate;
 * ``trws_expansion``: message passing, then alpha-expansion of what it leaves undecided, with the bound of its messages.
 
-The answer is never worse than the truth.
+The answer is never worse than the truth. Methods that are those of binary segmentation are taken from `Segmentation`.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from gapwise.stages.problems.segmentation.images import (
     arcs_of,
     checked_images,
     costs_by,
-    least_cost,
     wrong_area,
 )
 from gapwise.stages.problems.segmentation.kernels import add_cut, gram_form, rows_add, rows_dot, rows_norm2
 from gapwise.stages.problems.segmentation.maxflow import workspace as cut_workspace
+from gapwise.stages.problems.segmentation.segmentation import Segmentation
 from gapwise.stages.problems.segmentation.segmentation import derived as segmentation_derived
 
 MOST_LABELS = 254
@@ -90,15 +90,15 @@ class Potts(NamedTuple):
     """float32, (edge_ptr[-1], D_P), >= 0"""
     images: Images
 
+    unconstrained = Segmentation.unconstrained  # type: ignore[misc]
+    by_sum = Segmentation.by_sum  # type: ignore[misc]
+    loss = Segmentation.loss  # type: ignore[misc]
+    least_loss = Segmentation.least_loss  # type: ignore[misc]
+
     @property
     def labels(self) -> int:
         """K."""
         return self.classes
-
-    @property
-    def unconstrained(self) -> bool:
-        """Every superpixel may have any label."""
-        return True
 
     @property
     def certainty(self) -> str:
@@ -161,16 +161,6 @@ class Potts(NamedTuple):
             of = w[k * width : (k + 1) * width]
             rows_add(self.unary, self.label_ptr[i], c, delta[k * size : (k + 1) * size], of)
         rows_add(self.pairwise, self.images.edge_ptr[i], c, delta[self.classes * size :], w[self.classes * width :])
-
-    def by_sum(self):
-        """The rows of a direction are read once: `norm2` reads the Gram matrix as well."""
-        return True
-
-    def loss(self, i, y):
-        return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)
-
-    def least_loss(self, i: int) -> float:
-        return least_cost(self.images, self.label_ptr[i], self.label_ptr[i + 1])
 
     def scratch(self):
         messages = search.workspace(self.images.most_superpixels, self.images.most_edges, self.classes)

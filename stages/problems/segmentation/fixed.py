@@ -13,7 +13,8 @@ more than it. Certificates and paths never need it to be >= 0: the truth keeps e
 the dual value is linear in the losses. The task loss L_i(y) >= 0 is `task_loss`; it is what evaluate measures. Decoding
 is with -E_i(y), for predictions; that is not the argmax of <theta, m_i(y)>, which `path.rule=paper` needs: it is refused.
 
-Local coordinates are those of the superpixels, m_i(y) = 2 y - 1 in R^S, and B_i = X'.
+Local coordinates are those of the superpixels, m_i(y) = 2 y - 1 in R^S, and B_i = X'. A `NamedTuple` inherits no fields, so
+those that `Segmentation` has, too, stand here again; methods that are the same are taken from it.
 """
 
 from __future__ import annotations
@@ -25,10 +26,9 @@ import numpy as np
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.protocol import PLAIN, U, frozen
-from gapwise.stages.problems.segmentation.cut import best_labelling, forced_scores, forced_workspace
+from gapwise.stages.problems.segmentation.cut import best_labelling, forced_scores
 from gapwise.stages.problems.segmentation.images import Images, cut_operations, wrong_area
 from gapwise.stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot
-from gapwise.stages.problems.segmentation.maxflow import workspace
 from gapwise.stages.problems.segmentation.segmentation import Segmentation
 
 
@@ -52,15 +52,11 @@ class FixedSegmentation(NamedTuple):
     """float64, (n,): E_i(y_i)"""
     images: Images
 
-    @property
-    def labels(self) -> int:
-        """Background and foreground."""
-        return 2
-
-    @property
-    def unconstrained(self) -> bool:
-        """Every superpixel may have either label."""
-        return True
+    labels = Segmentation.labels  # type: ignore[misc]
+    unconstrained = Segmentation.unconstrained  # type: ignore[misc]
+    by_sum = Segmentation.by_sum  # type: ignore[misc]
+    scratch = Segmentation.scratch  # type: ignore[misc]
+    ranked_scratch = Segmentation.ranked_scratch  # type: ignore[misc]
 
     @property
     def weightless(self) -> bool:
@@ -110,10 +106,6 @@ class FixedSegmentation(NamedTuple):
     def push(self, i, c, delta, w):
         rows_add(self.unary, self.label_ptr[i], c * self.unary_scale, delta, w)
 
-    def by_sum(self):
-        """The rows of a direction are read once: `norm2` reads the Gram matrix as well."""
-        return True
-
     def loss(self, i, y):
         """L_i(y) - E_i(y) + E_i(y_i)."""
         return _margin(self, i, y)
@@ -125,12 +117,6 @@ class FixedSegmentation(NamedTuple):
     def least_loss(self, i: int) -> float:
         """Unknown: the losses of cut labellings may be below 0."""
         return 0.0
-
-    def scratch(self):
-        return workspace(self.images.most_superpixels, self.images.most_edges)
-
-    def ranked_scratch(self, m):
-        return forced_workspace(self.images.most_superpixels, self.images.most_edges)
 
 
 @inner(**PLAIN)

@@ -73,7 +73,7 @@ class Segmentation(NamedTuple):
 
     @property
     def unconstrained(self) -> bool:
-        """Every superpixel may have either label."""
+        """Every superpixel may have any label."""
         return True
 
     @property
