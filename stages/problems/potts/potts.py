@@ -270,7 +270,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Potts:
     lower[first:] = 0.0
     if meta.get("potts") is not None:
         lower[first:] = upper[first:] = float(meta["potts"])
-    return Potts(
+    return Potts(  # type: ignore[call-arg]  # methods taken from Segmentation are no fields
         n=checked.label_ptr.size - 1,
         d=width,
         local_ptr=frozen(classes * checked.label_ptr + checked.images.edge_ptr),

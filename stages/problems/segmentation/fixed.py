@@ -147,7 +147,7 @@ def with_fixed_weight(problem: Segmentation, weight: float) -> FixedSegmentation
     strength = weight * np.asarray(P.pairwise, np.float64).sum(axis=1)
     image = np.repeat(np.arange(P.n), np.diff(P.images.edge_ptr))
     cut = P.truth[P.label_ptr[image] + edges[:, 0]] != P.truth[P.label_ptr[image] + edges[:, 1]]
-    return FixedSegmentation(
+    return FixedSegmentation(  # type: ignore[call-arg]  # methods taken from Segmentation are no fields
         n=P.n,
         d=P.unary.shape[1],
         local_ptr=P.label_ptr,
