@@ -1,7 +1,7 @@
 """Which structures, methods and path rules go together: one table, which checks choices and is the documentation.
 
 Each row says which choices it is about, by their capabilities, and refuses them with a message that names the key.
-`markdown` makes the table of stages/README.md.
+`markdown` makes the table of .github/docs/solver.md.
 """
 
 from __future__ import annotations

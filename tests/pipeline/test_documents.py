@@ -83,6 +83,12 @@ def only_one(override: str) -> str:
     return override if value.startswith("[") else f"{name}={value.split(',')[0]}"
 
 
+def test_stages__is_for_maintainers_and_fits() -> None:
+    lines = text(ROOT / "stages" / "README.md").splitlines()
+    assert len(lines) < 800
+    assert not [line for line in lines if line.startswith("| `dataset.") or line.startswith("| `solver.")]
+
+
 def test_stages__cites_functions_that_exist() -> None:
     cited = CITED.findall(text(ROOT / "stages" / "README.md"))
     assert cited
