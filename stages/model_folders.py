@@ -29,6 +29,8 @@ def load_model(
 
     Parameters
     ----------
+    folder : str or Location
+        What `save_model`, an estimator's ``save`` or ``gapwise export`` wrote.
     trust : bool
         Whether predicting may run the class or program of the user's own that the folder names, if it names any.
     oracle : str or type, optional
@@ -42,6 +44,21 @@ def load_model(
         If there is none.
     ValueError
         If it is damaged, or another version of Gapwise wrote it; says which file.
+
+    Returns
+    -------
+    Model
+        With ``predict``, ``lambda_`` and ``certificate``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from gapwise import MulticlassSVM
+    >>> folder = tempfile.mkdtemp() + "/model"
+    >>> MulticlassSVM(lam=0.01).fit(*load_iris(return_X_y=True)).save(folder)
+    >>> load_model(folder).lambda_
+    0.01
     """
     where = location(folder)
     facts, weights, shared = read_model(where)
@@ -82,7 +99,35 @@ def compare(model: Model, run: Location, where: Location) -> None:
 
 
 def save_model(run: str | Location, lam: float | str, folder: str | Location) -> Model:
-    """Write the model of a run at `lam`, a number or "best", into `folder`; returns it."""
+    """Write the model of a run at one lambda into a folder, which needs neither the run nor its data.
+
+    Parameters
+    ----------
+    run : str or Location
+        The run directory, or its URL.
+    lam : float or "best"
+        Any lambda that the run certifies; "best": the chosen one, of the refitted model where there is one.
+    folder : str or Location
+        Where `load_model` finds it.
+
+    Returns
+    -------
+    Model
+        What was written.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the run is not there, or not complete.
+    ValueError
+        If the run has no model at `lam`.
+
+    Examples
+    --------
+    >>> save_model("runs/my-run", "best", "model")
+    Traceback (most recent call last):
+    FileNotFoundError: ...
+    """
     model = model_of(run, lam)
     model.save(folder)
     return model

@@ -67,12 +67,32 @@ class SolvedPath(xr.Dataset):
 def open_path(run: str | Location) -> SolvedPath:
     """The path of a run, given as a directory or URL; arrays over features, blocks and atoms are read lazily.
 
+    Parameters
+    ----------
+    run : str or Location
+        A run directory, as the last line of a run's output names it, or the `run_dir` of `solve`.
+
+    Returns
+    -------
+    SolvedPath
+        An xarray.Dataset with ``weights_at(lam)``.
+
     Raises
     ------
     FileNotFoundError
         If the solve stage has not made it.
     ValueError
         If another version of Gapwise wrote it, or it is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from gapwise import MulticlassSVM, solve
+    >>> run = tempfile.mkdtemp() + "/run"
+    >>> solved = solve(MulticlassSVM().problem(*load_iris(return_X_y=True)), 0.01, run_dir=run)
+    >>> open_path(run).weights_at(0.01).shape
+    (15,)
     """
     folder = location(run) / "path.zarr"
     if not folder.is_dir():

@@ -23,7 +23,9 @@ html_title = "Gapwise"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("index", "install", "coming_from", "primer", "configuration", "solver", "reference")}
+html_sidebars = {
+    page: [] for page in ("index", "install", "coming_from", "primer", "configuration", "solver", "reference")
+}
 html_theme_options = {
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],

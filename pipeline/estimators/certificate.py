@@ -36,6 +36,16 @@ class ModelCertificate:
         How the solve ended: CONVERGED, or the limit that it reached.
     verdict : Verdict
         All of it as one record, and in words: ``certificate_.verdict.words``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gapwise import MulticlassSVM
+    >>> certificate = MulticlassSVM(lam=0.01).fit(*load_iris(return_X_y=True)).certificate_
+    >>> certificate.gap <= certificate.allowed
+    True
+    >>> certificate.verdict.words
+    'every certificate holds'
     """
 
     gap: float

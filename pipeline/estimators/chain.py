@@ -92,7 +92,7 @@ class ChainSVM(GapwiseEstimator):
     --------
     >>> X = [[{"word": "the"}, {"word": "dog"}], [{"word": "dogs"}]]
     >>> y = [["DET", "NOUN"], ["NOUN"]]
-    >>> ChainSVM(lam=0.1).fit(X, y).predict([[{"word": "the"}, {"word": "dogs"}]])  # doctest: +SKIP
+    >>> ChainSVM(lam=0.1).fit(X, y).predict([[{"word": "the"}, {"word": "dogs"}]])
     [['DET', 'NOUN']]
     """
 

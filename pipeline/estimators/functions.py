@@ -60,6 +60,15 @@ def solve(
         If an argument cannot be used, or `run_dir` belongs to something else.
     CertificateError
         If a certificate does not hold.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gapwise import MulticlassSVM
+    >>> problem = MulticlassSVM().problem(*load_iris(return_X_y=True))
+    >>> found = solve(problem, [0.1, 0.01])
+    >>> found.attrs["status"], found.weights_at(0.1).shape
+    ('CONVERGED', (15,))
     """
     path = path_options(lam, n=problem.n, tolerance=tolerance, eps=eps)
     options = solver_options(solver, path=path.can.finds_lambdas, max_passes=max_passes, max_seconds=max_seconds)
@@ -89,6 +98,10 @@ def path(problem: Problem, eps: float = PATH_EPS, **choices: Unpack[Choices]) ->
 
     Parameters
     ----------
+    problem : Problem
+        As in `solve`.
+    eps : float
+        The largest gap, in units of the loss.
     choices
         solver, max_passes, max_seconds, verify, n_jobs, random_state and run_dir, as in `solve`.
 
@@ -96,5 +109,18 @@ def path(problem: Problem, eps: float = PATH_EPS, **choices: Unpack[Choices]) ->
     -------
     SolvedPath
         As from `solve`; ``weights_at(lam)`` gives the model of any lambda, between breakpoints as well.
+
+    Raises
+    ------
+    ValueError, CertificateError
+        As `solve` does.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gapwise import MulticlassSVM
+    >>> found = path(MulticlassSVM().problem(*load_iris(return_X_y=True)), eps=0.1)
+    >>> found.weights_at([1.0, 0.5, 0.1]).shape
+    (3, 15)
     """
     return solve(problem, "path", eps=eps, **choices)

@@ -57,6 +57,19 @@ class SegmentationSVM(GapwiseEstimator):
         Weights at `lambda_`: those of unary features, then those of pairwise ones.
     lambda_, path_, refit_, certificate_, calibration_
         As in `GapwiseEstimator`.
+
+    Examples
+    --------
+    Graphs of three superpixels in a row, with one feature each:
+
+    >>> edges = np.array([[0, 1], [1, 2]])
+    >>> X = [
+    ...     {"unary": np.array(values).reshape(3, 1), "edges": edges, "pairwise": np.ones((2, 1)), "area": np.ones(3)}
+    ...     for values in ([-1.0, -1.0, 1.0], [1.0, 1.0, -1.0])
+    ... ]
+    >>> model = SegmentationSVM(lam=0.1).fit(X, [[0, 0, 1], [1, 1, 0]])
+    >>> [labels.tolist() for labels in model.predict(X)]
+    [[0, 0, 1], [1, 1, 0]]
     """
 
     _structure = "segmentation"

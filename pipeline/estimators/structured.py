@@ -44,6 +44,29 @@ class StructuredSVM(GapwiseEstimator):
         w at `lambda_`.
     lambda_, path_, refit_, certificate_
         As in `GapwiseEstimator`.
+
+    Examples
+    --------
+    The sign of a number, as a structure with one entry:
+
+    >>> from gapwise import StructuredModel
+    >>> class Sign(StructuredModel):
+    ...     d = 1
+    ...
+    ...     def features(self, x, y):
+    ...         return [x if y[0] else -x]
+    ...
+    ...     def loss(self, y, other):
+    ...         return float(y[0] != other[0])
+    ...
+    ...     def max_oracle(self, x, y, w):
+    ...         return max(([0], [1]), key=lambda z: self.loss(y, z) + w @ self.features(x, z))
+    ...
+    ...     def decode(self, x, w):
+    ...         return [int(w[0] * x > 0)]
+    >>> model = StructuredSVM(Sign(), lam=0.1).fit([-1.0, 2.0, 3.0], [[0], [1], [1]])
+    >>> [labels.tolist() for labels in model.predict([-5.0, 5.0])]
+    [[0], [1]]
     """
 
     _structure = "python_oracle"

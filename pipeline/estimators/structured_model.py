@@ -30,6 +30,22 @@ class StructuredModel:
         Bounds on w, of length d; empty: none. A path needs each to be 0 or infinite.
     approximate : bool
         Whether `max_oracle` may miss the maximum; the certificate is then an estimate.
+
+    Examples
+    --------
+    >>> class Sign(StructuredModel):
+    ...     d = 1
+    ...
+    ...     def features(self, x, y):
+    ...         return [x if y[0] else -x]
+    ...
+    ...     def loss(self, y, other):
+    ...         return float(y[0] != other[0])
+    ...
+    ...     def max_oracle(self, x, y, w):
+    ...         return max(([0], [1]), key=lambda z: self.loss(y, z) + w @ self.features(x, z))
+    >>> Sign().max_oracle(0.4, [1], np.array([1.0]))  # 1 + 1 * -0.4 > 0 + 1 * 0.4
+    [0]
     """
 
     d: int

@@ -31,7 +31,9 @@ def test_readme__has_the_table() -> None:
     text = (ROOT / ".github" / "docs" / "solver.md").read_text(encoding="utf-8")
     table = re.search(r"<!-- combinations -->\n(.*?)\n<!-- end of combinations -->", text, re.DOTALL)
     assert table is not None
-    assert table[1].splitlines() == markdown(), ".github/docs/solver.md is behind solver/combinations.py: paste markdown()"
+    assert table[1].splitlines() == markdown(), (
+        ".github/docs/solver.md is behind solver/combinations.py: paste markdown()"
+    )
 
 
 @pytest.mark.parametrize("rule", rules())
