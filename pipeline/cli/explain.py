@@ -19,7 +19,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", metavar="INPUT", nargs="+", help="new data, as for predict")
     parser.add_argument("--block", type=int, default=0, metavar="I", help="the sequence or example, from 0 (0)")
     parser.add_argument("--entry", type=int, default=0, metavar="T", help="of a sequence the token, from 0 (0)")
-    parser.add_argument("--rival", metavar="LABEL", help="the label to compare with (that of the best other labelling)")
+    parser.add_argument(
+        "--rival", metavar="LABEL", help="the label to compare with (default: the one of the best other labelling)"
+    )
     parser.add_argument("-k", type=int, default=10, metavar="K", help="parts for the label, and against it (10)")
     parser.add_argument("--json", action="store_true", help="one object, with all parts")
 

