@@ -44,6 +44,17 @@ def test_summary__says_what_a_method_without_a_dual_point_has_found() -> None:
     assert "primal objective" not in summary(cut, Path("run")), "several lambdas have several"
 
 
+def test_summary__has_the_words_that_its_readers_were_promised() -> None:
+    done = result_of("CONVERGED", 0.0, findings={"rebuild_error": 5.24e-14})
+    done["evaluate"] |= {"all_zero_test_loss": 0.5}
+    text = summary(done, Path("run"))
+    assert "; stored and recomputed weights agree to 5.24e-14" in text
+    assert "baseline (the first label everywhere): test loss 0.5" in text
+    assert "optimistic: λ chosen on the test split; dataset.validation=0.2 gives an honest one" in text
+    done["evaluate"] |= {"test_foreground_iou": 0.4}
+    assert "baseline (all background): test loss 0.5" in summary(done, Path("run"))
+
+
 SAYS = {
     "CONVERGED": (0.0, "for every λ > 0:"),
     "LAMBDA_NEGLIGIBLE": (2e-5, "for λ ≥ 2e-05; below, λ‖w‖²/2 is under 1 % of ε (path.lambda_min=… goes on)"),
