@@ -157,6 +157,15 @@ def test_charts__of_gaps_and_losses_have_the_same_axis_of_lambda(reports: dict[s
     assert words in Page(reports["chain"]).text
 
 
+def test_convergence__names_every_lambda_of_a_short_path(runs: dict[str, Finished], reports: dict[str, Path]) -> None:
+    layers = Page(reports["chain"]).data["convergence-passes"]["layer"]
+    colours = [layer["encoding"]["color"] for layer in layers if "color" in layer["encoding"]]
+    (named,) = {tuple(colour["legend"]["values"]) for colour in colours}
+    lams = np.unique(read_path(runs["chain"].run_dir / "path.zarr")[0]["lambda"])[::-1]
+    assert len(lams) <= 8
+    assert named == pytest.approx(tuple(lams), rel=1e-5)
+
+
 def test_losses__are_named_at_the_ends_of_their_lines_without_overlap() -> None:
     lam = np.array([4.0, 2.0, 1.0])
     losses = {"train": [0.5, np.nan, 0.1], "validation": [0.5, 0.4, 0.31], "test": [0.5, 0.4, np.nan]}
@@ -192,7 +201,8 @@ def test_pictures__have_objects_that_are_outlined_and_a_background_without_colou
     with Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1]))) as shown:
         alpha = np.asarray(shown.convert("RGBA"))[..., 3]
         assert np.array_equal(alpha > 0, np.asarray(shown) > 0)
-    assert re.search(r"\.over \{[^}]*drop-shadow", page.source)
+    assert re.search(r"\.outlined \.over \{[^}]*drop-shadow", page.source)
+    assert page.all("div", **{"class": "shots outlined"})
     assert "background: no colour" in page.text
     assert "The object is tinted and outlined" in page.text
 

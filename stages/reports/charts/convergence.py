@@ -16,6 +16,8 @@ from gapwise.stages.reports.vega import FALLING, Chart, Panel, Row, Spec, axis, 
 
 LAMBDAS = 40
 """Most lambdas that are shown, evenly spaced among those there are."""
+NAMED = 8
+"""Most lambdas that the legend names all; of more it has four."""
 ROWS = 200
 """Most certificates that are shown of one lambda."""
 OVER = {"passes": "effective passes", "seconds": "seconds of solving"}
@@ -75,10 +77,10 @@ def _panel(run: StoredRun, column: str, rows: list[Row], lams: list[float], over
     """The chart over `over`; a page sets its parameters `fresh`, see `is_fresh`, and `chosen`, the number of the only λ to
     show, or -1."""
     title = gap_label(run.attrs) if column == "gap" else "primal objective"
-    named = lams[:: max(len(lams) // 3, 1)]
+    named = lams if len(lams) <= NAMED else lams[:: max(len(lams) // 3, 1)]
     many = {"field": "lambda", "type": "quantitative", "scale": {"type": "log", "range": [*FALLING[::-1]]},
-            "legend": {"title": "λ", "format": ".2~g", "values": named, "type": "gradient", "direction": "horizontal",
-                       "gradientLength": 180}}  # fmt: skip
+            "legend": {"title": "λ", "format": ".2~g", "values": named, "type": "symbol", "direction": "horizontal",
+                       "columns": 4}}  # fmt: skip
     encoding: Spec = {
         "x": axis("x", OVER[over] + (" at each λ" if fresh else "")),
         "y": axis(column, title, {"type": "log", "nice": False, "padding": 8}, format="~g", tickCount=4),

@@ -99,7 +99,7 @@ def losses(run: ReportedRun, lams: list[float]) -> list[str]:
 def colours_of(run: ReportedRun, several: bool) -> np.ndarray:
     """Red, green, blue and opacity of each label, (labels + 1, 4); the last row is for pixels without a label."""
     if not several:
-        return np.array([[0, 0, 0, 0], [213, 94, 0, OPAQUE], [0, 0, 0, 0]])
+        return np.array([[0, 0, 0, 0], [213, 94, 0, 255], [0, 0, 0, 0]])
     count = int(run.features.meta.get("classes", max(len(run.label_names), 2)))
     base = class_colours(run)[:count].astype(int)
     return np.vstack([np.column_stack([base, np.full(len(base), OPAQUE)]), [[0, 0, 0, 0]]])
@@ -108,4 +108,5 @@ def colours_of(run: ReportedRun, several: bool) -> np.ndarray:
 def legend(run: ReportedRun, several: bool, colours: np.ndarray) -> list[tuple[str, str]]:
     """Colour and name of each label."""
     names = [run.label(k) for k in range(len(colours) - 1)] if several else ["background: no colour", "object"]
-    return [(f"rgb({','.join(map(str, colours[k, :3]))})", name) for k, name in enumerate(names)]
+    paint = [f"rgb({','.join(map(str, colour[:3]))})" if colour[3] else "transparent" for colour in colours]
+    return list(zip(paint, names, strict=False))
