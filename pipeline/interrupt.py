@@ -19,13 +19,14 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from gapwise.pipeline.errors import INTERRUPTED, PROGRESS_SAVED
+from gapwise.stages.stopped import Stopped
 
 PARENT = os.getppid()
 """The process that started this one."""
 
 
-class Interrupted(Exception):
-    """A stage ended because a stop was requested; what was committed is kept."""
+class Interrupted(Stopped):
+    """A stage ended because a signal requested a stop."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"interrupted by {signal.Signals(number).name}")

@@ -21,6 +21,7 @@ from gapwise.stages.solver.events import Progress, Report, Stop
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
 from gapwise.stages.solver.snapshots import Snapshots, Spacing
 from gapwise.stages.solver.trace import iterations_of, trace_of
+from gapwise.stages.stopped import Stopped
 from gapwise.storage.backend import Location
 from gapwise.storage.commits import Commit, CommitStore, StateError
 from gapwise.storage.files import make_directory, remove_leftovers
@@ -128,7 +129,7 @@ def solve(
     with sink:
         try:
             status = engine.run((Progress(session.report), taken, Stop(session.stop)), sink)
-        except Exception:
+        except (Exception, Stopped):
             if session.stop() and rule and sink.segments:
                 write(Status.INTERRUPTED)
             raise

@@ -53,9 +53,10 @@ def run(job: Job) -> dict[str, object]:
             f"{folder}: solver.max_seconds={settings.solver.max_seconds:g} was over before λ {lam:g} was solved on all "
             "blocks; what was done is committed, and the same command with more seconds continues from there"
         )
-    measure(features, folder, job.spread)
-    remove(joined)
-    figures.run(job)  # those of predictions show this model's from now on
+    with job.stop.at_once():  # nothing is committed any more
+        measure(features, folder, job.spread)
+        remove(joined)
+        figures.run(job)  # those of predictions show this model's from now on
     found = {"status": str(status), "pick": settings.run.pick, "max_seconds": settings.solver.max_seconds}
     return {**found, **({} if edge is None else {"edge": edge.value})}
 

@@ -1,4 +1,4 @@
-"""How large a block's matrix of inner products may be: one number for every two of its tokens, or of its superpixels.
+"""How large a block's matrix of inner products may be: one number for every two of its superpixels.
 
 Training reads it in every step, so it is stored. Decoding does not read it.
 """
@@ -6,18 +6,18 @@ Training reads it in every step, so it is stored. Decoding does not read it.
 from __future__ import annotations
 
 LARGEST_BYTES = 1 << 30
-"""Bytes of the largest matrix, in float32: that of 16,384 tokens or superpixels."""
+"""Bytes of the largest matrix, in float32: that of 16,384 superpixels."""
 
 MOST = int((LARGEST_BYTES // 4) ** 0.5)
-"""Tokens or superpixels of the largest matrix."""
+"""Superpixels of the largest matrix."""
 
 
-def too_large(count: int, things: str) -> str | None:
-    """Why a block of `count` `things` ("tokens", say) is too large to train on, in words; None if it is not."""
+def too_large(count: int) -> str | None:
+    """Why a block of `count` superpixels is too large to train on, in words; None if it is not."""
     if count <= MOST:
         return None
     needed, most = 4 * count**2 / 2**30, LARGEST_BYTES / 2**30
     return (
-        f"{count:,} {things}, whose inner products with each other take {needed:,.3g} GiB in training; expected at most "
-        f"{MOST:,} {things} ({most:g} GiB)"
+        f"{count:,} superpixels, whose inner products with each other take {needed:,.3g} GiB in training; expected at most "
+        f"{MOST:,} ({most:g} GiB)"
     )

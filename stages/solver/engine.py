@@ -29,6 +29,7 @@ from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, wal
 from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.supports import Supports
 from gapwise.stages.solver.trace import trace_of
+from gapwise.stages.stopped import Stopped
 
 NO_PASSES = 1e-9
 """`max_passes` with which every lambda gets the exact pass that certifies it, and ends."""
@@ -159,7 +160,7 @@ class Engine:
                 waiting.append(solved)
                 tell(Event(Kind.CERTIFIED, self, breakpoint=solved))
                 yield solved
-        except Exception:
+        except (Exception, Stopped):
             if sink is not None:
                 self._keep(sink, handed)
             raise

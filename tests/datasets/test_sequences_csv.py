@@ -11,7 +11,7 @@ from memory_sink import problems, read
 from gapwise.stages.datasets import DataError, OptionError, open_dataset
 from gapwise.stages.datasets.text.tables import joined, parse_table
 from gapwise.stages.featurize import featurize, open_problem
-from gapwise.stages.problems import pair_products
+from gapwise.stages.problems import chain
 
 COLUMNS = "a x P\nb x Q\n\na y P\n"
 TEMPLATE = "# words\nU00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[-2,0]\n\nB\n"
@@ -135,13 +135,13 @@ def test_sequences__options_that_cannot_be_used_are_named(tmp_path):
         open_dataset("sequences_csv", {**options, "unseen_labels": "ignore"})
 
 
-def test_long_sequences__are_refused_with_file_and_line_for_training_alone(monkeypatch, tmp_path):
-    """Also in a split that is only decoded, which stores no Gram matrix."""
-    monkeypatch.setattr(pair_products, "MOST", 3)
+def test_too_long_sequences__are_refused_with_file_and_line_for_training_alone(monkeypatch, tmp_path):
+    """Not in a split that is only decoded, which stores no inner products."""
+    monkeypatch.setattr(chain.long, "MOST", 3)
     long = "a x P\n\n" + "b x Q\n" * 4
     options = write(tmp_path, train=long) | {"name": "sequences_csv"}
     given = {"key": "k", "map_blocks": map, "report": lambda done, total, task: None}
-    expected = r"train\.txt: line 3: here begins a sequence of 4 tokens, .*: an empty line"
+    expected = r"train\.txt: line 3: here begins a sequence of 4 tokens; expected at most 3: split it by an empty"
     with pytest.raises(DataError, match=expected):
         featurize(options, tmp_path / "store", **given)
     featurize(write(tmp_path, test=long) | {"name": "sequences_csv"}, tmp_path / "store", **given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -88,8 +89,9 @@ def kill_workers(process: subprocess.Popen[str], most: int) -> int:
     while process.poll() is None and len(killed) < most:
         for pid in set(workers_of(process.pid)) - killed:
             if len(killed) < most:
-                os.kill(pid, signal.SIGKILL)
-                killed.add(pid)
+                with contextlib.suppress(ProcessLookupError):  # the command has ended it in the meantime
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
         time.sleep(0.02)
     return len(killed)
 

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("pipeline", "stages", "storage")
 OURS = "gapwise"
-EVERYWHERE = ("gapwise.parts",)
+EVERYWHERE = ("gapwise.parts", "gapwise.stages.stopped")
 """What every room may import, and what imports nothing of the project."""
 KERNELS = (
     "gapwise.stages.problems.protocol",

@@ -47,9 +47,23 @@ def test_at_once__a_signal_ends_the_work_where_it_is() -> None:
 
 
 def swallowed() -> None:
-    """Work that takes a stop for an error that does not matter."""
-    with contextlib.suppress(Exception):
+    """Work that takes whatever comes for an error that does not matter."""
+    with contextlib.suppress(BaseException):
         signal.raise_signal(signal.SIGINT)
+
+
+def test_stop__is_no_exception_that_broad_clauses_catch() -> None:
+    """As that of a section of the report, which would go on with the next one."""
+    went_on: list[bool] = []
+
+    def work() -> None:
+        with contextlib.suppress(Exception):
+            signal.raise_signal(signal.SIGTERM)
+        went_on.append(True)
+
+    with Stop() as stop, pytest.raises(Interrupted), stop.at_once():
+        work()
+    assert not went_on
 
 
 def mistaken() -> None:

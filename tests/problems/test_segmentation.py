@@ -240,3 +240,10 @@ def test_void__superpixels_have_no_loss_and_take_nothing_of_the_others():
         build(ragged([block(labels=np.array([1, 2, 1], np.uint8))]), {})
     every = block(labels=np.full(3, VOID, np.uint8), area=np.zeros(3))
     assert build(ragged([every]), {}).images.loss_if_wrong.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_derived__refuses_an_image_that_is_too_large_before_it_takes_memory():
+    with pytest.raises(
+        ValueError, match=r"^200,000 superpixels, .* 149 GiB in training; expected at most 16,384 .* divide"
+    ):
+        derived(unary=np.zeros((200_000, 1), np.float32), pairwise=np.zeros((0, 1), np.float32))

@@ -22,6 +22,7 @@ from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.stopped import Stopped
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage import sink
 from gapwise.storage.commits import CommitStore
@@ -155,10 +156,6 @@ def test_resume__is_bit_equal(tmp_path: Path, name, averaging, project) -> None:
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
     assert read_trace(tmp_path / "whole")["primal"].size == 2 * 5
-
-
-class Stopped(Exception):
-    """A stop was requested."""
 
 
 def test_stop__between_two_commits_or_in_an_exact_pass_costs_no_bit(tmp_path: Path, monkeypatch) -> None:

@@ -26,13 +26,10 @@ from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.exact import exact_pass
 from gapwise.stages.solver.margins import Margins
 from gapwise.stages.solver.options import LEAST_FALL, Status
+from gapwise.stages.stopped import Stopped
 from gapwise.storage import sink
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.results import read_trace
-
-
-class Stopped(Exception):
-    """A stop was requested."""
 
 
 class StopAtCheck:

@@ -20,6 +20,7 @@ from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.methods import methods
 from gapwise.stages.solver.options import Status
+from gapwise.stages.stopped import Stopped
 from gapwise.storage import behind, sink
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.files import read_json
@@ -118,10 +119,6 @@ def test_stop__with_a_commit_in_flight_leaves_that_and_the_last_state(
     solved(problem, tmp_path / "parts", options, path, report=lambda progress: again.append(progress["oracle_calls"]))
     assert again[0] == points[-1]  # the last state, not that of the commit in flight
     assert_same_path(tmp_path / "parts", tmp_path / "whole")
-
-
-class Stopped(Exception):
-    """What `Spread.check` raises."""
 
 
 def test_stop__between_rebase_points_leaves_the_commit_in_flight_and_the_last_point(

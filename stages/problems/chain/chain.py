@@ -8,7 +8,7 @@ of a block also "first", and the last one also "last" (`with_biases`). Hence, wi
 
 and d = p K + K^2. Local coordinates of a block of T tokens are its T K label indicators and K^2 transition counts,
 theta being (T, K) node scores and the (K, K) transition scores. With G the T x T Gram matrix of the tokens
-(`derived`), ||B_i delta||^2 = sum_k delta_k' G delta_k + ||delta_transitions||^2.
+(`derived`), ||B_i delta||^2 = sum_k delta_k' G delta_k + ||delta_transitions||^2; a long block sums over attributes.
 
 Loss: the costs of all tokens / `unit` of the block (`chain.losses`). Constraints (`forbidden`) only change which labelling
 `max_oracle`, `decode` and `marginals` return: they work on a copy of theta in which what may not occur scores `BLOCKED`.
@@ -28,6 +28,7 @@ from gapwise.stages.problems.chain import ranked
 from gapwise.stages.problems.chain.features import derived
 from gapwise.stages.problems.chain.forbidden import blocked_scores, breaks, refuse_lengths
 from gapwise.stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
+from gapwise.stages.problems.chain.long import sizes_of
 from gapwise.stages.problems.chain.losses import (
     augmented,
     costs_of,
@@ -76,7 +77,8 @@ class Chain(NamedTuple):
     gram_ptr: np.ndarray
     """int64, (n + 1,)"""
     gram: np.ndarray
-    """float32, flat (T, T) per block: inner products of tokens; (0,) if the blocks are only to be decoded"""
+    """float32, flat (T, T) per block: inner products of tokens; of a block of more than `LONGEST` tokens the entries of
+    `chain.long`; (0,) if the blocks are only to be decoded"""
     scale: np.ndarray
     """float64, (2 n,): of each block its unit, by which costs are divided, and its weight. Two arrays would be passed more
     slowly, as would more than one of tables"""
@@ -171,7 +173,8 @@ class Chain(NamedTuple):
 
     def norm2(self, i, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
-        return gram_norm2(delta, T, self.labels, self.gram, self.gram_ptr[i]) * self.scale[2 * i + 1] ** 2
+        norm2 = gram_norm2(delta, T, self.labels, self.gram, self.gram_ptr[i], self.gram_ptr[i + 1])
+        return norm2 * self.scale[2 * i + 1] ** 2
 
     def push(self, i, c, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
@@ -180,13 +183,13 @@ class Chain(NamedTuple):
 
     def pair_norm2(self, i, y, z, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
-        norm2 = pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], delta)
+        norm2 = pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], self.gram_ptr[i + 1], delta)
         return norm2 * self.scale[2 * i + 1] ** 2
 
     def pair_norms(self, i, k, labels, slots, row_of, squared, first, width, delta):
         K, T, whole = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.values.size == 0
-        start, square = self.gram_ptr[i], self.scale[2 * i + 1] ** 2
-        pair_gram_norms(labels, slots, k, row_of, T, K, self.gram, start, whole, square, squared, first, width, delta)
+        gram, start, stop, square = self.gram, self.gram_ptr[i], self.gram_ptr[i + 1], self.scale[2 * i + 1] ** 2
+        pair_gram_norms(labels, slots, k, row_of, T, K, gram, start, stop, whole, square, squared, first, width, delta)
 
     def pair_push(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
@@ -200,7 +203,7 @@ class Chain(NamedTuple):
 
     def pair_follow(self, i, c, y, z, w, theta, delta):
         T, c = self.label_ptr[i + 1] - self.label_ptr[i], c * self.scale[2 * i + 1] ** 2
-        follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], c, theta, delta)
+        follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], self.gram_ptr[i + 1], c, theta, delta)
 
     def score_labels(self, i, w, labels, slots, theta, scores):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
@@ -272,7 +275,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
     Raises
     ------
     ValueError
-        If a block is empty or too large for a Gram matrix, has a label outside 0..K-1, an attribute outside 0..p-1, or a
+        If a block is empty or has more than 2^24 tokens, has a label outside 0..K-1, an attribute outside 0..p-1, or a
         value that is not finite (the message names the first such block), if the lengths of arrays do not agree, if the
         loss is none, or if the constraints leave a block without a labelling.
     """
@@ -301,8 +304,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
         gram, gram_ptr = np.asarray(arrays["gram"]), np.asarray(arrays["gram_ptr"])
     else:
         gram, gram_ptr = _all_grams(ids, counts, values, ptr, row_ptr)
-    if not np.array_equal(np.diff(gram_ptr), lengths**2) and np.any(gram_ptr):
-        raise ValueError("chain: gram must hold T * T entries per block; featurize again")
+    held, entries = np.diff(gram_ptr), np.diff(row_ptr[ptr])
+    if not np.all((held == lengths**2) | (held == sizes_of(entries, lengths))) and np.any(gram_ptr):
+        raise ValueError("chain: gram must hold T * T numbers per block, or the entries of a long one; featurize again")
     weight, blocked = weights_of(arrays, lengths.size), blocked_scores(arrays, K)
     refuse_lengths(blocked, lengths)
     return Chain(

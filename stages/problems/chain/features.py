@@ -1,19 +1,23 @@
-"""Arrays of chains that featurize computes: biases as attributes, Gram matrices of tokens. Layouts as in `chain`."""
+"""Arrays of chains that featurize computes: biases as attributes, inner products of tokens. Layouts as in `chain`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.problems.pair_products import too_large
+from gapwise.stages.problems.chain import long
 
 BIASES = ("bias", "bias:first", "bias:last")
 """The last three attributes of every chain problem."""
 
-SPLIT = "split it: an empty line, or the end of a list, after each sentence"
-"""What to do about a sequence that is too long."""
-
 DENSE, TILE = 1 << 24, 256
 """Most entries of the matrix tokens x attributes of a block that is laid out; tokens of a larger one at a time."""
+
+
+def too_long(tokens: int) -> str | None:
+    """Why a sequence of so many tokens cannot be trained on; None if it can."""
+    if tokens <= long.MOST:
+        return None
+    return f"{tokens:,} tokens; expected at most {long.MOST:,}: split it by an empty line, or the end of a list"
 
 
 def with_biases(
@@ -51,14 +55,16 @@ def with_biases(
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
-    """``gram`` (T * T,) float32 of one block's ``ids``, ``counts`` and optional ``values``; exact for binary
-    attributes. ValueError, before it takes memory, for a block that is too large to train on."""
+    """``gram`` of one block's ``ids``, ``counts`` and optional ``values``: (T * T,) float32, exact for binary attributes,
+    or the entries of `long`. ValueError for a block that is too long to train on."""
     ids, counts = block["ids"], block["counts"]
-    if (why := too_large(counts.size, "tokens")) is not None:
-        raise ValueError(f"{why}; {SPLIT}")
+    if (why := too_long(counts.size)) is not None:
+        raise ValueError(why)
     values = block.get("values", ids[:0])
-    known, column = np.unique(ids, return_inverse=True)
     token = np.repeat(np.arange(counts.size), counts)
+    if counts.size > long.LONGEST:
+        return {"gram": long.entries_of(token, ids, values if values.size else None, counts.size)}
+    known, column = np.unique(ids, return_inverse=True)
     weights = np.asarray(values, dtype=np.float64) if values.size else None
     if counts.size * known.size > DENSE:
         return {"gram": _gram_of_sparse(token, column.reshape(-1), weights, counts.size)}
@@ -82,5 +88,5 @@ def _gram_of_sparse(token: np.ndarray, column: np.ndarray, weights: np.ndarray |
 
 
 def stand_ins(**block: np.ndarray) -> dict[str, np.ndarray]:
-    """Nothing in the place of `derived`: decoding does not read Gram matrices."""
+    """Nothing in the place of `derived`: decoding needs no inner products."""
     return {"gram": np.empty(0, np.float32)}

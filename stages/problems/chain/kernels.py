@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gapwise.stages.problems.chain.long import long_norm2
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.prefetch import prefetch
 from gapwise.stages.problems.protocol import FAST, PLAIN, U
@@ -215,8 +216,10 @@ def _nonzeros(x, start, size):
 
 
 @inner(**PLAIN)
-def gram_norm2(delta, T, K, gram, start):
+def gram_norm2(delta, T, K, gram, start, stop):
     """delta' (G (x) I_K) delta + ||delta_transitions||^2; the cost of a sparse row is that of its non-zeros."""
+    if stop - start != T * T:
+        return long_norm2(delta, K, gram, start, stop) + _dot(delta, T * K, T * K, K * K)
     total = 0.0
     for t in range(T):
         row, o = start + t * T, t * K

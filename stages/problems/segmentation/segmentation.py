@@ -201,7 +201,7 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     A block of uint8 ``unary`` must include the shared ``unary_scale``. ValueError, before it takes memory, for an image
     that is too large to train on.
     """
-    if (why := too_large(len(block["unary"]), "superpixels")) is not None:
+    if (why := too_large(len(block["unary"]))) is not None:
         raise ValueError(f"{why}; divide the image, or use larger superpixels")
     check_features(block["unary"], block["pairwise"], "segmentation")
     x = scale_of(block) * np.asarray(block["unary"], np.float64)

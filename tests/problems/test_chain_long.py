@@ -1,0 +1,141 @@
+"""Blocks without a Gram matrix: the same norms, distances and moves, the same path, and blocks of any length."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba import njit
+from solved import SINGLE, options_of, path_of, solved
+from tiny import chain
+
+from gapwise.stages.predict import predict
+from gapwise.stages.problems import build
+from gapwise.stages.problems.chain import derived, long, stand_ins
+from gapwise.stages.problems.chain.features import with_biases
+from gapwise.stages.problems.moves import pair_follow, pair_norm2, pair_norms
+from gapwise.stages.problems.protocol import JIT
+from gapwise.stages.solver.options import Status
+from gapwise.storage.results import read_path
+
+
+@pytest.fixture
+def both(monkeypatch: pytest.MonkeyPatch):
+    """both(**facts): the same chain with Gram matrices and, of all blocks of more than one token, without."""
+
+    def made(**facts):
+        whole = chain(**facts)
+        monkeypatch.setattr(long, "LONGEST", 1)
+        other = chain(**facts)
+        monkeypatch.undo()
+        return whole, other
+
+    return made
+
+
+@njit(**JIT)
+def compiled_moves(problem, i, delta, y, z, theta, work, labels, slots, row_of, squared):
+    """Every method that reads inner products, in compiled code: two norms, a row of distances, and what follows a step."""
+    norms = problem.norm2(i, delta), pair_norm2(problem, i, y, z, work)
+    pair_norms(problem, i, 1, labels, slots, row_of, squared, 0, slots.size, work)
+    pair_follow(problem, i, 0.7, y, z, theta, theta, work)
+    return norms
+
+
+KINDS = {
+    "binary": {"lengths": (3, 1, 6, 2), "width": 4},
+    "valued": {"lengths": (3, 1, 7, 2), "width": 9, "valued": True},
+    "many labels": {"lengths": (5, 2), "classes": 9, "width": 11},
+    "one label": {"lengths": (3, 2), "classes": 1},
+    "weights": {"lengths": (2, 3), "arrays_too": {"block_weight": np.array([0.5, 2.0])}},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dense", [False, True])
+def test_long_blocks__have_the_norms_and_moves_of_short_ones(both, kind, dense):
+    whole, other = both(**KINDS[kind])
+    assert other.gram.size != whole.gram.size
+    rng, K, norms2 = np.random.default_rng(0), whole.labels, []
+    for i in range(whole.n):
+        first, size = whole.label_ptr[i], int(np.diff(whole.local_ptr)[i])
+        T = int(whole.label_ptr[i + 1] - first)
+        labels = rng.integers(K, size=(3, T)).astype(whole.truth.dtype)
+        delta = rng.normal(size=size) * (dense or rng.random(size) < 0.3)
+        start, found = rng.normal(size=size), []
+        for problem in (whole, other):
+            theta, squared = start.copy(), np.zeros(9)
+            squared[2] = squared[6] = whole.pair_norm2(i, labels[0], labels[2], np.empty(size))
+            norms = compiled_moves(
+                problem,
+                i,
+                delta,
+                labels[0],
+                labels[1],
+                theta,
+                np.empty(size),
+                labels,
+                np.arange(3),
+                np.arange(3),
+                squared,
+            )
+            found.append(np.concatenate([norms, theta, squared]))
+        np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)  # Gram matrices are float32
+        norms2.append(found[0][:2])
+    assert np.all(np.sum(norms2, axis=0)[: 2 if K > 1 else 1] > 0.0)
+
+
+def test_entries__are_told_from_a_gram_matrix_of_as_many_numbers():
+    counts, ids = np.array([2, 2, 2, 2]), np.array([0, 1, 0, 1, 0, 1, 1, 2])
+    entries = long.entries_of(np.repeat(np.arange(4), counts), ids, None, 4)
+    assert entries.tolist() == [-1, 1, 2, 1, 3, 1, -1, 1, 2, 1, 3, 1, 4, 1, -4, 1, 0]
+    assert long.sizes_of(np.array([8, 8]), np.array([4, 5])).tolist() == [17, 16]
+
+
+@pytest.mark.parametrize(
+    "choices", [{}, {"step": "fw", "tolerance": 0.05}, {"method": "accelerated"}, {"method": "mpbcfw"}]
+)
+def test_long_blocks__give_the_certified_path_of_short_ones(both, tmp_path: Path, choices: dict):
+    """In binary attributes no rounding of inner products hides a difference; sums come in another order."""
+    found, tolerance = [], {**SINGLE, **choices}["tolerance"]
+    options = {name: value for name, value in choices.items() if name != "tolerance"}
+    path = path_of(**{**SINGLE, "tolerance": tolerance})
+    for name, problem in zip(("whole", "other"), both(), strict=True):
+        assert solved(problem, tmp_path / name, options_of(**options), path) is Status.CONVERGED
+        found.append(read_path(tmp_path / name / "path.zarr", ("primal", "dual", "gap"))[0])
+    for one, two in zip(*(of.values() for of in found), strict=True):
+        np.testing.assert_allclose(two, one, atol=tolerance)
+
+
+TOKENS = 200_000
+
+
+def sequence(words: int = 50) -> tuple[dict, dict]:
+    """One sequence of so many tokens, of which a word tells its label nine times out of ten."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=TOKENS)
+    word = np.where(rng.random(TOKENS) < 0.9, labels, rng.integers(words, size=TOKENS))
+    start, p = np.array([0, TOKENS]), words + 3
+    rows = with_biases(word, np.ones(TOKENS, np.int64), start, p)
+    return {"labels": labels, "labels_ptr": start, **rows}, {"classes": 3, "attributes": p}
+
+
+def test_sequence__of_200_000_tokens_is_trained_on_and_predicted(tmp_path: Path):
+    arrays, meta = sequence()
+    problem = build("chain", arrays, meta)
+    assert problem.gram.nbytes == 2 * 4 * problem.ids.size
+    status = solved(problem, tmp_path, options_of(max_passes=30.0), path_of(rule="single", lam=1e9, tolerance=0.05))
+    assert status is Status.CONVERGED
+    found, _ = read_path(tmp_path / "path.zarr", ("gap", "weights"))
+    assert found["gap"][0] <= 0.05
+    rows = {name: arrays[name] for name in ("ids", "counts")}
+    bare = build("chain", {**arrays, **stand_ins(**rows), "gram_ptr": np.zeros(2, np.int64)}, meta)
+    labels, _ = predict(bare, found["weights"][0])
+    assert np.mean(labels == arrays["labels"]) > 0.85
+
+
+def test_sequence__whose_tokens_float32_does_not_number_is_refused(monkeypatch):
+    monkeypatch.setattr(long, "MOST", 3)
+    with pytest.raises(ValueError, match=r"^4 tokens; expected at most 3: split it by an empty line"):
+        derived(ids=np.zeros(4, np.int32), counts=np.ones(4, np.int32))
