@@ -40,10 +40,14 @@ def _owner(file: str) -> str:
 
     for path in (Path(file), *Path(file).absolute().parents):
         try:
-            owner = path.owner()
-        except (OSError, KeyError):  # not there, not to be looked at, or without a name
+            user = path.stat().st_uid
+        except OSError:  # not there, or not to be looked at
             continue
-        if path.stat().st_uid == os.getuid():
+        try:
+            owner = path.owner()
+        except KeyError:  # as in a container, or where another machine knows the names
+            owner = f"the user with the number {user}"
+        if user == os.getuid():
             return "; it is yours, so give yourself the right to read and write it"
         return (
             f"; {path} belongs to {owner}. To share a folder of runs, let a group write to it (chmod g+ws) and let "

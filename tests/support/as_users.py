@@ -1,0 +1,83 @@
+"""``NUMBA_DISABLE_JIT=1 python as_users.py FOLDER``: two users, whose ids are not root's, on one folder of runs.
+
+Each command is one of a forked child, because Python itself may lie where only root can read it: by then everything is
+imported. The outcomes are printed as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUP, FIRST, SECOND = 4321, 4321, 4322
+WORDS = "P\tw=a\tw=b\nQ\tw=b\n\nQ\tw=c\n\nP\tw=a\tw=d\nP\tw=c\nQ\tw=b\n\nQ\tw=b\nP\tw=d\n"
+
+
+def data(folder: Path) -> list[str]:
+    """Words of the command of a run on little text."""
+    files = [f"dataset.file={folder}/words.txt", f"dataset.test_file={folder}/words.txt"]
+    return ["dataset=sequences_csv", *files, "path=single", "path.lambda=1", "tracking=none", "compute=serial"]
+
+
+def issue(folder: Path, root: str, user: int, umask: int, *more: str) -> tuple[int, str]:
+    """Exit code and messages of the command of one user."""
+    from in_process import Here
+
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code, err = 99, ""
+        try:
+            os.setgroups([])
+            os.setgid(GROUP)
+            os.setuid(user)
+            os.umask(umask)
+            done = Here(folder / root, data(folder)).issue(*more)
+            code, err = done.code, done.err
+        except BaseException as error:
+            err = f"Traceback: {type(error).__name__}: {error}"
+        os.write(writing, err.encode()[:60_000])
+        os._exit(code)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        said = pipe.read().decode()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
+
+
+def shared(folder: Path, name: str) -> Path:
+    """A folder for runs that belongs to a group."""
+    root = folder / name
+    root.mkdir()
+    os.chown(root, FIRST, GROUP)
+    root.chmod(0o2775)
+    return root
+
+
+def main(folder: Path) -> None:
+    from in_process import Here
+
+    folder.chmod(0o755)
+    (folder / "words.txt").write_text(WORDS)
+    Here(folder / "root", data(folder)).finish()  # imports everything
+    found = {}
+    together, apart = shared(folder, "together"), shared(folder, "apart")
+    found["begun"] = issue(folder, "together", FIRST, 0o002, "run.until=solve")
+    found["finished by the other"] = issue(folder, "together", SECOND, 0o002)
+    found["with the features of the other"] = issue(folder, "together", SECOND, 0o002, "path.lambda=2")
+    found["answered"] = issue(folder, "together", FIRST, 0o002)
+    found["begun for oneself"] = issue(folder, "apart", FIRST, 0o022, "run.until=solve")
+    before = {file: file.read_bytes() for file in apart.rglob("*") if file.is_file()}
+    found["refused"] = issue(folder, "apart", SECOND, 0o022)
+    unchanged = all(file.read_bytes() == content for file, content in before.items())
+    found["finished by oneself"] = issue(folder, "apart", FIRST, 0o022)
+    features = len(list(together.glob("features/*/meta.json")))
+    owners = sorted({file.stat().st_uid for file in together.rglob("*.json")})
+    print(json.dumps({"found": found, "features": features, "owners": owners, "unchanged": unchanged}))
+
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+    main(Path(sys.argv[1]))
