@@ -96,7 +96,7 @@ def test_solve__asks_less_often() -> None:
         solver = solver_at_mean(problem, 3e-3, n_best=m)
         solver.solve(1e-5, never)
         calls[m] = solver.oracle_calls
-    assert calls[6] < calls[1]
+    assert calls[6] < 0.7 * calls[1]  # 0.87 where lists are not kept, by the longer passes over the cache alone
 
 
 @pytest.mark.parametrize(("make", "rule"), [(many, "two_sided"), (multiclass, "two_sided"), (many, "single")])

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.protocol import PLAIN, U
-from gapwise.stages.problems.tree.maxsum import _best_child, _tables, misplaced
+from gapwise.stages.problems.tree.maxsum import best_child, deformation_tables, misplaced
 from gapwise.stages.problems.tree.rows import padded
 
 CHANGE = 4
@@ -29,7 +29,7 @@ def with_one_change(P, i, theta, m, labels, losses, scratch, changes, moved):
     size, length, y = rows * stride, tables.size // (4 * T), labels[0]
     _second_root(rows, columns, stride, best, np.int64(y[0]), changes)
     for v in range(1, V):
-        _tables(P, v - 1, theta, rows, columns, tables, length)
+        deformation_tables(P, v - 1, theta, rows, columns, tables, length)
         _second_child(P, i, v, theta, best[v * size : (v + 1) * size], tables, length, stride, y, changes)
     found = 1
     while found < m:
@@ -50,8 +50,8 @@ def with_one_change(P, i, theta, m, labels, losses, scratch, changes, moved):
             moved[v] = 1 if v == least and z[v] != y[v] else 0
         for v in range(least + 1, V):
             if moved[P.parent[v]] == 1:
-                _tables(P, v - 1, theta, rows, columns, tables, length)
-                _best_child(P, i, v, theta, best[v * size : (v + 1) * size], tables, length, stride, z, tops)
+                deformation_tables(P, v - 1, theta, rows, columns, tables, length)
+                best_child(P, i, v, theta, best[v * size : (v + 1) * size], tables, length, stride, z, tops)
                 moved[v] = 1 if z[v] != y[v] else 0
         losses[found] = 0.0
         for v in range(V):

@@ -163,7 +163,7 @@ def maximise(P, i, theta, augmented, y, scratch):
         _subtree_alone(P, i, v, theta[v] * P.per_unary, augmented, best[v * size : (v + 1) * size])
     for v in range(V - 1, 0, -1):  # children come after their parents
         p = P.parent[v]
-        _tables(P, v - 1, theta, rows, columns, tables, length)
+        deformation_tables(P, v - 1, theta, rows, columns, tables, length)
         _relations(P, i, v - 1, theta, best[v * size : (v + 1) * size], child, parent, stride)
         _message(rows, columns, T, message, child, parent, tables, pair, tops, bounds, order)
         for k in range(size):
@@ -175,8 +175,8 @@ def maximise(P, i, theta, augmented, y, scratch):
                 position, top = r * columns + c, best[r * stride + c]
     y[0] = position
     for v in range(1, V):
-        _tables(P, v - 1, theta, rows, columns, tables, length)
-        _best_child(P, i, v, theta, best[v * size : (v + 1) * size], tables, length, stride, y, tops)
+        deformation_tables(P, v - 1, theta, rows, columns, tables, length)
+        best_child(P, i, v, theta, best[v * size : (v + 1) * size], tables, length, stride, y, tops)
     loss = 0.0
     if augmented:
         for v in range(V):
@@ -212,7 +212,7 @@ def _subtree_alone(P, i, v, weight, augmented, out):
 
 
 @njit(**PLAIN)
-def _tables(P, arc, theta, rows, columns, tables, length):
+def deformation_tables(P, arc, theta, rows, columns, tables, length):
     """Deformation scores of an arc's types, of both of its ends, by displacement."""
     T = P.anchors.shape[2]
     for side in range(2):
@@ -246,7 +246,7 @@ def _relations(P, i, arc, theta, below, child, parent, stride):
 
 
 @njit(**PLAIN)
-def _best_child(P, i, v, theta, below, tables, length, stride, y, work):
+def best_child(P, i, v, theta, below, tables, length, stride, y, work):
     """y <- the place of node v and the types of its arc that are best at the place of its parent, in y."""
     rows, columns, T, V, arc = P.hw[i, 0], P.hw[i, 1], P.anchors.shape[2], P.parent.size, v - 1
     here = np.int64(y[P.parent[v]])
