@@ -19,7 +19,7 @@ from configs import composed
 from gapwise.pipeline.config.settings import CONF
 from gapwise.pipeline.practice import judges, run
 from gapwise.pipeline.practice.contest import Asked, Data, Part, by_validation
-from gapwise.pipeline.practice.measure import resampled
+from gapwise.pipeline.practice.measure import BRIEF, LEAST, MANY, fastest_of, resampled
 from gapwise.pipeline.practice.page import page, rows_of, summary
 from gapwise.pipeline.practice.peers import pairs
 from gapwise.pipeline.practice.run import PracticeOptions
@@ -127,6 +127,13 @@ def test_pairs__rank_better_documents_first(tmp_path: Path) -> None:
 def test_missing__package_is_said() -> None:
     contestant = replace(TASKS["conll"].contestants["crfsuite_lbfgs"], needs=("no_such_module",))
     assert contestant.missing() == 'no_such_module is not installed; pip install "gapwise[practice]" brings it'
+
+
+def test_brief_predictions__are_timed_together() -> None:
+    calls: list[int] = []
+    result, seconds = fastest_of(lambda: calls.append(1) or len(calls))
+    assert (result, len(calls)) == (1, 1 + LEAST * MANY)
+    assert 0.0 <= seconds < BRIEF
 
 
 def test_page__is_what_its_numbers_say() -> None:
