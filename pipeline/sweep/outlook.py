@@ -23,7 +23,7 @@ IGNORED = ("seed",)
 """Keys in which two runs may differ and still be as long."""
 
 
-class Ahead(NamedTuple):
+class Upcoming(NamedTuple):
     """A run still to do."""
 
     science: Mapping[str, object]
@@ -40,15 +40,15 @@ class Earlier(NamedTuple):
     """Of each stage that is done."""
 
 
-def ahead_of(settings: Settings) -> Ahead:
+def upcoming_of(settings: Settings) -> Upcoming:
     """What a run of these settings is and goes through."""
     run = settings.run
     until = () if run.until is None else (*before(run.until), run.until)
     stages = (run.stage,) if run.stage is not None else until or tuple(flow())
-    return Ahead(flat(json.loads(as_json(settings.science))), stages)
+    return Upcoming(flat(json.loads(as_json(settings.science))), stages)
 
 
-def outlook(todo: Sequence[Ahead], root: Location, workers: int) -> str:
+def outlook(todo: Sequence[Upcoming], root: Location, workers: int) -> str:
     """How long the runs in `todo` will take together, in words, `workers` at a time.
 
     Parameters
@@ -84,7 +84,7 @@ def earlier_in(root: Location) -> list[Earlier]:
     return runs
 
 
-def seconds_like(planned: Ahead, done: Sequence[Earlier]) -> float | None:
+def seconds_like(planned: Upcoming, done: Sequence[Earlier]) -> float | None:
     """Median seconds of those that went through the same stages and differ least; None without any on the same data.
 
     Only runs with the same kind of path count.

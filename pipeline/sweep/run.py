@@ -25,7 +25,7 @@ from gapwise.pipeline.rundir import LockedError, RunDir, flat, locked, read_json
 from gapwise.pipeline.stage_graph import stages
 from gapwise.pipeline.sweep import table
 from gapwise.pipeline.sweep.folds import choose_lambda
-from gapwise.pipeline.sweep.outlook import ahead_of, most_seconds, outlook
+from gapwise.pipeline.sweep.outlook import most_seconds, outlook, upcoming_of
 from gapwise.pipeline.sweep.plan import Planned
 from gapwise.pipeline.sweep.shared_features import prepare
 from gapwise.pipeline.sweep.workers import Task, run_tasks
@@ -94,8 +94,8 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
         check_scheduler(far)
     workers = min((far.workers or len(todo)) if far else whole.workers, max(len(todo), 1))
     finished = [location(row["run"]) for row in rows if row["status"] == "complete"]
-    ahead = [ahead_of(job.settings) for job in todo.values() if job.settings is not None]
-    about = outlook(ahead, whole.folder.parent.parent, workers) + most_seconds(
+    upcoming = [upcoming_of(job.settings) for job in todo.values() if job.settings is not None]
+    about = outlook(upcoming, whole.folder.parent.parent, workers) + most_seconds(
         [job.settings.solver.max_seconds for job in todo.values() if job.settings is not None], workers
     )
     print(f"sweep: {len(rows)} runs, {len(finished)} complete; {workers} workers; {about}", file=sys.stderr, flush=True)

@@ -32,7 +32,7 @@ LIVE_SECONDS = 30.0
 STOP_SECONDS = 1.0
 """How long a run that was told to stop waits to be shown as such."""
 TRIES = 3
-"""Attempts at the end of a sweep to log what failed before."""
+"""How often the end of a sweep tries to log what failed before."""
 log = logging.getLogger("gapwise")
 _SHOWN = threading.Event()
 """Set once this process has shown a run in MLflow, for which the first time takes seconds."""

@@ -1,7 +1,7 @@
 """A program that answers questions: one line of JSON to its standard input, one line back from its standard output.
 
 The program is started at the first question. If it dies or does not answer in time it is killed and started again, and the
-question is put to it once more, `ATTEMPTS` times in all; the log says how often. What is no answer, a second line, or an
+question is put to it once more, `TRIES` times in all; the log says how often. What is no answer, a second line, or an
 answer about another block, is an error at once. It is given its own session, so that Ctrl-C reaches only the process that
 asks, and ends when its input does.
 """
@@ -24,7 +24,7 @@ from typing import IO, NoReturn
 from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.trust import permit
 
-ATTEMPTS = 3
+TRIES = 3
 """Most programs that are started for a question, one after the other, before it fails."""
 SECONDS = 60.0
 """Longest time for an answer, unless $GAPWISE_ORACLE_SECONDS says otherwise."""
@@ -67,10 +67,10 @@ class Server:
         self.greeting = self.ask(None)
 
     def ask(self, question: Options | None) -> Json:
-        """The answer to a question, or to `hello`; ServerError if `ATTEMPTS` programs give no answer."""
+        """The answer to a question, or to `hello`; ServerError if `TRIES` programs give no answer."""
         seconds = _seconds()
         with self._turn:
-            for trial in range(ATTEMPTS):
+            for trial in range(TRIES):
                 try:
                     greeting = self._start(seconds)
                     return greeting if question is None else self._exchange(question, seconds)
@@ -78,11 +78,11 @@ class Server:
                     self._end()
                     why = gone
                 self._lost += 1
-                if trial + 1 < ATTEMPTS:
+                if trial + 1 < TRIES:
                     if self._lost in (1, 10, 100) or self._lost % 1000 == 0:
                         log.warning("%s: %s; starting it again, loss number %d", self.command, why, self._lost)
                     time.sleep(0.05 * trial)
-        raise ServerError(f"{self.command}: {why}; started {ATTEMPTS} times for this question")
+        raise ServerError(f"{self.command}: {why}; started {TRIES} times for this question")
 
     def _start(self, seconds: float) -> Json:
         """Start the program unless it runs; returns its greeting."""

@@ -30,7 +30,7 @@ from gapwise.stages.solver.codes import (
     POOL_FULL,
     SUM_REACHED,
 )
-from gapwise.stages.solver.prefetching import fetch_ahead
+from gapwise.stages.solver.prefetching import prefetch_visits
 from gapwise.stages.solver.sampling import MAX_GAP
 
 
@@ -101,7 +101,7 @@ def cached_steps_driver(fingerprint: str) -> Callable[..., None]:
         theta, delta, most = np.empty(widest), np.empty(widest), largest(S.pool.counts)
         slots, rows, values = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         for k in range(order.size):
-            fetch_ahead(P, S, order, k, True)
+            prefetch_visits(P, S, order, k, True)
             if S.skip[order[k]] > 0:
                 S.skip[order[k]] -= 1
             else:
@@ -124,7 +124,7 @@ def distance_steps_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
         fingerprint  # noqa: B018
         V = by_distances(P, S, P.scratch(), precision)
         for k in range(order.size):
-            fetch_ahead(P, S, order, k, True)  # called by the view, it made a pass over USPS half as long again
+            prefetch_visits(P, S, order, k, True)  # called by the view, it made a pass over USPS half as long again
             step(P, S, V, flags, order[k])
         return V.counts[2], V.counts[3]
 

@@ -23,7 +23,7 @@ MOST = 16
 
 
 @inner(**PLAIN)
-def fetch_ahead(P, S, order, k, cached):
+def prefetch_visits(P, S, order, k, cached):
     """Before visit k of `order`: the first stage of visit k + 6, the second of k + 5, and so on to the last of k + 1.
 
     `cached`: visits that compare the labellings of a block by their scores and distances.

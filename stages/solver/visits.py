@@ -10,7 +10,7 @@ import numpy as np
 
 from gapwise.stages.parallel import Pace, most_visits, work_before
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.block.draws import drawn_ahead
+from gapwise.stages.solver.block.draws import drawn_beforehand
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_ALWAYS, ORACLE_CALLS, POOL_FULL
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.iterate import Iterate, mark_pass
@@ -70,7 +70,7 @@ class Visits:
         """Run the compiled loop, enlarging the pool whenever it is full; returns the code of why the loop ended."""
         it, stepper = self.it, self.stepper
         counters = it.state.counters
-        driver = drawn_ahead(stepper, flags.sampler)
+        driver = drawn_beforehand(stepper, flags.sampler)
         while True:
             it.ledger.check_stop()
             called = int(counters[ORACLE_CALLS])

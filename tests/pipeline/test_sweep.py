@@ -23,7 +23,7 @@ from gapwise.pipeline.overview.words import duration
 from gapwise.pipeline.rundir import write_json
 from gapwise.pipeline.stage_graph import flow
 from gapwise.pipeline.sweep import table
-from gapwise.pipeline.sweep.outlook import Ahead, ahead_of, earlier_in, most_seconds, outlook, seconds_like
+from gapwise.pipeline.sweep.outlook import Upcoming, earlier_in, most_seconds, outlook, seconds_like, upcoming_of
 from gapwise.pipeline.sweep.plan import SweepOptions, plan, sweep_options
 from gapwise.stages.reports.comparison import costs, lines
 from gapwise.stages.reports.curves import band, first_at, value_at
@@ -353,22 +353,22 @@ def test_plan__rows_say_what_each_run_may_spend() -> None:
 
 
 def test_outlook__goes_by_earlier_runs_that_are_alike(tmp_path: Path) -> None:
-    def ahead(*words: str, name: str = "toy") -> Ahead:
-        planned = ahead_of(read(composed("dataset=ocr", "dataset.root=x", "solver=bcfw", *words)))
+    def upcoming(*words: str, name: str = "toy") -> Upcoming:
+        planned = upcoming_of(read(composed("dataset=ocr", "dataset.root=x", "solver=bcfw", *words)))
         return planned._replace(science={"dataset.name": name, "path.rule": planned.science["path.rule"], "seed": 7})
 
-    assert ahead("run.until=verify").stages == ("featurize", "init_path", "solve", "verify")
-    assert outlook([ahead()], tmp_path / "none", 2) == "how long they take is not known: no earlier run is like them"
+    assert upcoming("run.until=verify").stages == ("featurize", "init_path", "solve", "verify")
+    assert outlook([upcoming()], tmp_path / "none", 2) == "how long they take is not known: no earlier run is like them"
     fake_run(tmp_path, "toy-bcfw-00000001")  # 10 s a stage
     fake_run(tmp_path, "toy-bcfw-00000002", done=("featurize", "init_path", "solve"), path_eps=0.01)
     fake_run(tmp_path, "ocr-bcfw-00000003", dataset_name="ocr")
     own = 10.0 * (len(flow()) - 1)
-    assert outlook([ahead()] * 20, tmp_path, 2) == f"about {duration(10 * own)}, going by earlier runs like them"
-    assert outlook([ahead()], tmp_path, 8) == f"about {duration(own)}, going by earlier runs like them"
-    assert outlook([ahead("run.until=solve")], tmp_path, 1) == "about 20 s, going by earlier runs like them"
-    known, unknown = ahead(), ahead(name="usps")
+    assert outlook([upcoming()] * 20, tmp_path, 2) == f"about {duration(10 * own)}, going by earlier runs like them"
+    assert outlook([upcoming()], tmp_path, 8) == f"about {duration(own)}, going by earlier runs like them"
+    assert outlook([upcoming("run.until=solve")], tmp_path, 1) == "about 20 s, going by earlier runs like them"
+    known, unknown = upcoming(), upcoming(name="usps")
     assert outlook([known, unknown], tmp_path, 1) == f"about {duration(2 * own)}, going by earlier runs like 1 of them"
-    assert seconds_like(ahead("path=single"), earlier_in(tmp_path)) is None
+    assert seconds_like(upcoming("path=single"), earlier_in(tmp_path)) is None
     assert outlook([], tmp_path, 1) == "nothing to solve"
 
 

@@ -34,7 +34,7 @@ FEW = 4
 LARGE = 1 << 16
 """Weights beyond which they are fetched early: smaller ones stay in the caches (512 kB)."""
 
-AHEAD = 3
+PREFETCHED = 3
 """Tokens from the one whose scores are computed to the one whose weights are fetched, be it of the next block."""
 
 
@@ -93,8 +93,8 @@ def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
     """theta <- node scores of the tokens first..first + T - 1, then the transitions."""
     last = row_ptr.size - 2 if w.size > LARGE else -1
     for t in range(T):
-        if first + t + AHEAD <= last:
-            fetch_weights(ids, row_ptr, first + t + AHEAD, K, w)
+        if first + t + PREFETCHED <= last:
+            fetch_weights(ids, row_ptr, first + t + PREFETCHED, K, w)
         token_scores(ids, values, row_ptr[first + t], row_ptr[first + t + 1], K, w, theta, t * K)
     o, p = U(transitions), U(T * K)
     for j in range(U(K * K)):

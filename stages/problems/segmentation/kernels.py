@@ -16,9 +16,9 @@ from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, U, dot
 # and stores of w. Each row is sliced first, because indices with offsets compile to slower loops.
 
 PIECE = 1280
-"""Bytes of a row that are multiplied between two looks ahead."""
+"""Bytes of a row that are multiplied between two prefetches."""
 
-AHEAD = 8192
+PREFETCHED = 8192
 """How many bytes before they are read rows are asked for: the processor foresees less, and begins anew at every page."""
 
 
@@ -32,9 +32,9 @@ def axpy4(a, p, b, q, c, r, d, s, w):
 def rows_dot(x, scale, first, w, out):
     """out[k] <- scale <x[first + k], w> for all k."""
     size, end = w.size, (first + out.size) * w.size
-    piece, ahead, line = PIECE // x.itemsize, AHEAD // x.itemsize, LINE // x.itemsize
+    piece, fetched, line = PIECE // x.itemsize, PREFETCHED // x.itemsize, LINE // x.itemsize
     for k in range(out.size):
-        row, later, total = x[first + k], (first + k) * size + ahead, 0.0
+        row, later, total = x[first + k], (first + k) * size + fetched, 0.0
         for start in range(0, size, piece):
             stop = min(start + piece, size)
             for j in range(later + start, min(later + stop, end), line):

@@ -41,21 +41,21 @@ draw = _composed()
 REDRAWS = tuple(sampler.redraws for sampler in ALL)
 
 
-def drawn_ahead(run: Callable[..., tuple[int, int]], number: int) -> Callable[..., tuple[int, int]]:
+def drawn_beforehand(run: Callable[..., tuple[int, int]], number: int) -> Callable[..., tuple[int, int]]:
     """The compiled steps `run`, with the blocks of sampler `number` drawn beforehand if that is possible.
 
     Called as `loop.steps_driver` says. `rng` is left as if each block had been drawn right before its step, so draws do
     not depend on how many steps a call makes; `order` is not used.
     """
-    ahead = ALL[number].ahead
-    if ahead is None:
+    beforehand = ALL[number].beforehand
+    if beforehand is None:
         return run
 
     def steps_drawn(
         P: Problem, S: State, flags: Flags, rng: np.random.Generator, order: np.ndarray, steps: int
     ) -> tuple[int, int]:
         before = rng.bit_generator.state
-        order = ahead(rng, P.n, steps)
+        order = beforehand(rng, P.n, steps)
         made, why = run(P, S, flags._replace(sampler=PERMUTATION), rng, order, steps)
         if made < steps:
             rng.bit_generator.state = before

@@ -26,7 +26,7 @@ class Sampler(NamedTuple):
 
     draw: Callable[..., int]
     """`inner` function (S, flags, rng, order, k) -> the k-th block of this call; -1: no block is left to move"""
-    ahead: Callable[[np.random.Generator, int, int], np.ndarray] | None = None
+    beforehand: Callable[[np.random.Generator, int, int], np.ndarray] | None = None
     """(rng, n, steps) -> blocks of so many steps, int64, where draws depend on nothing but `rng`. Then steps can fetch what
     the next ones will read. Each draw must take one number of `rng`."""
     redraws: bool = False

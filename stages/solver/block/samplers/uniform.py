@@ -15,10 +15,10 @@ def draw(S, flags, rng, order, k):
     return int(rng.random() * S.ell.size)
 
 
-def ahead(rng: np.random.Generator, n: int, steps: int) -> np.ndarray:
+def beforehand(rng: np.random.Generator, n: int, steps: int) -> np.ndarray:
     """The same blocks as `draw` would give one by one."""
     blocks: np.ndarray = (rng.random(steps) * n).astype(np.int64)
     return blocks
 
 
-SAMPLER = Sampler(draw, ahead, redraws=True)
+SAMPLER = Sampler(draw, beforehand, redraws=True)

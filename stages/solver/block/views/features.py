@@ -13,7 +13,7 @@ from gapwise.stages.solver.block.answers import note_answer
 from gapwise.stages.solver.block.choice import survey
 from gapwise.stages.solver.codes import AVERAGED
 from gapwise.stages.solver.directions import write_direction
-from gapwise.stages.solver.prefetching import fetch_ahead, fetch_now
+from gapwise.stages.solver.prefetching import fetch_now, prefetch_visits
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.steps import FW, PAIRWISE
 from gapwise.stages.solver.supports import drop_inactive
@@ -124,7 +124,7 @@ class ByFeatures(NamedTuple):
 
     def fetch(self, P, S, flags, order, k, i):
         if flags.sampler == PERMUTATION:
-            fetch_ahead(P, S, order, k, False)
+            prefetch_visits(P, S, order, k, False)
         else:
             fetch_now(P, S, i)
 
