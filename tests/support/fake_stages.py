@@ -275,6 +275,7 @@ def modules() -> dict[str, types.ModuleType]:
     made = {}
     for name, content in parts.items():
         made[name] = types.ModuleType(name)
+        made[name].__file__ = __file__
         made[name].__dict__.update(content)
     return made
 
