@@ -91,7 +91,7 @@ def test_parts__are_found_featurized_encoded_and_in_the_fingerprint(folder: Path
 
 def test_parts__keep_the_contract_of_structures(folder: Path) -> None:
     words = ("-m", "pytest", "-n0", "-q", "tests/problems/test_contract.py", "-k", "sign", "-p", "no:cacheprovider")
-    assert python(folder, *words, "-rA", cwd=ROOT).count("[sign") == 12
+    assert python(folder, *words, "-rA", cwd=ROOT).count("[sign") == 13
 
 
 def test_parts__run_through_the_pipeline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ def test_finish__measures_the_top_by_psi(relative: bool, monkeypatch: pytest.Mon
     point = SimpleNamespace(lam=0.5, gap=0.01, hinge=1.0, ell=1.0, norm2=1.0)
     stack = SimpleNamespace(points=[point], interval=3, cells=[])
     zero = SimpleNamespace(hinge_at_zero=4.0, lam_top=6.0 / (2.0 * 0.1 * (4.0 if relative else 1.0)))
-    rule: Any = SimpleNamespace(path=None, stack=stack, zero=zero)
+    rule: Any = SimpleNamespace(path=None, stack=stack, zero=zero, bottom=lambda *given: TwoSided.bottom(rule, *given))
     goal: Any = SimpleNamespace(eps=0.1, relative=relative)
     assert TwoSided.finish(rule, goal) is Status.LAMBDA_NEGLIGIBLE
     assert asked == [pytest.approx(6.0, rel=1e-12)]
