@@ -218,11 +218,8 @@ class Iterate:
         counts, S = self.counts, self.state
         self.ledger.begin_lambda(lam, breakpoint)
         counts.exact_due, counts.last_refresh = exact_due, self.ledger.steps
-        total = self.known_gap
-        counts.exact_total = total if np.isfinite(total) else 1.0
-        S.counters[AVERAGED] = 0
-        S.z[:] = 0.0
-        S.z_ell[0] = 0.0
+        counts.exact_total = self.known_gap if np.isfinite(self.known_gap) else 1.0
+        S.counters[AVERAGED], S.z[:], S.z_ell[0] = 0, 0.0, 0.0
 
     def move_to(self, lam: float, warm_start: str) -> None:
         """Go to another lambda; `warm_start` says what to keep: keep_primal, keep_dual or none."""
