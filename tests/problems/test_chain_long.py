@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from numba import njit
@@ -121,6 +122,7 @@ def sequence(words: int = 50) -> tuple[dict, dict]:
     return {"labels": labels, "labels_ptr": start, **rows}, {"classes": 3, "attributes": p}
 
 
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="so many tokens take minutes without the JIT")
 def test_sequence__of_200_000_tokens_is_trained_on_and_predicted(tmp_path: Path):
     arrays, meta = sequence()
     problem = build("chain", arrays, meta)

@@ -247,7 +247,7 @@ def test_check__of_a_structure(wrong: bool, monkeypatch: pytest.MonkeyPatch) -> 
     assert [finding.check for finding in report.findings if not finding.ok] == (
         ["oracles", "max-marginals", "n best"] if wrong else []
     )
-    assert len(report.findings) == 11
+    assert len(report.findings) == 12
     assert report.pass_seconds == (None if wrong else problem.n * 2e-6)
 
 

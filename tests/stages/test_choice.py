@@ -126,8 +126,8 @@ def test_losses_chart__shows_the_choice(run) -> None:
     chart = losses_chart.chart(StoredRun(run_dir, open_features(features)))
     assert f"λ = {measured['best_lambda']:.3g} chosen on validation blocks" in chart.title
     (panel,) = chart.panels
-    (lines,) = (layer["encoding"]["color"]["scale"] for layer in panel.layers if "color" in layer["encoding"])
-    assert lines["domain"] == ["train", "validation", "test"]
+    scales = [layer["encoding"]["color"]["scale"] for layer in panel.layers if "color" in layer["encoding"]]
+    assert [scale["domain"] for scale in scales] == 2 * [["train", "validation", "test"]]
     words = [row.get("words") for layer in panel.layers for row in layer.get("data", {}).get("values", ())]
     assert f"one standard error:\nλ = {measured['one_se_lambda']:.3g}" in words
     assert all(row["least"] <= row["validation"] <= row["most"] for row in panel.rest["data"]["values"])
