@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from dense import optimum
@@ -25,6 +26,9 @@ from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.solver.supports import grown, pack
 
 METHOD = "accelerated_at_mean"
+pytestmark = pytest.mark.skipif(
+    bool(numba.config.DISABLE_JIT), reason="caches fill up in solves only that take minutes without the JIT"
+)
 
 
 def many() -> Problem:
