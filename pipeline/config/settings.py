@@ -109,7 +109,7 @@ class Settings:
         """
         solver, path = by_user_name("solver", self.solver), by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
-        if self.path.parallel == 1:  # as ever
+        if self.path.parallel == 1:  # keys of such runs do not depend on this option
             del path["parallel"]
         if self.path.can.open_ended:  # where to stop, like a limit of time
             del path["eps"]

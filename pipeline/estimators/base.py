@@ -51,7 +51,7 @@ from gapwise.stages.confidence import NBest, Scores, n_best_of, scores_of
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.parallel import Spread
 from gapwise.stages.predict import predict as decode
-from gapwise.stages.problems import build
+from gapwise.stages.problems import build, calls_python
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.refit import nearest, start_of_all, supports_of
@@ -129,8 +129,6 @@ class GapwiseEstimator(BaseEstimator):
     """
 
     _structure: ClassVar[str]
-    _calls_python: ClassVar[bool] = False
-    """Whether the max-oracle is Python."""
 
     def __init__(
         self,
@@ -300,7 +298,8 @@ class GapwiseEstimator(BaseEstimator):
     def _options(self, path: PathOptions) -> tuple[MethodOptions, PathOptions]:
         """The options of the solver for a path or given lambdas, and those of the path for this solver."""
         limits = {"max_passes": self.max_passes, "max_seconds": self.max_seconds}
-        options = solver_options(self.solver, path=path.can.finds_lambdas, calls_python=self._calls_python, **limits)
+        python = calls_python(self._structure)
+        options = solver_options(self.solver, path=path.can.finds_lambdas, calls_python=python, **limits)
         with library_words():
             return options, path.for_method(options)
 

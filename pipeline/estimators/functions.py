@@ -17,6 +17,7 @@ from gapwise.pipeline.estimators.choices import (
 from gapwise.pipeline.estimators.solving import computing, solved
 from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Stop
+from gapwise.stages.problems.capabilities import calls_python_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
 from gapwise.storage.paths import SolvedPath
@@ -71,7 +72,10 @@ def solve(
     ('CONVERGED', (15,))
     """
     path = path_options(lam, n=problem.n, tolerance=tolerance, eps=eps)
-    options = solver_options(solver, path=path.can.finds_lambdas, max_passes=max_passes, max_seconds=max_seconds)
+    options = solver_options(
+        solver, path=path.can.finds_lambdas, max_passes=max_passes, max_seconds=max_seconds,
+        calls_python=calls_python_of(problem),
+    )  # fmt: skip
     with library_words():
         path = path.for_method(options)
     with contextlib.ExitStack() as stack:

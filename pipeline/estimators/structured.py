@@ -70,7 +70,6 @@ class StructuredSVM(GapwiseEstimator):
     """
 
     _structure = "python_oracle"
-    _calls_python = True
 
     def __init__(
         self,

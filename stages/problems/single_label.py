@@ -56,22 +56,13 @@ def best_labels(theta, m, labels, values):
 
 
 @njit(**PLAIN)
-def worst_labels(theta, cost, m, labels, losses, values):
-    """labels (m, 1) <- the labels of largest score plus cost, by falling sum; of equals the first.
-
-    losses (m,) <- their costs; values (m,) is workspace. Returns how many there are.
-    """
-    found = 0
+def worst_labels(theta, cost, m, labels, losses, scored, values):
+    """The same of score plus cost; losses (m,) <- costs of the labels. scored (K,) and values (m,) are workspace."""
     for k in range(theta.size):
-        value = theta[k] + cost[k]
-        if found == m and not value > values[m - 1]:
-            continue
-        place = min(found, m - 1)
-        while place > 0 and value > values[place - 1]:
-            labels[place, 0], values[place], losses[place] = labels[place - 1, 0], values[place - 1], losses[place - 1]
-            place -= 1
-        labels[place, 0], values[place], losses[place] = k, value, cost[k]
-        found = min(found + 1, m)
+        scored[k] = theta[k] + cost[k]
+    found = best_labels(scored, m, labels, values)
+    for k in range(found):
+        losses[k] = cost[labels[k, 0]]
     return found
 
 
@@ -92,11 +83,11 @@ def max_oracle(self, i, theta, y, scratch):
 
 
 def max_oracles(self, i, theta, m, labels, losses, scratch):
-    return worst_labels(theta, self.cost[self.truth[i]], m, labels, losses, scratch[0])
+    return worst_labels(theta, self.cost[self.truth[i]], m, labels, losses, scratch[0], scratch[1])
 
 
 def max_oracles_scratch(self, m):
-    return (np.empty(m),)
+    return np.empty(len(self.cost)), np.empty(m)
 
 
 def decode(self, i, theta, y, scratch):

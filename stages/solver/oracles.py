@@ -62,6 +62,15 @@ class Vertices(NamedTuple):
 
 
 @inner(**PLAIN)
+def widest_of(P, blocks):
+    """Local coordinates of the widest of some blocks."""
+    widest = 0
+    for k in range(blocks.size):
+        widest = max(widest, P.local_ptr[blocks[k] + 1] - P.local_ptr[blocks[k]])
+    return widest
+
+
+@inner(**PLAIN)
 def exact_block(P, w, mu, ell, pool, wanted, i, k, theta_all, scratch, h, base, hinge, loss, vertex):
     """Compute entry k of the driver's results, for block i."""
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
@@ -101,10 +110,7 @@ def exact_driver(fingerprint: str) -> Callable[..., None]:
     def exact(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex):
         fingerprint  # noqa: B018
         scratch = P.scratch()
-        widest = 0
-        for k in range(blocks.size):
-            widest = max(widest, P.local_ptr[blocks[k] + 1] - P.local_ptr[blocks[k]])
-        theta_all = np.empty(widest)
+        theta_all = np.empty(widest_of(P, blocks))
         for k in range(blocks.size):
             exact_block(P, w, mu, ell, pool, wanted, blocks[k], k, theta_all, scratch, h, base, hinge, loss, vertex)
 
@@ -122,10 +128,7 @@ def bounded_driver(fingerprint: str) -> Callable[..., None]:
     def bounded(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex, bound):
         fingerprint  # noqa: B018
         scratch = P.scratch()
-        widest = 0
-        for k in range(blocks.size):
-            widest = max(widest, P.local_ptr[blocks[k] + 1] - P.local_ptr[blocks[k]])
-        theta_all = np.empty(widest)
+        theta_all = np.empty(widest_of(P, blocks))
         for k in range(blocks.size):
             i = blocks[k]
             exact_block(P, w, mu, ell, pool, wanted, i, k, theta_all, scratch, h, base, hinge, loss, vertex)

@@ -19,7 +19,7 @@ from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, frozen, max_label_length
-from gapwise.stages.solver.oracles import ROUNDING, Vertices, check_vertices
+from gapwise.stages.solver.oracles import ROUNDING, Vertices, check_vertices, widest_of
 from gapwise.stages.solver.supports import find, insert
 
 
@@ -75,10 +75,8 @@ def several_driver(fingerprint: str) -> Callable[..., None]:
     def several(P, w, m, blocks, h, hinge, loss, vertex, listed):
         fingerprint  # noqa: B018
         scratch = P.max_oracles_scratch(m)
-        widest = 0
-        for k in range(blocks.size):
-            widest = max(widest, P.local_ptr[blocks[k] + 1] - P.local_ptr[blocks[k]])
-        theta_all, rows_all, losses = np.empty(widest), np.empty(m * vertex.shape[1], vertex.dtype), np.empty(m)
+        theta_all, losses = np.empty(widest_of(P, blocks)), np.empty(m)
+        rows_all = np.empty(m * vertex.shape[1], vertex.dtype)
         for k in range(blocks.size):
             several_block(P, w, m, blocks[k], k, theta_all, rows_all, losses, scratch, h, hinge, loss, vertex, listed)
 
@@ -93,10 +91,8 @@ def several_bounded_driver(fingerprint: str) -> Callable[..., None]:
     def several(P, w, m, blocks, h, hinge, loss, vertex, listed, bound):
         fingerprint  # noqa: B018
         scratch = P.max_oracles_scratch(m)
-        widest = 0
-        for k in range(blocks.size):
-            widest = max(widest, P.local_ptr[blocks[k] + 1] - P.local_ptr[blocks[k]])
-        theta_all, rows_all, losses = np.empty(widest), np.empty(m * vertex.shape[1], vertex.dtype), np.empty(m)
+        theta_all, losses = np.empty(widest_of(P, blocks)), np.empty(m)
+        rows_all = np.empty(m * vertex.shape[1], vertex.dtype)
         for k in range(blocks.size):
             i = blocks[k]
             several_block(P, w, m, i, k, theta_all, rows_all, losses, scratch, h, hinge, loss, vertex, listed)
@@ -108,11 +104,8 @@ def several_bounded_driver(fingerprint: str) -> Callable[..., None]:
 
 def call_several(problem: Problem, w: np.ndarray, blocks: np.ndarray, *, m: int) -> tuple[Vertices, Listed]:
     """One oracle call for each of `blocks` at w (d,), which returns up to m labellings: a `BlockFunction`, given m."""
-    answers, listed, certainty = (
-        Vertices.empty(problem, blocks.size),
-        Listed.empty(problem, blocks.size, m),
-        certainty_of(problem),
-    )
+    answers, listed = Vertices.empty(problem, blocks.size), Listed.empty(problem, blocks.size, m)
+    certainty = certainty_of(problem)
     arguments = problem, frozen(w), m, blocks, answers.h, answers.hinge, answers.loss, answers.vertex, listed
     if certainty == UPPER_BOUNDED:
         several_bounded_driver(problem)(*arguments, answers.bound)

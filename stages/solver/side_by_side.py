@@ -12,7 +12,7 @@ only ends of rounds are committed. What a stop interrupts is solved again.
 are further away, and labellings that a distant lambda needed may cost more than they save: for these the start of the path
 may be better. The first rounds try that with their second lane, and compare its counted work with that of the first.
 
-Counts of the walk are sums over lanes, seconds too; `Lanes.clock` is what passed meanwhile.
+Counts of the walk are sums over lanes, seconds too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import dataclasses
 import json
 import math
 import threading
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -115,8 +114,6 @@ class Lanes:
     """Whether lanes but the first begin at the start of the path."""
     tried: int = 0
     """Rounds that have compared."""
-    clock: float = 0.0
-    """Seconds of all rounds by the clock."""
     begun: list[int] = field(default_factory=list)
     """Of the present round, the number of the state at which each lane begins."""
 
@@ -157,9 +154,7 @@ class Lanes:
         """Arrays of all states, and attributes."""
         arrays = {f"lane{k}_{name}": array for k, s in enumerate(self.states) for name, array in s.arrays.items()}
         states = cast("list[Json]", [{"lambda": s.lam, "method": dict(s.attrs)} for s in self.states])
-        return arrays, {
-            "states": states, "round": [*self.lams], "cold": self.cold, "tried": self.tried, "clock": self.clock,
-        }  # fmt: skip
+        return arrays, {"states": states, "round": [*self.lams], "cold": self.cold, "tried": self.tried}
 
     @classmethod
     def restored(
@@ -170,8 +165,8 @@ class Lanes:
             LaneState(number(s, "lambda"), {spec[0]: arrays[f"lane{k}_{spec[0]}"] for spec in specs}, s["method"])
             for k, s in enumerate(attrs["states"])
         ]
-        tried, clock = int(number(attrs, "tried")), number(attrs, "clock")
-        return cls(setting, specs, states, [float(lam) for lam in attrs["round"]], bool(attrs["cold"]), tried, clock)
+        lams, tried = [float(lam) for lam in attrs["round"]], int(number(attrs, "tried"))
+        return cls(setting, specs, states, lams, bool(attrs["cold"]), tried)
 
 
 def packed_lane(solver: Solver) -> LaneState:
@@ -239,14 +234,13 @@ def walk_abreast(
     while True:
         if ended := boundary(solver):
             return ended
-        began, index = time.perf_counter(), solver.counts.breakpoint
+        index = solver.counts.breakpoint
         lanes.begun = lanes.origins()
         answers = solved_round(lanes, index, rule.tolerance(), workers, stop)
         if answers is None:
             ended = boundary(solver)
             assert ended is not None
             return ended
-        lanes.clock += time.perf_counter() - began
         for answer in answers:
             take(solver, answer)
         lanes.learn(answers)

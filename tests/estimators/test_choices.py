@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from configs import composed
+from tiny import chain, python_oracle
 
+from gapwise import ChainSVM, StructuredModel, StructuredSVM
 from gapwise.pipeline.config.settings import CONF, read
+from gapwise.pipeline.estimators import functions
 from gapwise.pipeline.estimators.choices import path_options, seed_of, solver_options, workers_of
 
 
@@ -33,6 +37,21 @@ def test_limits__are_those_that_were_given() -> None:
         solver_options("auto", path=path, max_passes=1, max_seconds=3, calls_python=True) for path in (True, False)
     ]
     assert [options.name for options in python] == ["expensive_oracle"] * 2
+
+
+def test_auto__takes_the_fewest_calls_where_the_oracle_is_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    path, taken = path_options("path", n=10, tolerance=1e-3, eps=0.1), []
+    for estimator, preset in ((StructuredSVM(StructuredModel()), "expensive_oracle"), (ChainSVM(), "bcpfw_gap_cache")):
+        assert estimator._options(path)[0].name == preset
+
+    def noted(problem, options, *rest, **more) -> SimpleNamespace:
+        taken.append(options.name)
+        return SimpleNamespace(path=None)
+
+    monkeypatch.setattr(functions, "solved", noted)
+    for problem in (python_oracle(), chain()):
+        functions.path(problem)
+    assert taken == ["expensive_oracle", "bcpfw_gap_cache"]
 
 
 def test_lam__is_one_number_a_grid_or_the_path() -> None:

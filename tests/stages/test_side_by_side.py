@@ -7,6 +7,8 @@ import itertools
 import multiprocessing
 import os
 import signal
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,7 @@ from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.path.abreast import ahead, continued
 from gapwise.stages.solver.path.cells import SolvedPoint
 from gapwise.stages.verify import verify
+from gapwise.storage import sink
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path, read_trace
@@ -147,8 +150,9 @@ def test_lane__that_fails_ends_the_walk_and_loses_no_round(tmp_path: Path, monke
         return solve(*arguments)
 
     monkeypatch.setattr(side_by_side, "solve_lane", failing)
+    monkeypatch.setattr(sink, "KEPT_SECONDS", 0.0)  # no commit is due, but the last offer is kept in memory
     with pytest.raises(MemoryError):
-        solved(problem, tmp_path / "parts", options, path, every_seconds=0.0)
+        solved(problem, tmp_path / "parts", options, path)
     monkeypatch.setattr(side_by_side, "solve_lane", solve)
     assert CommitStore(tmp_path / "parts" / "state", {"key": "k"}).load() is not None
     solved(problem, tmp_path / "parts", options, path)
@@ -189,13 +193,26 @@ def test_kill__of_the_process_loses_no_committed_round(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_interrupt__in_the_main_thread_ends_all_lanes(tmp_path: Path) -> None:
-    def stop() -> bool:
-        raise Killed
+def test_interrupt__in_the_main_thread_ends_all_lanes(tmp_path: Path, monkeypatch) -> None:
+    begun, ended = threading.Event(), threading.Event()
 
+    def stop() -> bool:
+        if begun.is_set():
+            raise Killed
+        return False
+
+    def endless(setting, state, lam, index, asked, given_up):
+        begun.set()
+        while not given_up():
+            time.sleep(0.001)
+        ended.set()
+        raise side_by_side.Abandoned
+
+    monkeypatch.setattr(side_by_side, "solve_lane", endless)
     problem, path = multiclass(), path_of(**KINDS["two_sided"], parallel=3)
     with pytest.raises(Killed):
         solved(problem, tmp_path / "run", options_of(), path, stop=stop)
+    assert ended.is_set()
 
 
 @pytest.mark.slow
@@ -260,6 +277,7 @@ def test_origins__are_the_nearest_lambdas_but_for_those_that_try_the_start() -> 
     lanes.cold = True
     assert lanes.origins() == [2, 0, 0, 0]
     assert lanes_at(100.0, round_of=(20.0, 5.0)).origins() == [0, 0]
+    assert lanes_at(7.0, 60.0, 1.0, round_of=(6.0,)).origins() == [2]  # not the start, though that is nearest
 
 
 @pytest.mark.parametrize(("calls", "cold"), [((100, 120), True), ((100, 151), False)])

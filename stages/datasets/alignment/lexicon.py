@@ -224,6 +224,24 @@ def _shares(e_ptr, f_ptr, tension):
 
 
 @njit(cache=True, **JIT)
+def _expect_of(words, sources, of_word, of_source, pair, shares, known, null, share, counts, side, null_counts):
+    """Adds what one sentence pair gives for one direction, to column `side` of the counts.
+
+    `words` come from `sources` words or from null. The pair of word q and source s is pair[q of_word + s of_source], and its
+    probability known[q, s].
+    """
+    for q in range(words.size):
+        total = NULL * null[words[q]]
+        for s in range(sources):
+            share[s] = shares[q * sources + s] * known[q, s]
+            total += share[s]
+        if total > 0.0:
+            null_counts[words[q]] += NULL * null[words[q]] / total
+            for s in range(sources):
+                counts[pair[q * of_word + s * of_source], side] += share[s] / total
+
+
+@njit(cache=True, **JIT)
 def _expect(pair, e, e_ptr, f, f_ptr, offset, shares, t, null, null_back, counts, null_counts, back_counts):
     """Adds expected counts of one pass over the text: French words come from English ones, and the other way round."""
     longest = offset.shape[0]
@@ -238,26 +256,9 @@ def _expect(pair, e, e_ptr, f, f_ptr, offset, shares, t, null, null_back, counts
             for k in range(K):
                 known = pair[first + j * K + k]
                 forward[k, j], back[j, k] = t[known, 0], t[known, 1]
-        for k in range(K):
-            word, at = f[f_ptr[i] + k], offset[J, K] + k * J
-            total = NULL * null[word]
-            for j in range(J):
-                share[j] = shares[at + j] * forward[k, j]
-                total += share[j]
-            if total > 0.0:
-                null_counts[word] += NULL * null[word] / total
-                for j in range(J):
-                    counts[pair[first + j * K + k], 0] += share[j] / total
-        for j in range(J):
-            word, at = e[e_ptr[i] + j], offset[K, J] + j * K
-            total = NULL * null_back[word]
-            for k in range(K):
-                share[k] = shares[at + k] * back[j, k]
-                total += share[k]
-            if total > 0.0:
-                back_counts[word] += NULL * null_back[word] / total
-                for k in range(K):
-                    counts[pair[first + j * K + k], 1] += share[k] / total
+        here, e_here, f_here = pair[first : first + J * K], e[e_ptr[i] : e_ptr[i + 1]], f[f_ptr[i] : f_ptr[i + 1]]
+        _expect_of(f_here, J, 1, K, here, shares[offset[J, K] :], forward, null, share, counts, 0, null_counts)
+        _expect_of(e_here, K, K, 1, here, shares[offset[K, J] :], back, null_back, share, counts, 1, back_counts)
         first += J * K
 
 

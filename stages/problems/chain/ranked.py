@@ -33,7 +33,7 @@ its deviation; the token of the deviation, and the label there."""
 SCORE, BASE, ROW, TOKEN, LABEL = range(FIELDS)
 
 UNKNOWN = -1.0
-"""The cost of a second best label that nobody has asked for."""
+"""In place of a cost that is not computed yet."""
 
 
 @inner(**PLAIN)
