@@ -26,9 +26,6 @@ from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.solver.supports import grown, pack
 
 METHOD = "accelerated_at_mean"
-pytestmark = pytest.mark.skipif(
-    bool(numba.config.DISABLE_JIT), reason="caches fill up in solves only that take minutes without the JIT"
-)
 
 
 def many() -> Problem:
@@ -67,7 +64,15 @@ def test_exact_gaps__do_not_depend_on_how_many_are_asked_for(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [many, lambda: multiclass(n=60, width=12, classes=6), lambda: python_oracle("ListedPairs")]
+    "make",
+    [
+        pytest.param(
+            many,
+            marks=pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="takes minutes without the JIT"),
+        ),
+        lambda: multiclass(n=60, width=12, classes=6),
+        lambda: python_oracle("ListedPairs"),
+    ],
 )
 def test_solve__reaches_the_optimum_and_counts_a_call_once(make) -> None:
     problem, lam = make(), 1e-2
