@@ -11,7 +11,7 @@ from library import Bits, bits, blobs, graphs, sentences
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, load_model
 from gapwise.stages.datasets import NothingKnown
-from gapwise.stages.datasets.text.tokens import attributes
+from gapwise.stages.datasets.text.attributes import attributes
 from gapwise.stages.prediction import Prediction
 
 
