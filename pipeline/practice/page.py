@@ -15,13 +15,13 @@ from gapwise.storage.records import Record
 INTRO = """\
 # What practitioners use, beside Gapwise
 
-Everybody is tuned in the same way: a fifth of the training units chooses the settings, and the model is trained again on
-all of them. Packages choose by the first figure of the table, Gapwise's λ by its own loss. Grids begin with the
+Every contestant is tuned in the same way. A fifth of the training units chooses the settings, and all of them train the
+model again. Packages choose by the first figure of the table, Gapwise's λ by its own loss. Grids begin with the
 package's default; the row says so where a limit of CPU seconds ended them early.
 
 ± is one standard error: over the folds where there are several, otherwise over 1,000 bootstrap samples of the test
-units. The choice of the held-out fifth is not in it. CPU seconds are those of tuning and training together, on one
-core, from the same objects in Python. Reading data, features of pictures, lexicons, imports and compiling are not
+units. The choice of the held-out fifth is not in it. CPU seconds count tuning and training together, on one core, from
+the same objects in Python. Reading data, features of pictures, lexicons, imports and compiling are not
 counted. Gapwise with *dataset=* is whole commands, whose starting, verifying and evaluating are counted. A model is
 what users save. Prediction is over all test units.
 

@@ -80,8 +80,9 @@ TASKS: Mapping[str, Task] = {
         },
         tests="347 hand-aligned test pairs; 137 train",
         remarks=(
-            "Our features hold a lexicon, IBM Model 2 over all of the parallel text, whose seconds (about 6) are those of",
-            "featurizing and not counted; the hand-made links train only ours, and choose only how nltk's directions join.",
+            "Our features hold a lexicon: IBM Model 2 over all of the parallel text. Its seconds (about 6) belong to",
+            "featurizing and are not counted. The hand-made links train only Gapwise; for nltk they choose only how its",
+            "directions join.",
         ),
     ),
     "conll": Task(
