@@ -6,6 +6,8 @@ from gapwise.stages.solver.options import ENDED, STALLED, Status
 from gapwise.stages.verdict import Doubt, Reach, verdict_of
 from gapwise.storage.records import Facts
 
+FINEST = 1e-10
+"""Share of the objective below which a gap is taken for rounding: no smaller tolerance would certify less."""
 ANOTHER = "another run, which shares these features"
 """What becomes of a command with another value of a key that makes the run's key."""
 
@@ -41,9 +43,15 @@ def what_next(result: Facts, solve: Facts | None = None) -> str:
         return f"path=regpath certifies every λ ({ANOTHER})"
     if not verdict.certified or status != Status.CONVERGED or not verdict.allowed:
         return ""
-    key, largest = "path.tolerance" if verdict.reach is Reach.SOLVED else "path.eps", verdict.largest_gap
-    reached = largest if largest is not None and 0.0 < largest <= verdict.allowed / 2 else verdict.allowed
-    return f"{key}={reached / 2:.3g} certifies half the gap ({ANOTHER}) · gapwise diff compares runs"
+    key, reached = "path.eps", verdict.largest_gap
+    if verdict.reach is Reach.SOLVED:
+        key = "path.tolerance"
+        if all(record["gap"] <= FINEST * record["primal"] for record in result["path"]):
+            return "the gap is as small as rounding allows · gapwise diff compares runs"
+        if verdict.relative:  # then `allowed` is a share of the dual value
+            reached = max(record["gap"] / (record["primal"] - record["gap"]) for record in result["path"])
+    half = (reached if reached is not None and 0.0 < reached <= verdict.allowed / 2 else verdict.allowed) / 2
+    return f"{key}={half:.3g} certifies half the gap ({ANOTHER}) · gapwise diff compares runs"
 
 
 def _beyond(key: str) -> str:

@@ -271,8 +271,8 @@ def certainty_here(problem: Problem, attrs: Facts) -> str:
 def bounds_of(audit: Audit) -> Json:
     """How good the bounds of an approximate oracle are, over all breakpoints; {} if there are none.
 
-    `proven`: share of the blocks whose answer attains its bound; `bound_slack`: the mean part of the gap that is due to the
-    bounds, and `bound_slack_share` the same as a share of the gap that is allowed.
+    `proven`: share of the blocks whose answer attains its bound; `bound_slack`: the mean part of the path's gaps that is due
+    to the path's bounds, and `bound_slack_share` the same as a share of the gap that is allowed.
     """
     if certainty_of(audit.problem) != UPPER_BOUNDED:
         return {}

@@ -254,10 +254,12 @@ class Audit:
         """Breakpoint b with the hinge that the path claims, where that is the larger one.
 
         Recomputed bounds may be tighter than those that the path rests on. Then they confirm them, and what the path says of
-        the lambdas around is checked for the numbers from which it was derived.
+        the lambdas around is checked for the numbers from which it was derived; `bound_slack` then is that of its bounds.
         """
         more = max(float(self.arrays["hinge"][b]) - r.hinge, 0.0)
-        return r._replace(gap=r.gap + more, hinge=r.hinge + more, primal=r.primal + more)
+        return r._replace(
+            gap=r.gap + more, hinge=r.hinge + more, primal=r.primal + more, bound_slack=r.bound_slack + more
+        )
 
     def _compare(self, b: int, r: Rebuilt, dual: bool) -> None:
         A = self.arrays

@@ -31,7 +31,8 @@ import numpy as np
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
-from gapwise.stages.datasets.poses import given_maps, part_maps, scaling, types
+from gapwise.stages.datasets.poses import given_maps, part_maps, scaling
+from gapwise.stages.datasets.poses import types as clusters
 from gapwise.stages.datasets.poses.given_maps import GivenMaps, MapEncoder
 from gapwise.stages.datasets.poses.lsp_files import ANNOTATION, ARCHIVE, Photograph, read_photographs
 from gapwise.stages.datasets.poses.map_files import parts_of
@@ -87,7 +88,7 @@ class Poses:
         """Learn types, and classifiers unless maps are given, on the training images; then write the maps of both splits."""
         train, test = self._split(read_photographs(self.root))
         nodes = nodes_of(np.array([photograph.joints for photograph in train])) / part_maps.CELL
-        anchors = types.cluster(nodes, PARENT, self.types, self.seed)
+        anchors = clusters.cluster(nodes, PARENT, self.types, self.seed)
         radius = self._radius(train)
         spread = scaling.MapSpread(len(NODES), self.types, PARENT, radius)
         if self.maps is None:
@@ -138,9 +139,9 @@ class Poses:
                 f"dataset.n_test: {n_train} training and {n_test} test images are wanted; {self.root / ANNOTATION} has "
                 f"{len(photographs)}"
             )
-        if n_train < max(self.types, self.folds):
-            name = "types" if n_train < self.types else "folds"
-            raise DataError(f"dataset.{name}={getattr(self, name)}: more than the {n_train} training images")
+        clusters.check_images(n_train, self.types, "dataset.n_train")
+        if n_train < self.folds:
+            raise DataError(f"dataset.folds={self.folds}: more than the {n_train} training images")
         order = np.random.default_rng(SPLIT_SEED).permutation(len(photographs))
         return [photographs[k] for k in order[:n_train]], [photographs[k] for k in order[len(order) - n_test :]]
 
@@ -158,7 +159,7 @@ class Poses:
         for done, drawn in enumerate(map_blocks(partial(_samples, reduction=reduction), tasks), 1):
             samples.append(drawn)
             report(done, len(tasks), "sampling patches")
-        types_of = types.nearest(np.array([s.nodes for s in samples]), PARENT, anchors)
+        types_of = clusters.nearest(np.array([s.nodes for s in samples]), PARENT, anchors)
         fold, models = np.arange(len(tasks)) // self.variants % self.folds, []
         for k in range(self.folds + 1):
             report(k, self.folds + 1, "learning part classifiers")
@@ -220,7 +221,7 @@ def _truth(
 ) -> dict[str, np.ndarray]:
     """What is known of a photograph's pose."""
     nodes = nodes_of(photograph.joints)
-    cells, type_of = _cells(nodes, rgb), types.nearest(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
+    cells, type_of = _cells(nodes, rgb), clusters.nearest(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
     columns = part_maps.grid_of(rgb.shape)[1]
     return {
         "labels": np.concatenate([cells[:, 0] * columns + cells[:, 1], np.repeat(type_of, 2)]).astype(np.int16),

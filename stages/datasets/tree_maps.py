@@ -93,8 +93,7 @@ class TreeMaps:
             if anchors.ndim != 4 or anchors.shape[:2] != (parent.size - 1, 2) or anchors.shape[3] != 2:
                 raise DataError(f"{self.file}: anchors is {anchors.shape}, expected ({parent.size - 1}, 2, types, 2)")
             return anchors
-        if len(train) < self.types:
-            raise DataError(f"dataset.types={self.types}: more than the {len(train)} images of {self.file}")
+        clusters.check_images(len(train), self.types, str(self.file))
         return clusters.cluster(train.whole("places")[:, :, ::-1].astype(float), parent, self.types, self.seed)
 
 

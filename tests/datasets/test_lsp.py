@@ -165,7 +165,8 @@ def test_specimen__has_the_types_of_what_is_featurized(archive, features):
         ({"tipes": 3}, OptionError, "dataset.tipes: not an option of lsp"),
         ({"root": "/nowhere"}, DataError, "does not hold lspet_1000_images.tar"),
         ({"n_test": 4}, DataError, "4 training and 4 test images are wanted"),
-        ({"types": 5}, DataError, "dataset.types=5: more than the 4 training images"),
+        ({"types": 5}, DataError, "dataset.n_train: 4 training images are too few for dataset.types=5, which"),
+        ({"folds": 5}, DataError, "dataset.folds=5: more than the 4 training images"),
     ],
 )
 def test_errors__name_the_option(archive, options, error, message):

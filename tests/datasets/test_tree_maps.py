@@ -108,7 +108,9 @@ def test_errors__name_file_and_array(tmp_path, change, message):
 
 
 def test_errors__name_the_option(tmp_path):
-    with pytest.raises(DataError, match=r"dataset\.types=7: more than the 5 images"):
+    with pytest.raises(
+        DataError, match=r"5 training images are too few for dataset\.types=7, .* dataset\.types=5 or less"
+    ):
         problems(opened(tmp_path, arrays(), types=7))
     for options, message in (
         ({"types": 0}, "dataset.types"),

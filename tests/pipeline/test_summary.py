@@ -99,6 +99,15 @@ def test_summary__says_which_eps_every_lambda_is_within_and_how_to_go_on() -> No
     assert "    next  path.eps=0.042 or less goes on from here, in this directory" in text
 
 
+@pytest.mark.parametrize(("gap", "primal"), [(9.22e-15, 0.5), (0.0, 0.0)])
+def test_summary__advises_no_tolerance_below_rounding(gap: float, primal: float) -> None:
+    exact = result_of("CONVERGED", 1.0, attrs=GIVEN, findings={"largest_gap": gap})
+    exact["path"][0] |= {"gap": gap, "primal": primal}
+    assert "    next  the gap is as small as rounding allows · gapwise diff compares runs\n" in summary(
+        exact, Path("run")
+    )
+
+
 def test_summary__says_what_would_certify_more() -> None:
     good = result_of("CONVERGED", 0.0)
     assert "    next  path.eps=0.05 certifies half the gap (another run, which shares these features)" in summary(
@@ -108,6 +117,9 @@ def test_summary__says_what_would_certify_more() -> None:
     assert "    next  path.eps=0.015 certifies half the gap" in summary(less, Path("run"))
     given = result_of("CONVERGED", 1.0, attrs=GIVEN)
     assert "    next  path.tolerance=0.05 certifies half the gap" in summary(given, Path("run"))
+    share = result_of("CONVERGED", 1.0, attrs={**GIVEN, "relative": True}, findings={"largest_gap": 0.01})
+    share["path"][0] |= {"gap": 0.01, "primal": 0.51}
+    assert "    next  path.tolerance=0.01 certifies half the gap" in summary(share, Path("run")), "a gap of 0.02 D"
     heuristic = result_of("CONVERGED", 0.0, attrs=HEURISTIC)
     assert "    next  path=regpath certifies every λ" in summary(heuristic, Path("run"))
     estimate = result_of("CONVERGED", 0.0, attrs={"certainty": "estimate"})

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 import pytest
 import zarr
+from dense import primal_value
 from solved import options_of, path_of, solved
 from tiny import TINY, potts
 from tiny.python_oracle_instances import python_oracle
@@ -74,6 +75,18 @@ def test_verify__certifies_by_its_own_bounds(kind):
         assert result["bound_slack"] > 1e-4
         assert result["proven"] < 1.0
         assert result["bound_slack_share"] == pytest.approx(result["bound_slack"] / result["epsilon"])
+
+
+def test_verify__says_what_the_bounds_of_the_path_take(tmp_path):
+    """A large `slack` stops the messages early. Verify's own bounds are tight, and so not what the path's gaps pay for."""
+    problem = potts(n=5, most=4, seed=20, meta={"sweeps": 50, "slack": 0.05, "oracle": "trws"})
+    assert solved(problem, tmp_path, options_of(), path_of(kappa=0.9, **KINDS["one_sided"])) is not Status.BOUND_LIMIT
+    result, (arrays, _) = verify(problem, tmp_path), read_path(tmp_path / "path.zarr")
+    assert (result["proven"], arrays["proven"].min()) == (1.0, 0.8)
+    points = zip(arrays["primal"], arrays["weights"], arrays["lambda"], strict=True)
+    above = [primal - primal_value(problem, w, lam) for primal, w, lam in points]
+    assert result["bound_slack"] == pytest.approx(np.mean(above), rel=1e-9)
+    assert result["bound_slack_share"] > 0.01
 
 
 def test_progress__says_what_the_gap_is_and_counts_the_slack_of_the_bounds_in(tmp_path, monkeypatch):

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from gapwise.stages.datasets import DataError
+
+
+def check_images(images: int, types: int, where: str) -> None:
+    """DataError, which begins with `where`, unless there are as many training images as types."""
+    if images < types:
+        raise DataError(
+            f"{where}: {images} training images are too few for dataset.types={types}, which divides them into {types} "
+            f"clusters for each relation; give {types} images or more, or dataset.types={images} or less"
+        )
+
 
 def cluster(nodes: np.ndarray, parent: np.ndarray, count: int, seed: int) -> np.ndarray:
     """float64 (A, 2, count, 2): usual displacements x, y of the child from the parent, and of the parent from the child.
