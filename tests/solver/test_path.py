@@ -7,9 +7,9 @@ import itertools
 
 import numpy as np
 import pytest
-from dense import optimum, primal_value
+from dense import optimum, primal_value, psi_and_loss
 from parts_of import dual_of, pass_of
-from tiny import TINY, multiclass
+from tiny import TINY, all_labels, multiclass
 
 from gapwise.stages.init_path import init_path
 from gapwise.stages.problems import build
@@ -150,6 +150,21 @@ def test_rules__worst_gap_above_is_the_maximum():
     grid = np.geomspace(point.lam, start.lam_top, 2000)
     most = max(gap_above(point, start.hinge_at_zero, lam) for lam in grid)
     assert worst_gap_above(point, start.hinge_at_zero, start.lam_top) >= most - 1e-12
+
+
+@pytest.mark.parametrize("name", ["chain", "segmentation", "python_oracle"])
+def test_init__means_are_those_of_blocks_by_themselves(name):
+    """The blocks share a workspace, and have different sizes."""
+    problem = TINY[name]()
+    start, (psis, _) = init_path(problem, PathOptions(eps=EPS)), psi_and_loss(problem)
+    rows = []
+    for i in range(problem.n):
+        own = slice(problem.label_ptr[i], problem.label_ptr[i + 1])
+        (row,) = [k for k, y in enumerate(all_labels(problem, i)) if list(y) == start.labels[own].tolist()]
+        rows.append(psis[i][row])
+    psi = np.mean(rows, axis=0)
+    np.testing.assert_allclose(start.psi, np.clip(psi, problem.lower, problem.upper) if problem.lower.size else psi)
+    assert start.psi_scale == pytest.approx(np.mean(np.linalg.norm(rows, axis=1)))
 
 
 def test_init__paper_start_is_kappa_eps_optimal():

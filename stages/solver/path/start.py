@@ -10,7 +10,7 @@ from numba import njit
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.metric import norm2_of
-from gapwise.stages.problems.protocol import JIT, Problem, frozen, widest_block
+from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
 from gapwise.stages.problems.weightless import is_weightless
 from gapwise.stages.solver.objective import require_cone
 from gapwise.stages.solver.options import PathOptions
@@ -22,14 +22,16 @@ log = logging.getLogger("gapwise.init_path")
 
 @driver
 def start_driver(fingerprint: str):
-    """`add_psi(P, labels, psi, total, start, stop)`: psi += (1/n) sum_i psi_i, psi_i = B_i (m_i(y_i) - m_i(labels_i)), and
-    total[0] += sum_i ||psi_i||, over blocks start to stop - 1; labels (n, longest)."""
+    """`add_psi(P, labels, psi, total, delta_all, start, stop)`: psi += (1/n) sum_i psi_i, psi_i = B_i (m_i(y_i) -
+    m_i(labels_i)), and total[0] += sum_i ||psi_i||, over blocks start to stop - 1; labels (n, longest).
+
+    delta_all (largest p_i,) is workspace, one for all calls: to map fresh memory takes ten times as long as to clear it.
+    """
 
     @njit(cache=True, **JIT)
-    def add_psi(P, labels, psi, total, start, stop):
+    def add_psi(P, labels, psi, total, delta_all, start, stop):
         fingerprint  # noqa: B018
         n = P.label_ptr.size - 1
-        delta_all = np.empty(widest_block(P.local_ptr))
         for i in range(start, stop):
             delta = delta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
             delta[:] = 0.0
@@ -129,8 +131,8 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
             "learned"
         )
         return problem.truth, answers.loss, np.zeros(problem.d), 0.0
-    psi, total, add = np.zeros(problem.d), np.zeros(1), start_driver(problem)
-    spread.in_order(lambda start, stop: add(problem, answers.vertex, psi, total, start, stop), problem)
+    psi, total, work, add = np.zeros(problem.d), np.zeros(1), np.empty(max_local_size(problem)), start_driver(problem)
+    spread.in_order(lambda start, stop: add(problem, answers.vertex, psi, total, work, start, stop), problem)
     scale = float(total[0] / problem.n)
     if problem.lower.size:
         psi = np.clip(psi, problem.lower, problem.upper)
