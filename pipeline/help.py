@@ -114,8 +114,8 @@ def _choices(group: str, files: dict[str, Path]) -> list[str]:
 
 def _default(group: str) -> str | None:
     """The choice of `group` that conf/config.yaml makes."""
-    found = re.search(rf"^  - {group}: (\w+)$", (CONF / "config.yaml").read_text(encoding="utf-8"), re.MULTILINE)
-    return found and found[1]
+    choice = re.search(rf"^  - {group}: (\w+)$", (CONF / "config.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    return choice and choice[1]
 
 
 def words() -> dict[str, dict[str, Path]]:

@@ -71,9 +71,9 @@ def write_model(
         shutil.rmtree(made, ignore_errors=True)
 
 
-def check_written(found: np.ndarray, weights: np.ndarray, target: Location) -> None:
-    """Raise DamagedError unless the weights read again, `found`, are those that were to be written for `target`."""
-    if not np.array_equal(found, np.asarray(weights, np.float64)):
+def check_written(read: np.ndarray, weights: np.ndarray, target: Location) -> None:
+    """Raise DamagedError unless the weights read again, `read`, are those that were to be written for `target`."""
+    if not np.array_equal(read, np.asarray(weights, np.float64)):
         raise DamagedError(f"{target}: the weights written are not those of the model; it was not replaced, try again")
 
 

@@ -87,7 +87,7 @@ def rows(group: str, name: str) -> list[Key]:
     known: dict[str, str] = {}
     for base in (*BASES.get(group, ()), *bases(group, file), name):
         known |= explained(choices(group)[base]) if base in choices(group) else {}
-    found = []
+    listed = []
     for key, value in leaves(values):
         short = key.removeprefix(inside)
         comment = known.get(key) or known.get(short)
@@ -95,8 +95,8 @@ def rows(group: str, name: str) -> list[Key]:
             continue
         if not comment:
             raise ValueError(f"{file.relative_to(CONF.parent)}: {key} has no comment; write what it does behind it")
-        found.append(row(group, short, value, comment, enters(group, name, short), schema(group, values)))
-    return found
+        listed.append(row(group, short, value, comment, enters(group, name, short), schema(group, values)))
+    return listed
 
 
 def enters(group: str, name: str, key: str) -> bool:
@@ -169,14 +169,14 @@ def table(keys: list[Key]) -> str:
 def general() -> list[Key]:
     """The keys of conf/config.yaml itself."""
     file = CONF / "config.yaml"
-    known, found = explained(file), []
+    known, listed = explained(file), []
     for key, value in leaves(yaml.safe_load(file.read_text(encoding="utf-8"))):
         if key not in known:
             raise ValueError(f"conf/config.yaml: {key} has no comment; write what it does behind it")
         section, _, inner = key.partition(".")
         inside = section in SCIENCE and key not in OUTSIDE
-        found.append(row(section if inner else "", inner or key, value, known[key], inside, GENERAL.get(section)))
-    return found
+        listed.append(row(section if inner else "", inner or key, value, known[key], inside, GENERAL.get(section)))
+    return listed
 
 
 def own_files(group: str) -> list[str]:

@@ -91,8 +91,8 @@ def outlined(ax: Axes, picture: np.ndarray, mask: np.ndarray, colour: str = ORAN
         spine.set_visible(False)
 
 
-def iou(found: np.ndarray, true: np.ndarray) -> float:
-    return float((found & true).sum() / max((found | true).sum(), 1))
+def iou(predicted: np.ndarray, true: np.ndarray) -> float:
+    return float((predicted & true).sum() / max((predicted | true).sum(), 1))
 
 
 def hero(n: int = 100, shown: int = 114) -> Figure:
@@ -111,10 +111,10 @@ def hero(n: int = 100, shown: int = 114) -> Figure:
     grid = figure.add_gridspec(3, 5, height_ratios=[1.5, 1.3, 1.1])
     for k, (lam, letter) in enumerate(zip(chosen, "abcde", strict=True)):
         ax = figure.add_subplot(grid[0, k])
-        found = model.predict([scene.rgb], lam=float(lam))[0]
-        outlined(ax, scene.rgb, found)
+        mask = model.predict([scene.rgb], lam=float(lam))[0]
+        outlined(ax, scene.rgb, mask)
         best = lam == model.lambda_
-        text = f"{letter} · λ = {lam:,.3g}{' (chosen)' if best else ''}\nIoU {iou(found > 0, scene.mask > 0):.2f}"
+        text = f"{letter} · λ = {lam:,.3g}{' (chosen)' if best else ''}\nIoU {iou(mask > 0, scene.mask > 0):.2f}"
         ax.set_title(text, fontsize=9, fontweight="bold" if best else "normal")
     ax = figure.add_subplot(grid[1, :])
     ax.fill_between(lams, 0, bound, color=LIGHT)

@@ -61,11 +61,11 @@ def folder() -> Path | None:
     given = os.environ.get(VARIABLE)
     if not given:
         return None
-    found = Path(given).expanduser().resolve()
-    if not found.is_dir():
+    root = Path(given).expanduser().resolve()
+    if not root.is_dir():
         raise NotADirectoryError(f"{VARIABLE}: expected a folder with parts of your own, got {given}")
-    os.environ[VARIABLE] = str(found)
-    return found
+    os.environ[VARIABLE] = str(root)
+    return root
 
 
 @functools.cache
@@ -131,8 +131,8 @@ def with_parts(path: Iterable[str], kind: str) -> list[str]:
 
 def modules(kind: str) -> list[str]:
     """Names of the modules that parts of this kind are, Gapwise's apart; imports none of them."""
-    found = iter_modules([str(root / kind) for root in folders().values()])
-    return sorted(f"{KINDS[kind]}.{module.name}" for module in found)
+    offered = iter_modules([str(root / kind) for root in folders().values()])
+    return sorted(f"{KINDS[kind]}.{module.name}" for module in offered)
 
 
 def sources(*packages: str) -> dict[str, Path]:

@@ -39,11 +39,13 @@ def run(asked: argparse.Namespace) -> int:
     workers = asked.workers or default_workers()
     try:
         name, options = dataset_of(asked.name, asked.options)
-        found = check(name, options, asked.seconds)
+        report = check(name, options, asked.seconds)
     except (ValueError, OSError) as error:
         return refuse(error, BAD_CONFIGURATION, "check: ")
-    print(as_json(found.facts(workers)) if asked.json else "\n".join(lines(found, workers, asked.name, asked.options)))
-    return DONE if found.ok else FAILED
+    print(
+        as_json(report.facts(workers)) if asked.json else "\n".join(lines(report, workers, asked.name, asked.options))
+    )
+    return DONE if report.ok else FAILED
 
 
 def dataset_of(name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
@@ -79,25 +81,25 @@ def _reader_of(name: str) -> tuple[str, str]:
     return "python_oracle", "oracle"
 
 
-def lines(found: Report, workers: int, name: str, words: list[str]) -> list[str]:
+def lines(report: Report, workers: int, name: str, words: list[str]) -> list[str]:
     """What was found, for people."""
-    kind = "oracle in Python" if found.calls_python else "compiled structure"
-    out = [f"{found.name}: {kind}, {found.blocks:,} blocks, d = {found.d:,}"]
-    out += [f"{'ok' if one.ok else 'wrong':>6}  {one.check}: {one.says}" for one in found.findings]
-    once = found.pass_seconds
+    kind = "oracle in Python" if report.calls_python else "compiled structure"
+    out = [f"{report.name}: {kind}, {report.blocks:,} blocks, d = {report.d:,}"]
+    out += [f"{'ok' if one.ok else 'wrong':>6}  {one.check}: {one.says}" for one in report.findings]
+    once = report.pass_seconds
     if once is not None:
-        each = " · ".join(f"{method} {_time(seconds)}" for method, seconds in found.seconds.items())
+        each = " · ".join(f"{method} {_time(seconds)}" for method, seconds in report.seconds.items())
         out.append(f"{'cost':>6}  a call: {each}")
-        slow = found.seconds["max_oracle"] >= 1e-3 and workers > 1
+        slow = report.seconds["max_oracle"] >= 1e-3 and workers > 1
         shared = f", {_time(once / workers)} on {workers} workers" if slow else ""
         out.append(
-            f"{'':>6}  an effective pass ({found.blocks:,} calls): {_time(once)}{shared}; a path takes some tens of them"
+            f"{'':>6}  an effective pass ({report.blocks:,} calls): {_time(once)}{shared}; a path takes some tens of them"
         )
-    out += [f"{'note':>6}  {note}" for note in found.notes]
-    if found.ok:
-        out.append(f"{'take':>6}  python -m gapwise {dataset_words(name, words)} {' '.join(found.advice(workers))}")
+    out += [f"{'note':>6}  {note}" for note in report.notes]
+    if report.ok:
+        out.append(f"{'take':>6}  python -m gapwise {dataset_words(name, words)} {' '.join(report.advice(workers))}")
     else:
-        wrong = sum(not one.ok for one in found.findings)
+        wrong = sum(not one.ok for one in report.findings)
         out.append(f"{wrong} wrong; what follows from it was not tried")
     return out
 

@@ -34,19 +34,19 @@ def run(asked: argparse.Namespace) -> int:
     with fitting(model.place):
         new = read_new(model.meta, asked.inputs)
     rival = int(asked.rival) if asked.rival is not None and model.meta.get("integers") else asked.rival
-    found = model.explain(new.raw, asked.block, asked.entry, rival)
-    print(as_json(found.facts) if asked.json else "\n".join(lines(found, asked.k)))
+    explanation = model.explain(new.raw, asked.block, asked.entry, rival)
+    print(as_json(explanation.facts) if asked.json else "\n".join(lines(explanation, asked.k)))
     return DONE
 
 
-def lines(found: Explanation, k: int) -> list[str]:
+def lines(explanation: Explanation, k: int) -> list[str]:
     """The explanation for people: the margin, then the `k` strongest parts of either side, each token by its number."""
-    t = found.entry
-    fors, againsts = found.speak_for(k), found.speak_against(k)
-    rest = found.margin - sum(part.score for part in [*fors, *againsts])
-    others = len(found.parts) - len(fors) - len(againsts)
+    t = explanation.entry
+    fors, againsts = explanation.speak_for(k), explanation.speak_against(k)
+    rest = explanation.margin - sum(part.score for part in [*fors, *againsts])
+    others = len(explanation.parts) - len(fors) - len(againsts)
     return [
-        f"entry {t}: {found.predicted[t]}, not {found.rival[t]}: margin {found.margin:.4f}",
+        f"entry {t}: {explanation.predicted[t]}, not {explanation.rival[t]}: margin {explanation.margin:.4f}",
         *map(_line, fors),
         *map(_line, reversed(againsts)),
         *([f"  {rest:+9.4f}  {others} more"] if others else []),

@@ -13,7 +13,7 @@ from gapwise.pipeline.cli.predict import (
     add_force,
     lam,
     output,
-    place,
+    run_or_model,
     refuse_existing,
     unlink,
     with_calibration,
@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.run_models import model_of
 
-    there, made = place(asked.run, asked.root), form(asked.format)
+    there, made = run_or_model(asked.run, asked.root), form(asked.format)
     target = output(asked.out or f"{there.name}.{made.ENDING}")
     refuse_existing(target, asked.force)
     model = with_calibration(model_of(there, asked.lam), there, asked.calibrate)

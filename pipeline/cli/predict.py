@@ -106,7 +106,7 @@ def opened(asked: argparse.Namespace) -> Model:
 
     if asked.trust:
         find_modules_here()
-    where = place(asked.model, asked.root)
+    where = run_or_model(asked.model, asked.root)
     model = open_model(where, asked.lam, trust=asked.trust)
     compare_at_hand(model, where, asked.root)
     return model
@@ -117,7 +117,7 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
 
 
-def place(word: str, root: str | None) -> Location:
+def run_or_model(word: str, root: str | None) -> Location:
     """The run or model that `word` means: a path or URL, or the beginning of a run's name or of its key."""
     from gapwise.pipeline.overview.find import named
     from gapwise.storage.backend import location
@@ -174,7 +174,7 @@ def run(asked: argparse.Namespace) -> int:
     gc.set_threshold(100_000)  # text makes millions of strings; looking for cycles among them takes a tenth of the time
     out = None if asked.out is None else output(asked.out)
     margins = asked.margins or (asked.calibrate is not None and asked.n_best is None)
-    model = with_calibration(opened(asked), place(asked.model, asked.root), asked.calibrate)
+    model = with_calibration(opened(asked), run_or_model(asked.model, asked.root), asked.calibrate)
     with fitting(model.place):
         new = read_new(model.meta, asked.inputs)
         only_labels = out is not None and out.name.endswith(".npz")

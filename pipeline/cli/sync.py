@@ -33,13 +33,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(asked: argparse.Namespace) -> int:
     from gapwise.pipeline.overview.find import all_named
 
-    found = [synced(path, asked.uri) for path in all_named(asked.runs, asked.root)]
+    outcomes = [synced(path, asked.uri) for path in all_named(asked.runs, asked.root)]
     if asked.json:
-        print(as_json(found))
+        print(as_json(outcomes))
     else:
-        for each in found:
+        for each in outcomes:
             print(f"{each['run']}: {each['error'] or 'shown in ' + each['uri'] + ' as ' + each['status']}")
-    return 1 if any(each["error"] for each in found) else 0
+    return 1 if any(each["error"] for each in outcomes) else 0
 
 
 def synced(path: Location, uri: str | None) -> dict[str, str]:
@@ -88,9 +88,9 @@ def _named_store(path: Location) -> str | None:
 
     marker = path / "tracking.json"
     if marker.is_file():
-        found = read_json(marker)
-        if isinstance(found, dict) and found.get("uri"):
-            return str(found["uri"])
+        shown = read_json(marker)
+        if isinstance(shown, dict) and shown.get("uri"):
+            return str(shown["uri"])
     for config in reversed(listed(path, "invocations/*/.hydra/config.yaml")):
         # without interpolations, which could put the user's environment into the URI
         stored = OmegaConf.to_container(OmegaConf.create(config.read_text(encoding="utf-8")), resolve=False)

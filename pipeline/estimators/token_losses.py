@@ -34,9 +34,9 @@ class TokenLosses:
 
     def refuse_truths(self, labels: np.ndarray, start: np.ndarray) -> None:
         """Raise ValueError if true labels, numbers of `names`, break the constraints; sequence i begins at start[i]."""
-        found = None if self.forbidden is None else fault(self.forbidden, self.names, labels, start)
-        if found is not None:
-            sequence, token, what = found
+        fault_at = None if self.forbidden is None else fault(self.forbidden, self.names, labels, start)
+        if fault_at is not None:
+            sequence, token, what = fault_at
             asked = repr(self.constraints) if isinstance(self.constraints, str) else "the given pairs"
             raise ValueError(f"y: sequence {sequence}, token {token}: the label {what}, by constraints={asked}")
 

@@ -22,9 +22,11 @@ def labelled(model: Any, given: Any) -> Any:
     """The labels of a table of inputs, one row a block: of a picture by pixels, of anything else by name."""
     import pandas as pd
 
-    found = model.predict(list(given[INPUT]))
-    blocks = range(len(found))
-    return pd.DataFrame({OUTPUT: [found.mask(i).tolist() if found.has_masks else found.named(i) for i in blocks]})
+    predictions = model.predict(list(given[INPUT]))
+    blocks = range(len(predictions))
+    return pd.DataFrame(
+        {OUTPUT: [predictions.mask(i).tolist() if predictions.has_masks else predictions.named(i) for i in blocks]}
+    )
 
 
 def set_model() -> None:

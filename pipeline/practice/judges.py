@@ -21,20 +21,20 @@ def _wrong(truth: Labels, labels: Labels) -> list[float]:
 
 def chunks_of(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     """(first token, end, type) of the chunks of one sentence, as conlleval counts them."""
-    found, first, kind = set(), 0, ""
+    chunks, first, kind = set(), 0, ""
     for t, tag in enumerate([*tags, "O"]):
         mark, _, own = tag.partition("-")
         if kind and (mark != "I" or own != kind):
-            found.add((first, t, kind))
+            chunks.add((first, t, kind))
             kind = ""
         if mark != "O" and not kind:
             first, kind = t, own
-    return found
+    return chunks
 
 
 def _chunks(truth: Labels, labels: Labels) -> list[float]:
-    true, found = chunks_of(truth), chunks_of(labels)
-    return [*_wrong(truth, labels), len(true & found), len(true), len(found)]
+    true, predicted = chunks_of(truth), chunks_of(labels)
+    return [*_wrong(truth, labels), len(true & predicted), len(true), len(predicted)]
 
 
 def _pixels(truth: np.ndarray, labels: Labels) -> list[float]:
@@ -50,8 +50,8 @@ def _accuracy(sums: np.ndarray) -> float:
 
 
 def _iou(sums: np.ndarray) -> float:
-    right, true, found = sums.reshape(3, -1)[:, 1]
-    return float(right / max(true + found - right, 1.0))
+    right, true, labelled = sums.reshape(3, -1)[:, 1]
+    return float(right / max(true + labelled - right, 1.0))
 
 
 def _class_accuracy(sums: np.ndarray) -> float:
@@ -68,8 +68,8 @@ def _order(relevance: np.ndarray, scores: Any) -> list[float]:
     """NDCG@10, and the share of pairs in the wrong order, where ties count half; of queries that have an order."""
     from sklearn.metrics import ndcg_score
 
-    scores, ahead = np.asarray(scores, float), relevance[:, None] > relevance[None]
-    apart = (scores[:, None] - scores[None])[ahead]
+    scores, preferred = np.asarray(scores, float), relevance[:, None] > relevance[None]
+    apart = (scores[:, None] - scores[None])[preferred]
     swapped = float(np.mean((apart < 0) + 0.5 * (apart == 0)))
     return [float(ndcg_score(relevance[None], scores[None], k=10)), swapped, 1]
 

@@ -81,11 +81,11 @@ def command(words: Sequence[str], root: Path) -> Run:
     before = _children()
     line = [sys.executable, "-m", "gapwise.pipeline", *words, f"run.root={root}", "tracking=none", "compute=serial"]
     done = subprocess.run(line, capture_output=True, text=True)
-    found = [text[5:] for text in done.stdout.splitlines() if text.startswith("run: ")]
-    if done.returncode or not found:
+    runs = [text[5:] for text in done.stdout.splitlines() if text.startswith("run: ")]
+    if done.returncode or not runs:
         said = (done.stderr.strip().splitlines() or [""])[-1]
         raise (DataError if "dataset.root" in said else CommandError)(said.removeprefix("error: "))
-    return Run(Path(found[-1]), "compiling" in done.stderr, _children() - before)
+    return Run(Path(runs[-1]), "compiling" in done.stderr, _children() - before)
 
 
 def features_of(run: Path) -> Path:

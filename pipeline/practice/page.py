@@ -98,10 +98,12 @@ def summary(name: str, rows: Sequence[Row]) -> list[str] | None:
         return None
     best = min(others, key=lambda row: row.figure(lead)[0] if lead.low else -row.figure(lead)[0])
     (mine, error), (theirs, other_error) = ours.figure(lead), best.figure(lead)
-    ahead = theirs - mine if lead.low else mine - theirs
-    place = "first" if ahead >= 0 else "within one standard error" if -ahead <= max(error, other_error) else "behind"
+    lead_by = theirs - mine if lead.low else mine - theirs
+    standing = (
+        "first" if lead_by >= 0 else "within one standard error" if -lead_by <= max(error, other_error) else "behind"
+    )
     return [
-        TASKS[name].says, lead.name, f"{mine:.4f} ± {error:.4f}", f"{theirs:.4f} ± {other_error:.4f}, {best.says}", place,
+        TASKS[name].says, lead.name, f"{mine:.4f} ± {error:.4f}", f"{theirs:.4f} ± {other_error:.4f}, {best.says}", standing,
         f"{ours.mean('seconds'):.3g}, {best.mean('seconds'):.3g}",
         f"{ours.mean('predict_seconds') / max(best.mean('predict_seconds'), 1e-4):.2g}",
     ]  # fmt: skip

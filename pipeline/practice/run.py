@@ -146,13 +146,13 @@ def _child(words: Sequence[str]) -> tuple[int, str]:
 
 def records_of(folder: Path) -> list[Record]:
     """All records, in the order of the table, and by split."""
-    found = []
+    records = []
     for name, task in TASKS.items():
         for who in task.contestants:
             left_out = folder / name / f"{who}.left_out.json"
             files = [folder / name / f"{who}-{split}.json" for split in range(task.folds)]
-            found += [read_json(file) for file in (*files, left_out) if file.is_file()]
-    return found
+            records += [read_json(file) for file in (*files, left_out) if file.is_file()]
+    return records
 
 
 def _write(folder: Path, options: PracticeOptions) -> None:

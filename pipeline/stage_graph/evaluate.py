@@ -52,15 +52,15 @@ def export(to: Export) -> None:
     to.tree("figures")
 
 
-def by_split(found: Mapping[str, object]) -> dict[str, object]:
+def by_split(metrics: Mapping[str, object]) -> dict[str, object]:
     """`metrics.json` with the split on which lambda was picked in the name of every number that depends on it, so that
     `dvc metrics diff` compares no lambda picked on validation blocks with one picked on the test blocks.
     """
-    picked_on = found.get("picked_on", "test")
-    alone = {name: found[name] for name in ("all_zero_test_loss", "validation_blocks") if name in found}
+    picked_on = metrics.get("picked_on", "test")
+    alone = {name: metrics[name] for name in ("all_zero_test_loss", "validation_blocks") if name in metrics}
     hindsight = {"hindsight_lambda": "best_lambda", "hindsight_test_loss": "test_loss"}
-    chosen = {name: value for name, value in found.items() if name not in {*alone, *hindsight, "picked_on"}}
-    test = {name: found[long] for long, name in hindsight.items() if long in found}
+    chosen = {name: value for name, value in metrics.items() if name not in {*alone, *hindsight, "picked_on"}}
+    test = {name: metrics[long] for long, name in hindsight.items() if long in metrics}
     return {f"picked_on_{picked_on}": chosen, **({"picked_on_test": test} if test else {}), **alone}
 
 

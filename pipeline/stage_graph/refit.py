@@ -57,8 +57,8 @@ def run(job: Job) -> dict[str, object]:
         measure(features, folder, job.spread)
         remove(joined)
         figures.run(job)  # those of predictions show this model's from now on
-    found = {"status": str(status), "pick": settings.run.pick, "max_seconds": settings.solver.max_seconds}
-    return {**found, **({} if edge is None else {"edge": edge.value})}
+    outcome = {"status": str(status), "pick": settings.run.pick, "max_seconds": settings.solver.max_seconds}
+    return {**outcome, **({} if edge is None else {"edge": edge.value})}
 
 
 def wanted(settings: Settings) -> bool:

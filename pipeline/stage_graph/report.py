@@ -48,9 +48,9 @@ def export(to: Export) -> None:
     file = to.run / "report.html"
     if file.is_file():
         to.file("report.html")
-    found, refitted = read_json(served_at(to.run) / "metrics.json"), served_at(to.run) != to.run
-    lam = found["lambda"] if refitted else found["best_lambda"]
-    to.json("served.json", {"lambda": lam, "refit": refitted, "test_loss": found["test_loss"]})
+    metrics, refitted = read_json(served_at(to.run) / "metrics.json"), served_at(to.run) != to.run
+    lam = metrics["lambda"] if refitted else metrics["best_lambda"]
+    to.json("served.json", {"lambda": lam, "refit": refitted, "test_loss": metrics["test_loss"]})
 
 
 STAGE = Stage(

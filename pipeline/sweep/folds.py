@@ -142,6 +142,6 @@ def _refitted(
             raise Interrupted(stop.signal)
         if not (folder / REFIT / "path.zarr").is_dir():
             raise ValueError(f"refit: solver.max_seconds was over before λ {lam:g} was solved; give more")
-        found = measure(store, folder / REFIT, spread)
+        measures = measure(store, folder / REFIT, spread)
     model_of(directory.path, lam, trust=True, refit=folder / REFIT).save(folder / "model")
-    return {**found, "status": str(status)}
+    return {**measures, "status": str(status)}

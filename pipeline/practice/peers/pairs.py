@@ -18,8 +18,8 @@ def _differences(x: np.ndarray, relevance: np.ndarray, rng: np.random.Generator)
     """Better documents minus worse ones (pairs, D), every other one with its sign turned by `fit`."""
     better, worse = np.nonzero(relevance[:, None] > relevance[None])
     drawn = rng.permutation(better.size)[:MOST]
-    found: np.ndarray = x[better[drawn]] - x[worse[drawn]]
-    return found
+    differences: np.ndarray = x[better[drawn]] - x[worse[drawn]]
+    return differences
 
 
 def fit(part: Part, setting: Setting, folder: Path) -> tuple[Predict, int]:
