@@ -34,16 +34,16 @@ def calibrated(model: Model, run: str | Location, method: str) -> Model:
         If the structure has no margins, the run no validation split, or the split too few predictions.
     """
     refuse_without_margins(str(model.meta["structure"]))
-    place = location(run)
-    features = features_of_run(place)
+    folder = location(run)
+    features = features_of_run(folder)
     if not features.has(VALIDATION):
         raise ValueError(
-            f"calibration: {place} held out no blocks to fit it on; run it again with dataset.validation=0.2, say"
+            f"calibration: {folder} held out no blocks to fit it on; run it again with dataset.validation=0.2, say"
         )
     arrays = features.arrays(VALIDATION)
     problem = build(features.meta["structure"], arrays, features.meta)
-    w = model_at(place / "path.zarr", model.lambda_).weights
-    split = f"the validation split of {place.name}"
+    w = model_at(folder / "path.zarr", model.lambda_).weights
+    split = f"the validation split of {folder.name}"
     return replace(model, calibration=calibration_of(problem, w, method, split, counted(problem, arrays)))
 
 

@@ -54,8 +54,8 @@ class Calibration:
             return np.interp(margins, self.margins, self.probabilities)
         from scipy.special import expit
 
-        found: np.ndarray = expit(self.slope * np.asarray(margins) + self.intercept)
-        return found
+        probabilities: np.ndarray = expit(self.slope * np.asarray(margins) + self.intercept)
+        return probabilities
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def read(facts: object, where: object) -> Calibration | None:
     try:
         if not isinstance(facts, Mapping):
             raise TypeError
-        found = Calibration(
+        calibration = Calibration(
             method=str(facts["method"]),
             split=str(facts["split"]),
             entries=int(facts["entries"]),
@@ -117,19 +117,19 @@ def read(facts: object, where: object) -> Calibration | None:
             slope=float(facts["slope"]),
             intercept=float(facts["intercept"]),
         )
-        if not _is_sound(found):
+        if not _is_sound(calibration):
             raise ValueError
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedError(
             f"{where}: calibration: expected a rising map from margins to probabilities; it was changed, or is damaged: "
             "make it again"
         ) from error
-    return found
+    return calibration
 
 
-def _is_sound(found: Calibration) -> bool:
-    if found.method == SIGMOID:
-        return math.isfinite(found.slope) and math.isfinite(found.intercept)
-    x, y = np.array(found.margins), np.array(found.probabilities)
+def _is_sound(calibration: Calibration) -> bool:
+    if calibration.method == SIGMOID:
+        return math.isfinite(calibration.slope) and math.isfinite(calibration.intercept)
+    x, y = np.array(calibration.margins), np.array(calibration.probabilities)
     rising = x.size == y.size > 0 and np.isfinite(x).all() and (np.diff(x) > 0).all() and (np.diff(y) >= 0).all()
-    return bool(found.method == ISOTONIC and rising and y[0] >= 0.0 and y[-1] <= 1.0)
+    return bool(calibration.method == ISOTONIC and rising and y[0] >= 0.0 and y[-1] <= 1.0)

@@ -93,25 +93,25 @@ class Report:
     def note(self, check: str, says: str, tried: Callable[[], Any]) -> bool:
         """Note whether tried() raises no ValueError, and what it says; `says` may name what it returns."""
         try:
-            found = tried()
+            returned = tried()
         except ValueError as error:
             self.findings.append(Finding(check, False, str(error)))
             return False
-        self.findings.append(Finding(check, True, says.format(found)))
+        self.findings.append(Finding(check, True, says.format(returned)))
         return True
 
 
 def advice(seconds: float, blocks: int, python: bool, workers: int) -> list[str]:
     """Settings for an oracle whose call takes `seconds`; what they cost is measured in tests/benchmarks/README.md."""
-    found = ["solver=bcpfw_gap_cache"]
+    settings = ["solver=bcpfw_gap_cache"]
     batch = min(16, 2 * workers, blocks // 4)
     if workers > 1 and seconds >= SLOW:
-        found.append("compute=processes" if python else "compute=threads")
+        settings.append("compute=processes" if python else "compute=threads")
         if seconds >= VERY_SLOW and batch > 1:
-            found.append(f"solver.batch_size={batch}")
+            settings.append(f"solver.batch_size={batch}")
     else:
-        found.append("compute=serial" if python else "compute=threads")
-    return found
+        settings.append("compute=serial" if python else "compute=threads")
+    return settings
 
 
 def costs_note(seconds: Mapping[str, float]) -> str:
@@ -157,7 +157,7 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
     n = ask(f"{reader.oracle}.__len__: train", len, oracle)
     if n < 1:
         raise DataError(f"{reader.oracle}: the train split has no blocks")
-    found = Report(label, True, n, weights_of(oracle))
+    report = Report(label, True, n, weights_of(oracle))
     labels_of(oracle)
     truths: list[np.ndarray] = []
 
@@ -172,32 +172,34 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
         return f"{size} truths" if i + 1 == size else f"the first {i + 1} of {size} truths"
 
     says = "{} are labellings with finite features and loss 0"
-    ok = found.note("train", says, lambda: read("train", oracle))
+    ok = report.note("train", says, lambda: read("train", oracle))
     for split in reader.splits[1:]:
-        found.note(split, says, lambda split=split: read(split, load_oracle(reader.oracle, split, reader.arguments)))  # type: ignore[misc]
+        report.note(split, says, lambda split=split: read(split, load_oracle(reader.oracle, split, reader.arguments)))  # type: ignore[misc]
     if not ok:
-        return found
+        return report
     approximate = bool(ask(f"{type(oracle).__name__}.approximate", lambda: oracle.approximate))
     what = "its bound exceeds" if approximate else "its answers are worth at least as much as"
     says = f"at w = 0 and random w {what} the truth, other blocks' truths and the decoded labelling"
-    ok = found.note("max_oracle", says, lambda: try_oracle(oracle, truths, "train"))
+    ok = report.note("max_oracle", says, lambda: try_oracle(oracle, truths, "train"))
     if ok:
         says = "{} more labellings, drawn at random, are worth no more; nor than the decoded one"
-        found.note("samples", says, lambda: try_samples(oracle, truths, "train", seconds))
+        report.note("samples", says, lambda: try_samples(oracle, truths, "train", seconds))
         another = lambda: _same_again(oracle, load_oracle(reader.oracle, "train", reader.arguments), truths)  # noqa: E731
-        found.note("again", "a second object of the class, as other processes make it, gives the same answers", another)
+        report.note(
+            "again", "a second object of the class, as other processes make it, gives the same answers", another
+        )
         try:
-            found.seconds = _times(oracle, truths, seconds)
-            found.notes.append(costs_note(found.seconds))
+            report.seconds = _times(oracle, truths, seconds)
+            report.notes.append(costs_note(report.seconds))
         except ValueError as error:
-            found.findings.append(Finding("times", False, str(error)))
+            report.findings.append(Finding("times", False, str(error)))
     if approximate:
-        found.certainty = UPPER_BOUNDED if has_bound(oracle) else ESTIMATE
+        report.certainty = UPPER_BOUNDED if has_bound(oracle) else ESTIMATE
     try:
-        _note_oracle(found, oracle, truths)
+        _note_oracle(report, oracle, truths)
     except ValueError as error:
-        found.findings.append(Finding("notes", False, str(error)))
-    return found
+        report.findings.append(Finding("notes", False, str(error)))
+    return report
 
 
 def _same_again(oracle: Any, other: Any, truths: list[np.ndarray]) -> None:
@@ -228,7 +230,7 @@ def _same_again(oracle: Any, other: Any, truths: list[np.ndarray]) -> None:
 
 def _times(oracle: Any, truths: list[np.ndarray], seconds: float) -> dict[str, float]:
     """Median seconds of one call of each method; ValueError names the method and the block that raise an error."""
-    rng, found = np.random.default_rng(3), {}
+    rng, medians = np.random.default_rng(3), {}
     w = rng.normal(size=oracle.d)
     for method in ("max_oracle", "decode", "features", "loss"):
         end, took = time.monotonic() + seconds / 4, []
@@ -242,8 +244,8 @@ def _times(oracle: Any, truths: list[np.ndarray], seconds: float) -> dict[str, f
             took.append(time.perf_counter() - began)
             if time.monotonic() > end:
                 break
-        found[method] = float(np.median(took))
-    return found
+        medians[method] = float(np.median(took))
+    return medians
 
 
 def _asked(oracle: Any, method: str, i: int, *arguments: Any) -> Any:
@@ -251,24 +253,24 @@ def _asked(oracle: Any, method: str, i: int, *arguments: Any) -> Any:
     return ask(f"{type(oracle).__name__}.{method}: train block {i}", getattr(oracle, method), i, *arguments)
 
 
-def _note_oracle(found: Report, oracle: Any, truths: list[np.ndarray]) -> None:
+def _note_oracle(report: Report, oracle: Any, truths: list[np.ndarray]) -> None:
     """Notes on what costs memory, or keeps the path from lambda = 0."""
     touched = [
         np.mean(np.asarray(_asked(oracle, "features", i, truths[i].copy())) != 0.0)
         for i in range(min(len(truths), BLOCKS))
     ]
     whole = _asked(oracle, "coordinates", 0) is None
-    if whole and found.d >= 1000 and max(touched) < 0.1:
+    if whole and report.d >= 1000 and max(touched) < 0.1:
         share = f"{100 * max(touched):.2g} %"
-        found.notes.append(
+        report.notes.append(
             f"features are mostly 0 (at most {share} are not): coordinates(i) would save memory and time"
         )
-    elif whole and 8 * found.blocks * found.d > 1e9:
-        found.notes.append(f"the state takes {8e-9 * found.blocks * found.d:.1f} GB; coordinates(i) would save some")
+    elif whole and 8 * report.blocks * report.d > 1e9:
+        report.notes.append(f"the state takes {8e-9 * report.blocks * report.d:.1f} GB; coordinates(i) would save some")
     if not any(_asked(oracle, "least_loss", i) for i in range(min(len(truths), BLOCKS))):
-        found.notes.append("least_loss is not given: path.relative=true will end above λ = 0")
-    if found.certainty == ESTIMATE:
-        found.notes.append("the oracle is approximate and has no max_bound: gaps are estimates and certify nothing")
+        report.notes.append("least_loss is not given: path.relative=true will end above λ = 0")
+    if report.certainty == ESTIMATE:
+        report.notes.append("the oracle is approximate and has no max_bound: gaps are estimates and certify nothing")
 
 
 @driver
@@ -295,9 +297,9 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
     """The contract on a few blocks of a problem, and what an oracle call costs."""
     from gapwise.stages.problems.compiled_methods import compiled
 
-    found = Report(name, False, int(problem.n), int(problem.d), certainty_of(problem))
-    if not found.note("shapes", "sizes, offsets, truths and bounds fit", lambda: checked_shapes(problem)):
-        return found
+    report = Report(name, False, int(problem.n), int(problem.d), certainty_of(problem))
+    if not report.note("shapes", "sizes, offsets, truths and bounds fit", lambda: checked_shapes(problem)):
+        return report
     called = compiled(problem)
     some = list(dict.fromkeys(np.linspace(0, problem.n - 1, BLOCKS).round().astype(int).tolist()))
     rng, rivals = np.random.default_rng(0), {}
@@ -307,8 +309,8 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
             rivals[i] = sampled(called, i, rng)
         return sum(map(len, rivals.values()))
 
-    if not found.note("compiles", "{} labellings at hand to compare with", sample):
-        return found
+    if not report.note("compiles", "{} labellings at hand to compare with", sample):
+        return report
     traits = traits_of(problem)
     absent = {"max-marginals": not traits.margins, "n best": not traits.n_best, "several answers": not traits.lists}
     for what, of in CHECKS.items():
@@ -323,16 +325,16 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
             return done
 
         says = " ".join((of.__doc__ or "").split()).removesuffix(".")
-        found.note(what, f"{says[0].lower()}{says[1:]} (blocks tried: {{}})", tried)
-    if found.ok:
-        found.seconds["max_oracle"] = _compiled_seconds(problem, draw_w(problem, rng), seconds)
+        report.note(what, f"{says[0].lower()}{says[1:]} (blocks tried: {{}})", tried)
+    if report.ok:
+        report.seconds["max_oracle"] = _compiled_seconds(problem, draw_w(problem, rng), seconds)
         if not any(problem.least_loss(i) for i in some):
-            found.notes.append("least_loss is 0: path.relative=true will end above λ = 0")
+            report.notes.append("least_loss is 0: path.relative=true will end above λ = 0")
         if not traits.margins:
-            found.notes.append("max_marginals is not given: predictions have no margins")
+            report.notes.append("max_marginals is not given: predictions have no margins")
         elif not traits.n_best:
-            found.notes.append("n_best is not given: predictions are one labelling each")
-    return found
+            report.notes.append("n_best is not given: predictions are one labelling each")
+    return report
 
 
 def _while(blocks: list[int], seconds: float) -> Iterator[int]:

@@ -138,8 +138,8 @@ def n_best_driver(fingerprint: str) -> Kernel:
             length = P.label_ptr[i + 1] - P.label_ptr[i]
             start, end = end, end + n * length
             rows = labels[start:end].reshape((n, length))
-            found = P.n_best(i, theta, n, rows, scores[k], scratch)
-            for r in range(found, n):
+            count = P.n_best(i, theta, n, rows, scores[k], scratch)
+            for r in range(count, n):
                 scores[k, r] = -np.inf
                 for t in range(length):
                     rows[r, t] = 0
@@ -153,9 +153,9 @@ def _entries(problem: Problem, blocks: np.ndarray) -> int:
 
 def _scored(problem: Problem, w: np.ndarray, blocks: np.ndarray, with_table: bool) -> Scores:
     size, classes = _entries(problem, blocks), problem.labels
-    found = Scores(np.empty(size, problem.truth.dtype), np.empty(size), np.empty((size if with_table else 0, classes)))
-    scores_driver(problem)(problem, frozen(w), blocks, classes, *found)
-    return found
+    scored = Scores(np.empty(size, problem.truth.dtype), np.empty(size), np.empty((size if with_table else 0, classes)))
+    scores_driver(problem)(problem, frozen(w), blocks, classes, *scored)
+    return scored
 
 
 def _listed(problem: Problem, w: np.ndarray, blocks: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -79,7 +79,7 @@ def evaluate(
     lams = np.append(path["lambda"], between)
     total = lams.size
     first, of_row = different_models(mixture, between)
-    found: list[dict[str, float]] = [{} for _ in range(first.size)]
+    measures: list[dict[str, float]] = [{} for _ in range(first.size)]
     done = count(1)
 
     def weights_of_row(k: int) -> np.ndarray:
@@ -87,11 +87,11 @@ def evaluate(
 
     def measure_split(m: int, w: np.ndarray, split: str, inner: Spread) -> None:
         labels, losses = predict(problems[split], w, inner, split)
-        found[m][f"{split}_loss"] = float(np.mean(losses))
+        measures[m][f"{split}_loss"] = float(np.mean(losses))
         if split == VALIDATION:
-            found[m][ERROR] = standard_error(losses)
+            measures[m][ERROR] = standard_error(losses)
         for key, value in measure(problems[split], arrays[split], labels).items():
-            found[m][f"{split}_{key}"] = value
+            measures[m][f"{split}_{key}"] = value
 
     def measure_model(m: int, inner: Spread) -> None:
         w = weights_of_row(int(first[m]))
@@ -102,12 +102,12 @@ def evaluate(
 
     spread.points(measure_model, first.size)
     order = np.argsort(-lams, kind="stable") if between.size else np.arange(total)
-    columns = _columns(found, of_row)
+    columns = _columns(measures, of_row)
     choice = choose(lams, columns["validation_loss"], columns[ERROR]) if VALIDATION in splits else None
     best = int(order[np.argmin(columns["test_loss"][order])]) if choice is None else choice.best
-    if "train_loss" not in found[of_row[best]]:
+    if "train_loss" not in measures[of_row[best]]:
         measure_split(int(of_row[best]), weights_of_row(best), "train", spread)
-        columns = _columns(found, of_row)
+        columns = _columns(measures, of_row)
     add_losses(
         run_dir / "path.zarr",
         {key: values[:solved] for key, values in columns.items()},
@@ -154,9 +154,9 @@ def different_models(path: Mixture, between: np.ndarray) -> tuple[np.ndarray, np
     return np.array(first), np.array(of_row)
 
 
-def _columns(found: list[dict[str, float]], of_row: np.ndarray) -> dict[str, np.ndarray]:
+def _columns(measures: list[dict[str, float]], of_row: np.ndarray) -> dict[str, np.ndarray]:
     """Measures of the models as one float64 array (rows,) each; NaN where a model was not measured."""
-    return {key: np.array([found[m].get(key, math.nan) for m in of_row]) for key in found[0]}
+    return {key: np.array([measures[m].get(key, math.nan) for m in of_row]) for key in measures[0]}
 
 
 def _of_choice(

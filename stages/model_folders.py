@@ -63,13 +63,13 @@ def load_model(
     where = location(folder)
     facts, weights, shared = read_model(where)
     check_model(facts, weights.size, where / "model.json")
-    found = Model(
+    model = Model(
         float(facts["lambda"]), weights, facts["certificate"], dict(facts["features"]), shared, facts["origin"],
-        place=str(where / "model.json"), calibration=read_calibration(facts.get("calibration"), where / "model.json"),
+        source=str(where / "model.json"), calibration=read_calibration(facts.get("calibration"), where / "model.json"),
     )  # fmt: skip
     if run is not None:
-        compare(found, location(run), where)
-    return allowing(found, trust, oracle)
+        compare(model, location(run), where)
+    return allowing(model, trust, oracle)
 
 
 def compare(model: Model, run: Location, where: Location) -> None:
@@ -135,10 +135,10 @@ def save_model(run: str | Location, lam: float | str, folder: str | Location) ->
 
 def open_model(where: str | Location, lam: float | str | None = None, *, trust: bool = False) -> Model:
     """The model in a folder, or that of a run at `lam` (None: the best); ValueError if a model has another lambda."""
-    place = location(where)
-    if not is_model(place):
-        return model_of(place, BEST if lam is None else lam, trust=trust)
-    found = load_model(place, trust=trust)
-    if lam not in (None, BEST, found.lambda_):
-        raise ValueError(f"{place}: a model of lambda {found.lambda_:g} only; give the run for lambda {lam:g}")
-    return found
+    folder = location(where)
+    if not is_model(folder):
+        return model_of(folder, BEST if lam is None else lam, trust=trust)
+    model = load_model(folder, trust=trust)
+    if lam not in (None, BEST, model.lambda_):
+        raise ValueError(f"{folder}: a model of lambda {model.lambda_:g} only; give the run for lambda {lam:g}")
+    return model

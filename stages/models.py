@@ -55,7 +55,7 @@ class Model:
         Code of one's own that `predict` may run, ``module:Class`` or a command; None: whatever the files name.
     calibration : Calibration, optional
         Turns margins into probabilities, if it was asked for.
-    place : str
+    source : str
         The file that says all this, for messages.
     """
 
@@ -66,7 +66,7 @@ class Model:
     shared: dict[str, np.ndarray] = field(repr=False)
     origin: dict[str, Any] = field(repr=False)
     allowed: frozenset[str] | None = field(default=frozenset(), repr=False)
-    place: str = field(default="model", repr=False)
+    source: str = field(default="model", repr=False)
     calibration: Calibration | None = field(default=None, repr=False)
 
     @property
@@ -105,7 +105,7 @@ class Model:
         from gapwise.stages.explain import explain, names_of
 
         names = names_of(self.meta, self.shared, self.weights)
-        with fitting(self.place), contextlib.nullcontext() if self.allowed is None else only(self.allowed):
+        with fitting(self.source), contextlib.nullcontext() if self.allowed is None else only(self.allowed):
             encoded = self.feature_map.encode(raw)
             problem = build(encoded.structure, encoded.arrays, encoded.meta)
             return explain(problem, self.weights, names, block, entry, rival)
@@ -135,7 +135,7 @@ class Model:
             refuse_without_margins(structure)
         if n_best is not None:
             refuse_without_lists(structure, n_best)
-        with fitting(self.place), contextlib.nullcontext() if self.allowed is None else only(self.allowed):
+        with fitting(self.source), contextlib.nullcontext() if self.allowed is None else only(self.allowed):
             return self._predict(raw, map_blocks, margins, n_best)
 
     def _predict(self, raw: Any, map_blocks: MapBlocks | None, margins: bool, n_best: int | None) -> Prediction:
@@ -201,10 +201,10 @@ def versions() -> dict[str, str]:
     """Versions of the packages that a model's numbers rest on, as far as they are installed."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    installed = {}
     for name in VERSIONS:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed

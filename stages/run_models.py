@@ -56,42 +56,42 @@ def model_of(
     CertificateError
         If the weights are not those that the path certifies at `lam`.
     """
-    place = location(run)
-    if not (place / "manifest.json").is_file():
-        raise FileNotFoundError(f"{place}: neither a run (it has no manifest.json) nor a model (no model.json)")
-    manifest = unsealed(read_json(place / "manifest.json"), place / "manifest.json")
-    check_format(manifest, place / "manifest.json")
+    folder = location(run)
+    if not (folder / "manifest.json").is_file():
+        raise FileNotFoundError(f"{folder}: neither a run (it has no manifest.json) nor a model (no model.json)")
+    manifest = unsealed(read_json(folder / "manifest.json"), folder / "manifest.json")
+    check_format(manifest, folder / "manifest.json")
     stages = manifest["stages"]
     if "solve" not in stages:
         raise FileNotFoundError(
-            f"{place}: the run is not solved yet; repeat its command, which goes on where it stopped"
+            f"{folder}: the run is not solved yet; repeat its command, which goes on where it stopped"
         )
     for stage, name in (("solve", "path.zarr"), ("verify", "verify.json"), ("evaluate", "metrics.json")):
-        _check(place, name, stages.get(stage, {}).get("outputs", {}).get(name))
+        _check(folder, name, stages.get(stage, {}).get("outputs", {}).get(name))
     best = lam == BEST
     if best:
         if "evaluate" not in stages:
-            raise ValueError(f"{place}: not evaluated yet, so it has no best lambda; give a number, or finish the run")
-        lam = float(read_json(place / "metrics.json")["best_lambda"])
+            raise ValueError(f"{folder}: not evaluated yet, so it has no best lambda; give a number, or finish the run")
+        lam = float(read_json(folder / "metrics.json")["best_lambda"])
     refitted = best and REFIT in stages
     if refitted:
-        lam = float(read_json(place / REFIT / "metrics.json")["lambda"])
-    within = refit or (place / REFIT if refitted else place)
+        lam = float(read_json(folder / REFIT / "metrics.json")["lambda"])
+    within = refit or (folder / REFIT if refitted else folder)
     for output, checksum in stages[REFIT].get("outputs", {}).items() if refitted else ():
-        _check(place, output, checksum)
-    found = model_at(within / "path.zarr", float(lam), as_solved=best or refit is not None)
-    check_weights(within / "path.zarr", float(lam), found.weights, as_solved=best or refit is not None)
-    features = _features(place, stages)
+        _check(folder, output, checksum)
+    stored = model_at(within / "path.zarr", float(lam), as_solved=best or refit is not None)
+    check_weights(within / "path.zarr", float(lam), stored.weights, as_solved=best or refit is not None)
+    features = _features(folder, stages)
     meta = {name: value for name, value in features.meta.items() if name not in ("files", "format_version")}
     file = within / "verify.json"
     verdict = verdict_in(read_json(file), file) if "verify" in stages else None
     certificate = {
-        "gap": found.gap,
-        "eps": float(found.attrs["eps"]),
-        "relative": bool(found.attrs["relative"]),
-        "certainty": found.attrs["certainty"] if verdict is None else verdict.sense,
+        "gap": stored.gap,
+        "eps": float(stored.attrs["eps"]),
+        "relative": bool(stored.attrs["relative"]),
+        "certainty": stored.attrs["certainty"] if verdict is None else verdict.sense,
         "verified": verdict is not None,
-        "certified": verdict is not None and verdict.at_lambda(float(lam), found.gap, found.allowed).certified,
+        "certified": verdict is not None and verdict.at_lambda(float(lam), stored.gap, stored.allowed).certified,
         "checked": CHECKED,
     }
     outputs = dict(stages[REFIT if refitted else "solve"].get("outputs", {}))
@@ -102,12 +102,18 @@ def model_of(
         "key": manifest["key"],
         "digest": _digest(outputs, features.meta["files"]),
         "asked": BEST if best else float(lam),
-        "rule": found.attrs["rule"],
+        "rule": stored.attrs["rule"],
         "versions": versions(),
     }
-    check_features(meta, found.weights.size, features.path / "meta.json")
+    check_features(meta, stored.weights.size, features.path / "meta.json")
     model = Model(
-        float(lam), found.weights, certificate, meta, features.shared(), origin, place=str(features.path / "meta.json")
+        float(lam),
+        stored.weights,
+        certificate,
+        meta,
+        features.shared(),
+        origin,
+        source=str(features.path / "meta.json"),
     )
     return allowing(model, trust=trust, oracle=oracle)
 
@@ -146,10 +152,10 @@ def _check(run: Location, name: str, checksum: str | None) -> None:
         return
     path = run / name
     if path.is_dir():
-        found = tree_checksum(path, without=MEASURES)
+        actual = tree_checksum(path, without=MEASURES)
     else:
-        found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-    if found != checksum:
+        actual = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    if actual != checksum:
         raise DamagedError(
             f"{path}: changed since the run wrote it; repeat the command of the run, which makes it again"
         )
@@ -157,8 +163,8 @@ def _check(run: Location, name: str, checksum: str | None) -> None:
 
 def features_of_run(run: str | Location) -> Features:
     """The features of a run; FileNotFoundError if they are gone."""
-    place = location(run)
-    return _features(place, unsealed(read_json(place / "manifest.json"), place / "manifest.json")["stages"])
+    folder = location(run)
+    return _features(folder, unsealed(read_json(folder / "manifest.json"), folder / "manifest.json")["stages"])
 
 
 def example_of(run: str | Location) -> Any:
@@ -175,10 +181,10 @@ def example_of(run: str | Location) -> Any:
 
 def _features(run: Location, stages: Mapping[str, Any]) -> Features:
     """The features of a run; FileNotFoundError if they are gone."""
-    found = features_of(run, stages["featurize"])
-    if found is None:
+    features = features_of(run, stages["featurize"])
+    if features is None:
         raise FileNotFoundError(
             f"{stages['featurize']['path']}: the features of {run} are gone; repeat the command of the run with "
             "run.stage=featurize, which makes them again"
         )
-    return found
+    return features

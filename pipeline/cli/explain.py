@@ -31,7 +31,7 @@ def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.model_facts import fitting
 
     model = opened(asked)
-    with fitting(model.place):
+    with fitting(model.source):
         new = read_new(model.meta, asked.inputs)
     rival = int(asked.rival) if asked.rival is not None and model.meta.get("integers") else asked.rival
     explanation = model.explain(new.raw, asked.block, asked.entry, rival)

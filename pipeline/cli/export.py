@@ -13,8 +13,8 @@ from gapwise.pipeline.cli.predict import (
     add_force,
     lam,
     output,
-    run_or_model,
     refuse_existing,
+    run_or_model,
     unlink,
     with_calibration,
 )

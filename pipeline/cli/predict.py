@@ -175,7 +175,7 @@ def run(asked: argparse.Namespace) -> int:
     out = None if asked.out is None else output(asked.out)
     margins = asked.margins or (asked.calibrate is not None and asked.n_best is None)
     model = with_calibration(opened(asked), run_or_model(asked.model, asked.root), asked.calibrate)
-    with fitting(model.place):
+    with fitting(model.source):
         new = read_new(model.meta, asked.inputs)
         only_labels = out is not None and out.name.endswith(".npz")
         _check_place(out, new.several and not only_labels, asked.force)

@@ -71,20 +71,21 @@ def chunk_length(d: int) -> int:
 
 @driver
 def rebuild_driver(fingerprint: str) -> Callable[..., None]:
-    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, found, chunk, start, stop)`: blocks start to
-    stop - 1; calls for consecutive ranges come in order and cover all blocks, `sums` (2, d) and `found` (2,) begin at 0.
+    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, worst_and_scale, chunk, start, stop)`: blocks
+    start to stop - 1; calls for consecutive ranges come in order and cover all blocks, `sums` (2, d) and `worst_and_scale`
+    (2,) begin at 0.
 
-    found <- (largest |sum alpha - 1| or -alpha, scale). ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,) come in
-    zeroed, or with the mu (flat local) and ell of a dual point without supports; an empty mu stands for zeros and takes no
-    memory. Losses are recomputed. scale is mean_i ||B_i (m_i(y_i) - mu_i)||. The sums of `chunk` blocks each are added up
-    with compensation (Neumaier).
+    worst_and_scale <- (largest |sum alpha - 1| or -alpha, scale). ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,)
+    come in zeroed, or with the mu (flat local) and ell of a dual point without supports; an empty mu stands for zeros and
+    takes no memory. Losses are recomputed. scale is mean_i ||B_i (m_i(y_i) - mu_i)||. The sums of `chunk` blocks each are
+    added up with compensation (Neumaier).
     """
 
     @njit(cache=True, **JIT)
-    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, found, chunk, start, stop):
+    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, worst_and_scale, chunk, start, stop):
         fingerprint  # noqa: B018
         n = ell.size
-        worst, scale = found[0], found[1]
+        worst, scale = worst_and_scale[0], worst_and_scale[1]
         part, lost = sums[0], sums[1]
         mean_all = np.empty(widest_block(P.local_ptr))
         for i in range(start, stop):
@@ -118,7 +119,7 @@ def rebuild_driver(fingerprint: str) -> Callable[..., None]:
             for j in range(psi.size):
                 psi[j] = (psi[j] + lost[j]) / n
             scale /= n
-        found[0], found[1] = worst, scale
+        worst_and_scale[0], worst_and_scale[1] = worst, scale
 
     return rebuild
 
@@ -213,10 +214,10 @@ def summed(
     problem: Problem, supports: tuple[np.ndarray, ...], mu: np.ndarray, ell: np.ndarray, spread: Spread
 ) -> tuple[np.ndarray, float, float]:
     """What `rebuild_driver` makes of a dual point: psi (d,), |sum alpha - 1| or -alpha at the worst, scale."""
-    P, psi, sums, found = problem, np.zeros(problem.d), np.zeros((2, problem.d)), np.zeros(2)
+    P, psi, sums, worst_and_scale = problem, np.zeros(problem.d), np.zeros((2, problem.d)), np.zeros(2)
     run, chunk = rebuild_driver(P), chunk_length(P.d)
-    spread.in_order(lambda start, stop: run(P, *supports, mu, ell, psi, sums, found, chunk, start, stop), P)
-    return psi, float(found[0]), float(found[1])
+    spread.in_order(lambda start, stop: run(P, *supports, mu, ell, psi, sums, worst_and_scale, chunk, start, stop), P)
+    return psi, float(worst_and_scale[0]), float(worst_and_scale[1])
 
 
 def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int, spread: Spread = HERE) -> RebuiltDual:

@@ -215,7 +215,7 @@ def source_digest(name: str) -> str:
 
 def _imported(module: str) -> dict[str, Path]:
     """The files of a module of this package and of all that it imports from this package, by module."""
-    found: dict[str, Path] = {}
+    imported: dict[str, Path] = {}
     to_see = [module]
     while to_see:
         name = to_see.pop()
@@ -225,10 +225,10 @@ def _imported(module: str) -> dict[str, Path]:
             stems = [Path(root, *inner[:depth]) for root in __path__]
             files = [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py")]
             file = next(filter(Path.is_file, files), None)
-            if file is not None and relative not in found:
-                found[relative] = file
+            if file is not None and relative not in imported:
+                imported[relative] = file
                 to_see += [other for other in imported_names(file) if other.startswith(f"{__name__}.")]
-    return found
+    return imported
 
 
 def _data_folder(name: str) -> str:
@@ -315,13 +315,13 @@ class Blocks:
 
 def taken(arrays: Mapping[str, np.ndarray], part: Capabilities, chosen: np.ndarray) -> dict[str, np.ndarray]:
     """The `chosen` blocks, bool (blocks,), of arrays that a reader wrote at once; arrays without blocks as they are."""
-    found = {name: array[chosen] if name in part.whole else array for name, array in arrays.items()}
+    chosen_arrays = {name: array[chosen] if name in part.whole else array for name, array in arrays.items()}
     if part.rows and part.rows[0] in arrays:
         pointer, *names = part.rows
         sizes = np.diff(arrays[pointer])
         start = np.append(0, np.cumsum(sizes[chosen])).astype(arrays[pointer].dtype)
-        found |= {pointer: start, **{name: arrays[name][np.repeat(chosen, sizes)] for name in names}}
-    return found
+        chosen_arrays |= {pointer: start, **{name: arrays[name][np.repeat(chosen, sizes)] for name in names}}
+    return chosen_arrays
 
 
 @dataclass(frozen=True)

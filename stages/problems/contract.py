@@ -258,19 +258,19 @@ def lists_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np
     for w in (draw_w(P, rng) for _ in range(2)):
         theta, z = _theta(P, i, w), np.empty_like(truth)
         labels, values = np.empty((m, truth.size), truth.dtype), np.full(m, JUNK)
-        found = ranked.n_best(i, theta, m, labels, values, ranked.ranked_scratch(m))
+        count = ranked.n_best(i, theta, m, labels, values, ranked.ranked_scratch(m))
         P.decode(i, theta, z, P.scratch())
-        listed = [tuple(row) for row in labels[:found].tolist()]
-        if not listed or listed[0] != tuple(z.tolist()) or len({*listed}) < found:
+        listed = [tuple(row) for row in labels[:count].tolist()]
+        if not listed or listed[0] != tuple(z.tolist()) or len({*listed}) < count:
             raise ContractError(
                 f"{_where(P, 'n_best', i)}: lists {listed}; expected different ones, {z.tolist()} first"
             )
         terms = 1.0 + 2.0 * np.abs(theta) @ np.abs(local(P, i, z))
-        for row, value in zip(labels, values[:found], strict=False):
+        for row, value in zip(labels, values[:count], strict=False):
             _same(P, "n_best", i, float(value), P.value(i, theta, row), terms)
-        if (np.diff(values[:found]) > 0.0).any():
-            raise ContractError(f"{_where(P, 'n_best', i)}: {values[:found].tolist()}; expected falling values")
-        least = float(values[m - 1]) if found == m else -math.inf
+        if (np.diff(values[:count]) > 0.0).any():
+            raise ContractError(f"{_where(P, 'n_best', i)}: {values[:count].tolist()}; expected falling values")
+        least = float(values[m - 1]) if count == m else -math.inf
         for rival in labellings:
             if tuple(rival.tolist()) not in listed:
                 _not_more(P, "n_best", i, P.value(i, theta, rival), least, terms, rival)
@@ -287,11 +287,11 @@ def several_answers_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray
         terms = 1.0 + 2.0 * np.abs(theta) @ np.abs(local(P, i, y))
         for m in (1, 2, 5):
             labels, losses = np.empty((m, truth.size), truth.dtype), np.full(m, JUNK)
-            found = listing.max_oracles(i, theta, m, labels, losses, listing.max_oracles_scratch(m))
-            listed, where = [tuple(row) for row in labels[:found].tolist()], _where(P, "max_oracles", i)
-            if not 1 <= found <= m or len({*listed}) < found or listed[0] != tuple(y.tolist()):
+            count = listing.max_oracles(i, theta, m, labels, losses, listing.max_oracles_scratch(m))
+            listed, where = [tuple(row) for row in labels[:count].tolist()], _where(P, "max_oracles", i)
+            if not 1 <= count <= m or len({*listed}) < count or listed[0] != tuple(y.tolist()):
                 raise ContractError(f"{where}: lists {listed}; expected 1 to {m} different ones, {y.tolist()} first")
-            for row, got in zip(labels[:found], losses, strict=False):
+            for row, got in zip(labels[:count], losses, strict=False):
                 if got != P.loss(i, row):
                     raise ContractError(
                         f"{where}: says {got:.17g} is the loss of {row.tolist()}, it is {P.loss(i, row):.17g}"

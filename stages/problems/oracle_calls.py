@@ -36,9 +36,9 @@ def max_oracle(spec, i, theta, y):
 @njit(**CALL)
 def max_oracles(spec, i, theta, m, labels, losses):
     """labels, losses <- the user's up to m answers and their losses; returns how many there are."""
-    with objmode(found="int64"):
-        found = ask_several(spec, i, theta, m, labels, losses)
-    return found  # noqa: RET504  object mode cannot return
+    with objmode(count="int64"):
+        count = ask_several(spec, i, theta, m, labels, losses)
+    return count  # noqa: RET504  object mode cannot return
 
 
 @njit(**CALL)

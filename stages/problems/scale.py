@@ -81,15 +81,15 @@ def too_small(name: str, value: float, most: float = LARGEST) -> str:
     )
 
 
-def check_single(values: np.ndarray, place: Callable[[int], str]) -> None:
-    """ValueError unless features that become float32 stay in range and do not all become 0; place(k) names entry k."""
+def check_single(values: np.ndarray, name_of: Callable[[int], str]) -> None:
+    """ValueError unless features that become float32 stay in range and do not all become 0; name_of(k) names entry k."""
     sizes = np.abs(values).reshape(-1)
     largest = float(np.max(sizes, initial=0.0))
     if LARGEST_SINGLE < largest < math.inf:
-        raise ValueError(f"{place(int(np.argmax(sizes)))}: {too_large('it', largest, LARGEST_SINGLE)}")
+        raise ValueError(f"{name_of(int(np.argmax(sizes)))}: {too_large('it', largest, LARGEST_SINGLE)}")
     if 0.0 < largest < np.finfo(np.float32).tiny:
         raise ValueError(
-            f"{place(int(np.argmax(sizes)))}: {too_small('its feature, the largest,', largest, LARGEST_SINGLE)}"
+            f"{name_of(int(np.argmax(sizes)))}: {too_small('its feature, the largest,', largest, LARGEST_SINGLE)}"
         )
 
 

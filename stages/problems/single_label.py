@@ -42,17 +42,17 @@ def worst_label(theta, cost):
 @njit(**PLAIN)
 def best_labels(theta, m, labels, values):
     """labels (m, 1), values (m,) <- the labels of largest score, by falling score; of equals the first; returns how many."""
-    found = 0
+    count = 0
     for k in range(theta.size):
-        if found == m and not theta[k] > values[m - 1]:
+        if count == m and not theta[k] > values[m - 1]:
             continue
-        place = min(found, m - 1)
-        while place > 0 and theta[k] > values[place - 1]:
-            labels[place, 0], values[place] = labels[place - 1, 0], values[place - 1]
-            place -= 1
-        labels[place, 0], values[place] = k, theta[k]
-        found = min(found + 1, m)
-    return found
+        slot = min(count, m - 1)
+        while slot > 0 and theta[k] > values[slot - 1]:
+            labels[slot, 0], values[slot] = labels[slot - 1, 0], values[slot - 1]
+            slot -= 1
+        labels[slot, 0], values[slot] = k, theta[k]
+        count = min(count + 1, m)
+    return count
 
 
 @njit(**PLAIN)
@@ -60,10 +60,10 @@ def worst_labels(theta, cost, m, labels, losses, scored, values):
     """The same of score plus cost; losses (m,) <- costs of the labels. scored (K,) and values (m,) are workspace."""
     for k in range(theta.size):
         scored[k] = theta[k] + cost[k]
-    found = best_labels(scored, m, labels, values)
-    for k in range(found):
+    count = best_labels(scored, m, labels, values)
+    for k in range(count):
         losses[k] = cost[labels[k, 0]]
-    return found
+    return count
 
 
 @njit(**PLAIN)

@@ -53,14 +53,14 @@ def several_block(P, w, m, i, k, theta_all, rows_all, losses, scratch, h, hinge,
     first, last = P.label_ptr[i], P.label_ptr[i + 1]
     size = last - first
     rows = rows_all[: m * size].reshape((m, size))
-    found = P.max_oracles(i, theta, m, rows, losses, scratch)
+    count = P.max_oracles(i, theta, m, rows, losses, scratch)
     for t in range(size):
         vertex[k, t] = rows[0, t]
     loss[k] = losses[0]
     h[k] = loss[k] + P.value(i, theta, rows[0])
     hinge[k] = h[k] - P.value(i, theta, P.truth[first:last])
-    listed.counts[k], listed.most[k] = found - 1, -np.inf
-    for j in range(1, found):
+    listed.counts[k], listed.most[k] = count - 1, -np.inf
+    for j in range(1, count):
         listed.losses[k, j - 1] = losses[j]
         listed.most[k] = max(listed.most[k], losses[j] + P.value(i, theta, rows[j]))
         for t in range(size):

@@ -26,7 +26,7 @@ from gapwise.stages.solver import side_by_side
 from gapwise.stages.solver.combinations import structure_capabilities
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.path.abreast import ahead, continued
+from gapwise.stages.solver.path.abreast import continued, next_lambdas
 from gapwise.stages.solver.path.cells import SolvedPoint
 from gapwise.stages.verify import verify
 from gapwise.storage import sink
@@ -296,7 +296,7 @@ def test_start__is_where_lanes_begin_if_it_costs_little_more(calls: tuple[int, i
 def test_ahead__is_a_ladder_below_the_last_lambda() -> None:
     last = SolvedPoint(1.0, 0.0, 0.5, 0.5, 2.0, 2.0)
     above = SolvedPoint(10.0, 0.0, 0.9, 0.9, 0.1, 2.0)
-    halves = functools.partial(ahead, last, above, lambda p: 0.5 * p.lam)
+    halves = functools.partial(next_lambdas, last, above, lambda p: 0.5 * p.lam)
     assert halves(0.0, 0.0, 3) == [0.5, 0.25, 0.125]
     assert halves(0.2, 0.0, 3) == [0.5, 0.25, 0.2]
     assert halves(0.2, 0.0, 9) == [0.5, 0.25, 0.2]

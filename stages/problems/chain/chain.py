@@ -127,10 +127,10 @@ class Chain(NamedTuple):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
         losses[0] = self.max_oracle(i, theta, labels[0], scratch)
         scored = scratch[1] if self.tables.size else theta
-        found = ranked.listed(scored, T, K, m, labels, scratch[4], scratch[0], scratch[2], scratch[3])
-        for k in range(1, found):
+        count = ranked.listed(scored, T, K, m, labels, scratch[4], scratch[0], scratch[2], scratch[3])
+        for k in range(1, count):
             losses[k] = self.loss(i, labels[k])
-        return max(found, 1)
+        return max(count, 1)
 
     def decode(self, i, theta, y, scratch):
         K, first, T, scored = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], theta

@@ -82,9 +82,9 @@ def listed(theta, T, K, m, labels, values, best, candidates, ranks):
         return 0
     for j in range(T * K):
         ranks[j] = UNKNOWN
-    base, token, found, count = top, T, 1, 0
-    while found < m:
-        row, room = found - 1, m - found  # the list need not be longer than what is still wanted
+    base, token, length, count = top, T, 1, 0
+    while length < m:
+        row, room = length - 1, m - length  # the list need not be longer than what is still wanted
         if count > room:  # drops the worst
             for k in range(room):
                 for j in range(FIELDS):
@@ -101,15 +101,15 @@ def listed(theta, T, K, m, labels, values, best, candidates, ranks):
         if count == 0:
             break
         count -= 1
-        values[found], base = candidates[count, SCORE], candidates[count, BASE]
+        values[length], base = candidates[count, SCORE], candidates[count, BASE]
         follows, token = int(candidates[count, ROW]), int(candidates[count, TOKEN])
         for t in range(T - 1, token, -1):
-            labels[found, t] = labels[follows, t]
-        labels[found, token] = int(candidates[count, LABEL])
+            labels[length, t] = labels[follows, t]
+        labels[length, token] = int(candidates[count, LABEL])
         for t in range(token - 1, -1, -1):
-            labels[found, t] = int(ranks[2 * T * K + _state(theta, T, K, t, labels, found, best, ranks)])
-        found += 1
-    return found
+            labels[length, t] = int(ranks[2 * T * K + _state(theta, T, K, t, labels, length, best, ranks)])
+        length += 1
+    return length
 
 
 @inner(**PLAIN)
@@ -166,23 +166,23 @@ def _offer(row, t, label, score, base, room, labels, T, candidates, count):
     """Put a candidate into the list, best last, which has room for so many; returns their number."""
     if score < LEAST or (count == room and candidates[0, SCORE] > score):
         return count
-    place = count
-    while place > 0 and _comes_first(candidates, place - 1, score, row, t, label, labels, T):
-        place -= 1
+    slot = count
+    while slot > 0 and _comes_first(candidates, slot - 1, score, row, t, label, labels, T):
+        slot -= 1
     if count < room:
-        for k in range(count, place, -1):
+        for k in range(count, slot, -1):
             for j in range(FIELDS):
                 candidates[k, j] = candidates[k - 1, j]
         count += 1
     else:  # the list, whose first is the worst, is full
-        if place == 0:
+        if slot == 0:
             return count
-        place -= 1
-        for k in range(place):
+        slot -= 1
+        for k in range(slot):
             for j in range(FIELDS):
                 candidates[k, j] = candidates[k + 1, j]
-    candidates[place, SCORE], candidates[place, BASE], candidates[place, ROW] = score, base, row
-    candidates[place, TOKEN], candidates[place, LABEL] = t, label
+    candidates[slot, SCORE], candidates[slot, BASE], candidates[slot, ROW] = score, base, row
+    candidates[slot, TOKEN], candidates[slot, LABEL] = t, label
     return count
 
 

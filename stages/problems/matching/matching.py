@@ -224,8 +224,8 @@ def without_one_link(self, i, theta, m, labels, losses, scratch):
     The gains are in scratch[0]. The best of all other matchings is among these if m allows it, unless it has all those links
     and some that gain nothing. losses <- their losses; returns how many there are, with the first.
     """
-    gain, first, y, found, last, least = scratch[0], self.edge_ptr[i], labels[0], 1, -1, 0.0
-    while found < m:
+    gain, first, y, count, last, least = scratch[0], self.edge_ptr[i], labels[0], 1, -1, 0.0
+    while count < m:
         without, smallest = -1, np.inf  # the next link by gain, then by number
         for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
             for s in range(j * self.fertility, (j + 1) * self.fertility):
@@ -239,18 +239,18 @@ def without_one_link(self, i, theta, m, labels, losses, scratch):
             break
         last, least = without, smallest
         gain[without - first] = 0.0
-        _match(self, i, theta, labels[found], scratch)
+        _match(self, i, theta, labels[count], scratch)
         gain[without - first] = smallest
         known = False
-        for k in range(1, found):
+        for k in range(1, count):
             same = True
             for t in range(y.size):
-                same = same and labels[k, t] == labels[found, t]
+                same = same and labels[k, t] == labels[count, t]
             known = known or same
         if not known:
-            losses[found] = link_loss(self, i, labels[found])
-            found += 1
-    return found
+            losses[count] = link_loss(self, i, labels[count])
+            count += 1
+    return count
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Matching:

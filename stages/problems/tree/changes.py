@@ -31,8 +31,8 @@ def with_one_change(P, i, theta, m, labels, losses, scratch, changes, moved):
     for v in range(1, V):
         deformation_tables(P, v - 1, theta, rows, columns, tables, length)
         _second_child(P, i, v, theta, best[v * size : (v + 1) * size], tables, length, stride, y, changes)
-    found = 1
-    while found < m:
+    count = 1
+    while count < m:
         least = 0
         for v in range(1, V):
             if changes[v, 0] < changes[least, 0]:
@@ -40,7 +40,7 @@ def with_one_change(P, i, theta, m, labels, losses, scratch, changes, moved):
         if not changes[least, 0] < np.inf:
             break
         changes[least, 0] = np.inf
-        z = labels[found]
+        z = labels[count]
         for k in range(z.size):
             z[k] = y[k]
         z[least] = int(changes[least, 1])
@@ -53,20 +53,20 @@ def with_one_change(P, i, theta, m, labels, losses, scratch, changes, moved):
                 deformation_tables(P, v - 1, theta, rows, columns, tables, length)
                 best_child(P, i, v, theta, best[v * size : (v + 1) * size], tables, length, stride, z, tops)
                 moved[v] = 1 if z[v] != y[v] else 0
-        losses[found] = 0.0
+        losses[count] = 0.0
         for v in range(V):
-            losses[found] += misplaced(P, i, v, np.int64(z[v]))
-        found += 1
-    return found
+            losses[count] += misplaced(P, i, v, np.int64(z[v]))
+        count += 1
+    return count
 
 
 @njit(**PLAIN)
-def _second_root(rows, columns, stride, best, place, changes):
+def _second_root(rows, columns, stride, best, best_root, changes):
     """changes[0] <- the second best place of the root."""
-    top, second = best[(place // columns) * stride + place % columns], -np.inf
+    top, second = best[(best_root // columns) * stride + best_root % columns], -np.inf
     for r in range(rows):
         for c in range(columns):
-            if best[r * stride + c] > second and r * columns + c != place:
+            if best[r * stride + c] > second and r * columns + c != best_root:
                 second, changes[0, 1] = best[r * stride + c], r * columns + c
     changes[0, 0] = top - second
 

@@ -34,7 +34,7 @@ def words(run: ReportedRun) -> list[str]:
         return []
     if text.get("columns") is None:  # CRFsuite's lines: a label and attributes
         named = [[match[1] for word in row[1:] if (match := WORD.fullmatch(word))] for row in new.raw.rows]
-        return [found[0] if found else " ".join(row[1:2]) for found, row in zip(named, new.raw.rows, strict=True)]
+        return [words[0] if words else " ".join(row[1:2]) for words, row in zip(named, new.raw.rows, strict=True)]
     return [row[0] for row in new.raw.rows]
 
 

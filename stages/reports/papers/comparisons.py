@@ -170,17 +170,17 @@ def stronger_at_larger_lambda(ours: str, theirs: str, quantity: str = "gap", ove
     """A claim that the ratio of `theirs` to `ours` after equal work rises with lambda."""
 
     def measure(part: Measured) -> Finding:
-        found = []
+        ratios_at = []
         for lam in part.lambdas:
             pair = [part.traces(name, lam) for name in (ours, theirs)]
             x = min(float(trace[over][-1]) for traces in pair for trace in traces)
             mine, other = (np.median(values_at(traces, over, x, quantity)) for traces in pair)
-            found.append((float(pair[0][0]["lambda"][0]), float(other / max(mine, SMALLEST)), lam))
-        if len(found) < 2:
+            ratios_at.append((float(pair[0][0]["lambda"][0]), float(other / max(mine, SMALLEST)), lam))
+        if len(ratios_at) < 2:
             return Finding(None, "one λ only")
-        found.sort()
-        ratios = np.array([ratio for _, ratio, _ in found])
-        words = [f"a ratio of {ratio:.2g} at λ = {lam}" for _, ratio, lam in found]
+        ratios_at.sort()
+        ratios = np.array([ratio for _, ratio, _ in ratios_at])
+        words = [f"a ratio of {ratio:.2g} at λ = {lam}" for _, ratio, lam in ratios_at]
         steps = ratios[1:] / ratios[:-1]
         holds = True if (steps > 1.0).all() else False if ratios[-1] < ratios[0] else None
         return Finding(holds, "; ".join(words), float(steps.min()))

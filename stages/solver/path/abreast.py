@@ -41,7 +41,7 @@ class Abreast(Protocol):
         """At most `most` lambdas, after those of a round, by falling lambda."""
 
 
-def ahead(
+def next_lambdas(
     last: SolvedPoint,
     before: SolvedPoint | None,
     below: Callable[[SolvedPoint], float],

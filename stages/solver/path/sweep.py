@@ -59,12 +59,14 @@ class Sweep:
 
     def wanted(self) -> list[Worst]:
         """The worst lambda of each interval whose bound is above the level, and one below the last if that is."""
-        found = []
+        open_intervals = []
         for k in range(len(self.axis.members) - 1):
             pair, worst = self.axis.interval(k)
             if worst.bound > closing(self.level) / SLACK:
-                found.append(Worst(self.again(pair, worst.lam), worst.bound))
-        return found if self.axis.bottom(self.level)[1] else [*found, Worst(self.below_last(), math.inf)]
+                open_intervals.append(Worst(self.again(pair, worst.lam), worst.bound))
+        return (
+            open_intervals if self.axis.bottom(self.level)[1] else [*open_intervals, Worst(self.below_last(), math.inf)]
+        )
 
     def again(self, pair: Pair, lam: float) -> float:
         """`lam`, or the end of the interval that is close to it and was solved for an earlier level."""

@@ -74,6 +74,6 @@ def mistaken(run: ReportedRun, truth: np.ndarray, predicted: np.ndarray) -> list
         span = np.ptp(values) or 1.0
         uri = ink((values - values.min()) / span)
         shots.append(
-            {"uri": uri, "number": i + 1, "truth": run.label(int(truth[i])), "found": run.label(int(predicted[i]))}
+            {"uri": uri, "number": i + 1, "truth": run.label(int(truth[i])), "predicted": run.label(int(predicted[i]))}
         )
     return shots

@@ -44,7 +44,7 @@ def content(run: ReportedRun) -> Markup:
         unique = list(dict.fromkeys(drawn))
         moving.append({"maps": unique, "which": [unique.index(uri) for uri in drawn], "right": right})
         shots.append({
-            "photo": photograph(photo.rgb), "found": drawn[start], "truth": label_map(truth, colours),
+            "photo": photograph(photo.rgb), "predicted": drawn[start], "truth": label_map(truth, colours),
             "number": photo.block + 1, "right": number(right[start], ".1%"),
         })  # fmt: skip
     facts = {"pictures": moving, "lambdas": [f"λ = {number(lam, '.4g')}" for lam in lams], "losses": losses(run, lams)}

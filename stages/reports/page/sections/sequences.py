@@ -48,7 +48,7 @@ def sequence(run: ReportedRun, i: int, wrong: int, shown: list[str], shape: tupl
     if shape is not None:
         inputs = [{"uri": glimpse(ids, shape)} for ids in token_attributes(run, i)]
     tokens = [
-        {"truth": a, "found": b, "true_name": run.label(a), "found_name": run.label(b), "uri": "", "word": "",
+        {"truth": a, "predicted": b, "true_name": run.label(a), "predicted_name": run.label(b), "uri": "", "word": "",
          **(inputs[k] if inputs else {})}
         for k, (a, b) in enumerate(zip(truth[part].tolist(), run.predictions["labels"][part].tolist(), strict=True))
     ]  # fmt: skip

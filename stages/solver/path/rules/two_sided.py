@@ -18,7 +18,7 @@ import numpy as np
 from gapwise.stages.solver.objective import Certificate, Product
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.packed import number
-from gapwise.stages.solver.path.abreast import LAST_ALONE, Round, ahead
+from gapwise.stages.solver.path.abreast import LAST_ALONE, Round, next_lambdas
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cell_arrays import bound_of, model_of
 from gapwise.stages.solver.path.cells import (
@@ -153,7 +153,7 @@ class TwoSided:
         if not self.bottom(last, goal)[0]:
             below, least = partial(self.stride.below, goal=goal), self.floor_here()
             enough = 0.0 if self.path.relative else LAST_ALONE * goal.eps
-            lams += ahead(last, self.above, below, least, enough, room - len(lams))
+            lams += next_lambdas(last, self.above, below, least, enough, room - len(lams))
         return Round(lams, lows)
 
     def failing(self, goal: Goal) -> tuple[list[float], bool]:
