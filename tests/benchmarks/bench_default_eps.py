@@ -30,10 +30,10 @@ FEW, SEEDS = 500, 3
 
 def runs(task: str, root: Path) -> list[tuple[Data, int]]:
     """Data and seeds."""
-    found = TASKS[NAMES[task]]
-    if found.folds > 1:
-        return [(found.load(root, "full", fold), 0) for fold in range(SEEDS)]
-    data = found.load(root, "full", 0)
+    task_of = TASKS[NAMES[task]]
+    if task_of.folds > 1:
+        return [(task_of.load(root, "full", fold), 0) for fold in range(SEEDS)]
+    data = task_of.load(root, "full", 0)
     if task == "conll_500":
         data = data._replace(train=data.train.take(np.arange(FEW)))
     return [(data, seed) for seed in range(SEEDS)]

@@ -104,7 +104,7 @@ def picks(lams: np.ndarray, folds: list[Measured], breakpoints: np.ndarray, n: i
     means = np.array([fold.losses.mean(axis=1) for fold in folds])
     many, errors = means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(len(folds))
     solved = np.unique([int(np.argmin(np.abs(np.log(lams / lam)))) for lam in breakpoints])
-    found = {
+    picked = {
         "1/n": int(np.argmin(np.abs(np.log(lams * n)))),
         "breakpoints": int(solved[np.argmin(one[solved])]),
         "least": int(np.argmin(one)),
@@ -120,11 +120,11 @@ def picks(lams: np.ndarray, folds: list[Measured], breakpoints: np.ndarray, n: i
         "5 folds, parabola": parabola(lams, many),
     }
     if not np.isnan(folds[0].scores).any():
-        found |= {
+        picked |= {
             "F1": int(np.argmax(folds[0].scores)),
             "5 folds, F1": int(np.argmax(np.mean([fold.scores for fold in folds], axis=0))),
         }
-    return found
+    return picked
 
 
 def split(
@@ -149,9 +149,9 @@ def split(
     folds = [Measured(path, lams, *part, name) for path, part in zip(paths, parts, strict=True)]
     tested = Measured(whole, lams, *test, name)
     losses = tested.losses.mean(axis=1)
-    found = picks(lams, folds, paths[0]["lambda"].values, n) | {"hindsight": int(np.argmin(losses))}
-    return {rule: 100 * float(losses[k]) for rule, k in found.items()}, {
-        rule: 100 * float(tested.scores[k]) for rule, k in found.items()
+    picked = picks(lams, folds, paths[0]["lambda"].values, n) | {"hindsight": int(np.argmin(losses))}
+    return {rule: 100 * float(losses[k]) for rule, k in picked.items()}, {
+        rule: 100 * float(tested.scores[k]) for rule, k in picked.items()
     }
 
 

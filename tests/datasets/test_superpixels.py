@@ -235,8 +235,8 @@ def test_featurize_pictures__learns_its_vocabularies_on_training_pictures_only()
     assert (first.arrays("train")["unary"] == other.arrays("train")["unary"]).all()
 
 
-@pytest.mark.parametrize(("ahead", "room"), [(3, 1 << 30), (2, 400_000)], ids=["all", "those there is room for"])
-def test_featurize_pictures__uses_the_time_that_learning_takes(monkeypatch, ahead, room):
+@pytest.mark.parametrize(("enough", "room"), [(3, 1 << 30), (2, 400_000)], ids=["all", "those there is room for"])
+def test_featurize_pictures__uses_the_time_that_learning_takes(monkeypatch, enough, room):
     scenes = [compose(0, 0, number) for number in range(3)]
     plain = features_of(scenes[:2], scenes[2:])
     learn, ground, begun = pictures.learn_vocabularies, pictures.groundwork, []
@@ -247,10 +247,10 @@ def test_featurize_pictures__uses_the_time_that_learning_takes(monkeypatch, ahea
 
     def slow(*given, **named):
         end = time.monotonic() + 20
-        while len(begun) < ahead and time.monotonic() < end:
+        while len(begun) < enough and time.monotonic() < end:
             time.sleep(0.001)
         time.sleep(0.1)
-        assert len(begun) == ahead
+        assert len(begun) == enough
         return learn(*given, **named)
 
     monkeypatch.setattr(pictures, "groundwork", counted)

@@ -104,7 +104,7 @@ def test_iobes__wants_a_chunk_to_end() -> None:
 def test_constraints__of_a_file_forbid_pairs_starts_and_ends(tmp_path: Path) -> None:
     file = Path(given(tmp_path, "rules", "O I-N\n<start>\tI-N\n\nB-N <end>\n"))
     table = read_constraints(file, NAMES)
-    assert [tuple(place) for place in np.argwhere(table).tolist()] == [(3, 2), (4, 2), (5, 0)]
+    assert [tuple(pair) for pair in np.argwhere(table).tolist()] == [(3, 2), (4, 2), (5, 0)]
     train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, constraints="bio")))
     assert (train.blocked != 0).tolist() == (scheme("bio", NAMES) != 0).tolist()
 

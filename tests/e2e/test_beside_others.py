@@ -58,7 +58,7 @@ class Bits(gapwise.Oracle):
 
 
 @dataclass
-class Place:
+class Sandbox:
     """A folder with modules that must not be imported, and the Python that is used in it."""
 
     folder: Path
@@ -112,16 +112,16 @@ def wheel_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["editable", "wheel"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
     for name in ("pipeline", "stages", "storage"):
         (tmp_path / f"{name}.py").write_text(f"raise AssertionError('{name}.py is somebody else\\'s')\n")
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "config.yaml").write_text("theirs: true\n")
     wheel = request.param == "wheel"
-    found = Place(tmp_path, request.getfixturevalue("wheel_python") if wheel else Path(sys.executable))
-    where = Path(found.do(found.python, "-c", "import gapwise; print(gapwise.__file__)").strip())
-    assert where.is_relative_to(found.python.parents[1]) is wheel
-    return found
+    made = Sandbox(tmp_path, request.getfixturevalue("wheel_python") if wheel else Path(sys.executable))
+    where = Path(made.do(made.python, "-c", "import gapwise; print(gapwise.__file__)").strip())
+    assert where.is_relative_to(made.python.parents[1]) is wheel
+    return made
 
 
 def test_wheel__has_one_name_and_the_configuration(wheel: Path) -> None:
@@ -136,35 +136,35 @@ def test_wheel__has_one_name_and_the_configuration(wheel: Path) -> None:
             assert name in names, name
 
 
-def test_import__help_and_version(place: Place) -> None:
+def test_import__help_and_version(sandbox: Sandbox) -> None:
     code = "import gapwise; print(gapwise.__version__, gapwise.open_path.__name__, gapwise.load_model.__name__)"
-    assert place.do(place.python, "-c", code).split()[1:] == ["open_path", "load_model"]
-    assert "+experiment=" in place.do(place.python, "-m", "gapwise", "--help")
-    assert "regpath_horseseg" in place.do(place.python, "-m", "gapwise")
-    assert place.do(place.python, "-m", "gapwise", "--version").startswith("gapwise ")
-    assert "1 foreign" in place.do(place.python, "-m", "gapwise", "ls", "--root", ".")
+    assert sandbox.do(sandbox.python, "-c", code).split()[1:] == ["open_path", "load_model"]
+    assert "+experiment=" in sandbox.do(sandbox.python, "-m", "gapwise", "--help")
+    assert "regpath_horseseg" in sandbox.do(sandbox.python, "-m", "gapwise")
+    assert sandbox.do(sandbox.python, "-m", "gapwise", "--version").startswith("gapwise ")
+    assert "1 foreign" in sandbox.do(sandbox.python, "-m", "gapwise", "ls", "--root", ".")
 
 
-def test_run__and_predict(place: Place) -> None:
-    run = place.run(*SMALL)
+def test_run__and_predict(sandbox: Sandbox) -> None:
+    run = sandbox.run(*SMALL)
     assert (run / "report.html").is_file()
     pixels = np.random.default_rng(0).integers(256, size=(40, 60, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(place.folder / "picture.png")
-    place.do(place.python, "-m", "gapwise", "predict", run, "picture.png", "-o", "masks")
-    masks = place.folder / "masks"
+    Image.fromarray(pixels).save(sandbox.folder / "picture.png")
+    sandbox.do(sandbox.python, "-m", "gapwise", "predict", run, "picture.png", "-o", "masks")
+    masks = sandbox.folder / "masks"
     assert {file.name for file in masks.iterdir()} == {"picture.png", "picture-overlay.png", "labels.csv"}
     with Image.open(masks / "picture.png") as mask:
         assert mask.size == (60, 40)
-    model = place.do(place.python, "-m", "gapwise", "export", run, "-o", "model")
+    model = sandbox.do(sandbox.python, "-m", "gapwise", "export", run, "-o", "model")
     assert "certified" in model
     code = "import gapwise; print(gapwise.load_model('model').weights.shape)"
-    assert place.do(place.python, "-c", code).startswith("(")
+    assert sandbox.do(sandbox.python, "-c", code).startswith("(")
 
 
-def test_workers__import_gapwise_and_the_oracle(place: Place) -> None:
-    (place.folder / "my_oracle.py").write_text(ORACLE)
+def test_workers__import_gapwise_and_the_oracle(sandbox: Sandbox) -> None:
+    (sandbox.folder / "my_oracle.py").write_text(ORACLE)
     words = ("dataset=python_oracle", "dataset.oracle=my_oracle:Bits", "tracking=none", "path.eps=0.3")
-    run = place.run(*words, "compute=processes", "compute.workers=2", PYTHONPATH=".")
+    run = sandbox.run(*words, "compute=processes", "compute.workers=2", PYTHONPATH=".")
     assert (run / "result.json").is_file()
 
 
@@ -181,6 +181,6 @@ def test_checkout__that_is_not_installed_runs_its_own_code(tmp_path: Path) -> No
         "COMMAND = Command('A toy.', lambda parser: None, run)\n"
     )
     for _ in range(2):  # also where the links are there already
-        said = Place(tmp_path, Path(sys.executable)).do(sys.executable, "-m", "pipeline", "toy")
+        said = Sandbox(tmp_path, Path(sys.executable)).do(sys.executable, "-m", "pipeline", "toy")
         assert Path(said.strip()).resolve() == tmp_path.resolve() / "stages" / "solve.py"
     assert not (ROOT / ".checkout").exists(), "what is installed is this checkout"

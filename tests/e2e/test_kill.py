@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from real_runs import Place, assert_same_results, kill
+from real_runs import Sandbox, assert_same_results, kill
 from waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -43,53 +43,53 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> Place:
+def whole(folder: Path) -> Sandbox:
     """The uninterrupted run."""
-    place = Place(folder / "whole", COMMAND)
-    assert place.finish().out.splitlines()[-1] == f"run: {place.run}"
-    assert place.generation >= KILLS
-    return place
+    sandbox = Sandbox(folder / "whole", COMMAND)
+    assert sandbox.finish().out.splitlines()[-1] == f"run: {sandbox.run}"
+    assert sandbox.generation >= KILLS
+    return sandbox
 
 
 @pytest.fixture(scope="module")
-def first(folder: Path, whole: Place) -> float:
+def first(folder: Path, whole: Sandbox) -> float:
     """Seconds to the first commit once everything is compiled."""
-    place = Place(folder / "first", COMMAND)
+    sandbox = Sandbox(folder / "first", COMMAND)
     began = time.monotonic()
-    process = place.start()
-    wait_for(lambda: place.generation > 0, process)
+    process = sandbox.start()
+    wait_for(lambda: sandbox.generation > 0, process)
     took = time.monotonic() - began
     assert kill(process)
     return took
 
 
 @pytest.mark.long  # tests/faults does the same to sequences
-def test_kill__at_random_moments_changes_no_bit(folder: Path, whole: Place, first: float) -> None:
-    place = Place(folder / "killed", COMMAND)
+def test_kill__at_random_moments_changes_no_bit(folder: Path, whole: Sandbox, first: float) -> None:
+    sandbox = Sandbox(folder / "killed", COMMAND)
     rng = np.random.default_rng(0)
     generations = np.sort(rng.choice(np.arange(1, whole.generation), KILLS - 2, replace=False))
     moments: list[tuple[Callable[[], bool], float]] = [
-        (lambda: any(place.root.glob("features/.tmp-*")), 0.5 * first),
-        *((lambda generation=generation: place.generation >= generation, 0.2) for generation in generations.tolist()),
-        (lambda: any(place.root.glob("horses_sample-*/path.zarr")), 1.0),
+        (lambda: any(sandbox.root.glob("features/.tmp-*")), 0.5 * first),
+        *((lambda generation=generation: sandbox.generation >= generation, 0.2) for generation in generations.tolist()),
+        (lambda: any(sandbox.root.glob("horses_sample-*/path.zarr")), 1.0),
     ]
     reached = []
     for come, longest in moments:
-        process = place.start()
+        process = sandbox.start()
         wait_for(come, process)
         time.sleep(longest * rng.random())
         assert process.poll() is None, "it was done before it could be killed"
         assert kill(process)
-        reached.append(place.generation)
+        reached.append(sandbox.generation)
     assert reached == sorted(reached)
-    place.finish()
-    assert_same_results(place, whole)
+    sandbox.finish()
+    assert_same_results(sandbox, whole)
 
 
 @pytest.mark.long  # tests/pipeline/test_run.py does the same with fake stages
-def test_complete__is_said_without_loading_a_stage_and_touches_nothing(whole: Place) -> None:
+def test_complete__is_said_without_loading_a_stage_and_touches_nothing(whole: Sandbox) -> None:
     before = {file: file.stat().st_mtime_ns for file in whole.root.rglob("*")}
-    again = Place(whole.root, COMMAND, {"PYTHONPROFILEIMPORTTIME": "1"}).finish()
+    again = Sandbox(whole.root, COMMAND, {"PYTHONPROFILEIMPORTTIME": "1"}).finish()
     assert again.out.splitlines()[-1] == f"run: {whole.run}"
     assert "every certificate holds" in again.out
     assert {file: file.stat().st_mtime_ns for file in whole.root.rglob("*")} == before

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from real_runs import Place, kill
+from real_runs import Sandbox, kill
 from waiting import wait_for
 
 from gapwise.storage.results import read_path
@@ -24,7 +24,7 @@ def test_kill__during_the_refit_changes_no_bit(tmp_path: Path) -> None:
     x = {f"x{name[1:]}": rng.normal(size=(k.size, 12)) + np.eye(4, 12)[k] for name, k in y.items()}
     np.savez(tmp_path / "own.npz", **x, **y)
     command = [*COMMAND, f"dataset.file={tmp_path / 'own.npz'}"]
-    whole, killed = Place(tmp_path / "whole", command), Place(tmp_path / "killed", command)
+    whole, killed = Sandbox(tmp_path / "whole", command), Sandbox(tmp_path / "killed", command)
     whole.finish()
     killed.finish("run.refit=false")
     solved = (killed.run / "path.zarr" / "zarr.json").stat().st_mtime_ns
@@ -34,7 +34,7 @@ def test_kill__during_the_refit_changes_no_bit(tmp_path: Path) -> None:
     assert not (killed.run / "refit" / "path.zarr").exists(), "it was done before it could be killed"
     killed.finish()
     assert (killed.run / "path.zarr" / "zarr.json").stat().st_mtime_ns == solved
-    ours, theirs = (read_path(place.run / "refit" / "path.zarr")[0] for place in (killed, whole))
+    ours, theirs = (read_path(sandbox.run / "refit" / "path.zarr")[0] for sandbox in (killed, whole))
     assert {name: array.tobytes() for name, array in ours.items() if name != "seconds"} == {
         name: array.tobytes() for name, array in theirs.items() if name != "seconds"
     }

@@ -49,7 +49,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def here(data: Path, root: str, monkeypatch: pytest.MonkeyPatch) -> Location:
-    """Run in this process; the run's place."""
+    """Run in this process; the run's location."""
     monkeypatch.chdir(data)
     assert run(composed(*WORDS, f"run.root={root}")) == 0
     return the_run(location(root))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from real_runs import Place, ended, long
+from real_runs import Sandbox, ended, long
 
 COMMAND = """
 import os, signal, sys, threading, time
@@ -97,13 +97,13 @@ def test_sigterm__ends_every_stage_soon_and_the_command_goes_on(tmp_path: Path, 
     lines = [f"L{k % case.labels}\tx={k % 7}\n" for k in range(case.sequences * case.length)]
     data.write_text("\n".join("".join(lines[k : k + case.length]) for k in range(0, len(lines), case.length)))
     files = [f"dataset.file={data}", f"dataset.test_file={data}", "tracking=none"]
-    place = Place(tmp_path / "runs", ["dataset=sequences_csv", *files, *case.choices])
+    sandbox = Sandbox(tmp_path / "runs", ["dataset=sequences_csv", *files, *case.choices])
     if WHOLE[0] not in case.functions:
-        place.finish("run.until=featurize")
+        sandbox.finish("run.until=featurize")
     for function in case.functions:
         note.unlink(missing_ok=True)
-        env = {**os.environ, "GAPWISE_RUNS": str(place.root), "GAPWISE_PRECOMPILE": "0"}
-        words = [sys.executable, "-c", COMMAND, *function.split(), str(note), *place.command]
+        env = {**os.environ, "GAPWISE_RUNS": str(sandbox.root), "GAPWISE_PRECOMPILE": "0"}
+        words = [sys.executable, "-c", COMMAND, *function.split(), str(note), *sandbox.command]
         with subprocess.Popen(words, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
             said = process.stderr.read()
@@ -112,4 +112,4 @@ def test_sigterm__ends_every_stage_soon_and_the_command_goes_on(tmp_path: Path, 
         assert process.returncode == 128 + signal.SIGTERM, f"{function}: {said}"
         assert used.ru_utime + used.ru_stime - float(note.read_text()) <= case.limit, f"{function}: {said}"
     if case is not CASES["path"]:  # a path would also be checked between its solved points, pass by pass
-        assert ended(place.start()).code == 0
+        assert ended(sandbox.start()).code == 0

@@ -154,20 +154,20 @@ def test_extended__keeps_the_dual_point_and_adds_truths() -> None:
     whole = build("multiclass", {"x": X, "labels": y}, {"classes": 3})
     old = supports_of(model.path_, 1)
     new = extended(old, whole, solved)
-    for i, place in enumerate(np.flatnonzero(solved)):
-        ours, theirs = slice(*new.offset[place : place + 2]), slice(*old.offset[i : i + 2])
+    for i, block in enumerate(np.flatnonzero(solved)):
+        ours, theirs = slice(*new.offset[block : block + 2]), slice(*old.offset[i : i + 2])
         for name in ("alpha", "losses", "label"):  # one label a labelling
             np.testing.assert_array_equal(getattr(new, name)[ours], getattr(old, name)[theirs])
-    for place in np.flatnonzero(~solved):
-        (atom,) = range(*new.offset[place : place + 2])
-        assert (new.alpha[atom], new.losses[atom], new.label[atom]) == (1.0, 0.0, y[place])
+    for block in np.flatnonzero(~solved):
+        (atom,) = range(*new.offset[block : block + 2])
+        assert (new.alpha[atom], new.losses[atom], new.label[atom]) == (1.0, 0.0, y[block])
     assert new.label_offset.tolist() == list(range(new.alpha.size + 1))
 
 
 def test_pick__is_a_choice_and_looks_at_the_models_of_held_out_blocks() -> None:
     X, y = blobs(60)
-    found = {pick: MulticlassSVM(pick=pick, tolerance=0.1).fit(X, y) for pick in PICKS}
-    for pick, model in found.items():
+    models = {pick: MulticlassSVM(pick=pick, tolerance=0.1).fit(X, y) for pick in PICKS}
+    for pick, model in models.items():
         columns = [model.path_[f"validated_{name}"].values for name in ("lambda", "loss", "error")]
         assert model.lambda_ == columns[0][picked(pick, *columns)]
     path, held = model.path_, model._held_out(model._checked(X, y), 60, 0)

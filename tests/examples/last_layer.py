@@ -23,12 +23,12 @@ def features_of(network, inputs, file, batch=64):
     if not Path(file).exists():
         parts = [np.asarray(network(inputs[k : k + batch]), np.float32) for k in range(0, len(inputs), batch)]
         np.save(file, np.concatenate(parts))
-    found = np.load(file)
-    if len(found) != len(inputs):
+    features = np.load(file)
+    if len(features) != len(inputs):
         raise ValueError(
-            f"{file}: has the features of {len(found)} inputs, expected {len(inputs)}; remove it to make it again"
+            f"{file}: has the features of {len(features)} inputs, expected {len(inputs)}; remove it to make it again"
         )
-    return found
+    return features
 
 
 def torch_network(module, device="cpu"):

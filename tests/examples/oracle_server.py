@@ -41,12 +41,12 @@ def best(truth, x, w, loss):
 
 def near(truth, x, w, m):
     """The row `best`, and the best rows that differ from it in one bit: m at most."""
-    y, found = best(truth, x, w, 1.0), []
+    y, answers = best(truth, x, w, 1.0), []
     for t, bit in enumerate(y):
         before, after = [1 - bit == y[s] for s in (t - 1,) if t], [1 - bit == y[s] for s in (t + 1,) if t + 1 < len(y)]
         turned = w[0] * x[t] * (1 - 2 * bit) + (1 if bit == truth[t] else -1) / len(x)
-        found.append((turned + w[1] * sum(1 if same else -1 for same in before + after), t))
-    flips = [t for _, t in sorted(found, key=lambda pair: -pair[0])]
+        answers.append((turned + w[1] * sum(1 if same else -1 for same in before + after), t))
+    flips = [t for _, t in sorted(answers, key=lambda pair: -pair[0])]
     return [y, *([*y[:t], 1 - y[t], *y[t + 1 :]] for t in flips)][:m]
 
 
@@ -75,10 +75,10 @@ def main(folder, reply=print):
         question = json.loads(line)
         if question["ask"] == "hello":
             blocks = read(folder, question["split"])
-            found = {"blocks": len(blocks), "d": 2, "labels": 2, "answers": ["least_loss", "max_oracles"]}
+            facts = {"blocks": len(blocks), "d": 2, "labels": 2, "answers": ["least_loss", "max_oracles"]}
         else:
-            found = {"answer": answer(question, blocks)}
-        reply(json.dumps(found), flush=True)
+            facts = {"answer": answer(question, blocks)}
+        reply(json.dumps(facts), flush=True)
 
 
 if __name__ == "__main__":

@@ -71,13 +71,13 @@ def network(model: str) -> Network:
     interpreter: Any = Interpreter(model, num_threads=1)
     interpreter.allocate_tensors()
     given = interpreter.get_input_details()[0]["index"]
-    found = {tuple(output["shape"]): output["index"] for output in interpreter.get_output_details()}
+    outputs = {tuple(output["shape"]): output["index"] for output in interpreter.get_output_details()}
 
     def answer(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         interpreter.set_tensor(given, picture[None])
         interpreter.invoke()
-        landmarks = interpreter.get_tensor(found[1, 195]).reshape(39, 5)
-        return landmarks[:, :2], interpreter.get_tensor(found[1, HEAT, HEAT, 39])[0]
+        landmarks = interpreter.get_tensor(outputs[1, 195]).reshape(39, 5)
+        return landmarks[:, :2], interpreter.get_tensor(outputs[1, HEAT, HEAT, 39])[0]
 
     return answer
 
@@ -94,27 +94,27 @@ def shown(answer: Network, picture: Image.Image, centre: np.ndarray, side: float
 
 def best_squares(answer: Network, picture: Image.Image) -> list[Square]:
     """The KEPT squares with the highest peaks."""
-    found = []
+    squares = []
     for turn in range(TURNS):
         first = shown(answer, picture, np.array(picture.size) / 2, MARGIN * max(picture.size), 2 * np.pi * turn / TURNS)
         hips, up = first.landmarks[HIPS], first.landmarks[ABOVE] - first.landmarks[HIPS]
         side = max(2.5 * float(np.hypot(*up)), 30.0)
-        found += [first, shown(answer, picture, hips, side, float(np.arctan2(up[0], -up[1])))]
-    return sorted(found, key=lambda square: -square.peak)[:KEPT]
+        squares += [first, shown(answer, picture, hips, side, float(np.arctan2(up[0], -up[1])))]
+    return sorted(squares, key=lambda square: -square.peak)[:KEPT]
 
 
 def nodes_of(landmarks: np.ndarray) -> dict[str, np.ndarray]:
     """x and y of every node."""
-    place = {name: landmarks[number] for name, number in JOINTS.items()}
-    shoulders = (place["right shoulder"] + place["left shoulder"]) / 2
+    points = {name: landmarks[number] for name, number in JOINTS.items()}
+    shoulders = (points["right shoulder"] + points["left shoulder"]) / 2
     ears = landmarks[list(EARS)].mean(axis=0)
-    place |= {"neck": shoulders + NECK * (ears - shoulders), "head top": ears + HEAD * (ears - shoulders)}
+    points |= {"neck": shoulders + NECK * (ears - shoulders), "head top": ears + HEAD * (ears - shoulders)}
     for side in ("right", "left"):
-        place |= {
-            f"{side} {name}": np.mean([place[f"{side} {joint}"] for joint in joints], axis=0)
+        points |= {
+            f"{side} {name}": np.mean([points[f"{side} {joint}"] for joint in joints], axis=0)
             for name, joints in BETWEEN.items()
         }
-    return place
+    return points
 
 
 NODES = tuple(nodes_of(np.zeros((39, 2))))
@@ -148,10 +148,10 @@ def maps_of(squares: list[Square], width: int, height: int) -> np.ndarray:
         spread = max(WIDTH * float(trunk), 5.0)
         for k, name in enumerate(NODES):
             away = ((cells - node[name]) ** 2).sum(axis=1)
-            found = SHARE * np.exp(-away / (2 * spread**2))
+            likelihood = SHARE * np.exp(-away / (2 * spread**2))
             if name in JOINTS:
-                found += probability(square, JOINTS[name], cells)
-            total[k] += found / len(squares)
+                likelihood += probability(square, JOINTS[name], cells)
+            total[k] += likelihood / len(squares)
     return np.log(total).reshape(-1, rows, columns).astype(np.float16)
 
 
@@ -176,8 +176,8 @@ def write(path: Path, maps: dict[str, np.ndarray]) -> None:
     with h5py.File(path, "w") as file:
         shape = (len(maps), len(NODES), *size.max(axis=0).tolist())
         unary = file.create_dataset("unary", shape, np.float16, chunks=(1, *shape[1:]), compression="gzip")
-        for k, (found, (rows, columns)) in enumerate(zip(maps.values(), size.tolist(), strict=True)):
-            unary[k, :, :rows, :columns] = found
+        for k, (scores, (rows, columns)) in enumerate(zip(maps.values(), size.tolist(), strict=True)):
+            unary[k, :, :rows, :columns] = scores
         file["size"], file["names"], file["nodes"] = size, list(maps), list(NODES)
 
 

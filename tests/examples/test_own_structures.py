@@ -34,9 +34,9 @@ def _examples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example__keeps_the_contract(name: str) -> None:
-    found = check("python_oracle", {"oracle": name}, seconds=0.5)
-    assert [finding for finding in found.findings if not finding.ok] == []
-    assert found.seconds["max_oracle"] > 0.0
+    report = check("python_oracle", {"oracle": name}, seconds=0.5)
+    assert [finding for finding in report.findings if not finding.ok] == []
+    assert report.seconds["max_oracle"] > 0.0
 
 
 @pytest.mark.share(0.3)

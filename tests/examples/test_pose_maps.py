@@ -39,9 +39,9 @@ def finder(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def test_nodes__are_those_of_the_skeleton():
     assert sorted(EXAMPLE["NODES"]) == sorted(NODES)
     landmarks = np.random.default_rng(1).random((39, 2))
-    found = EXAMPLE["nodes_of"](landmarks)
+    nodes = EXAMPLE["nodes_of"](landmarks)
     np.testing.assert_allclose(
-        np.array([found[name] for name in NODES]), nodes_of_joints(np.array([found[name] for name in JOINTS]))
+        np.array([nodes[name] for name in NODES]), nodes_of_joints(np.array([nodes[name] for name in JOINTS]))
     )
 
 
@@ -80,5 +80,5 @@ def test_pictures__come_from_archives_folders_and_files(tmp_path):
         tar.add(tmp_path / "a.png", arcname="inner/c.png")
     (tmp_path / "d").mkdir()
     Image.new("RGB", (5, 4)).save(tmp_path / "d" / "e.png")
-    found = EXAMPLE["pictures"]([tmp_path / "a.png", tmp_path / "b.tar", tmp_path / "d"])
-    assert [(name, picture.size) for name, picture in found] == [("a", (5, 4)), ("c", (5, 4)), ("e", (5, 4))]
+    pictures = EXAMPLE["pictures"]([tmp_path / "a.png", tmp_path / "b.tar", tmp_path / "d"])
+    assert [(name, picture.size) for name, picture in pictures] == [("a", (5, 4)), ("c", (5, 4)), ("e", (5, 4))]

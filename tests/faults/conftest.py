@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from faults_table import FAULTS
 from in_process import Here, here
-from real_runs import Bench, Calm, Place, ended
+from real_runs import Bench, Calm, Sandbox, ended
 from waiting import wait_for
 
 _found: dict[str, list[str]] = {}
@@ -33,7 +33,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     marker = item.get_closest_marker("fault")
     if marker is not None and (report.when == "call" or report.outcome != "passed"):
-        why = "".join(f" ({text})" for name, text in item.user_properties if name == "found")
+        why = "".join(f" ({text})" for name, text in item.user_properties if name == "finding")
         why = f" ({report.longrepr[2].removeprefix('Skipped: ')})" if report.skipped else why
         _found.setdefault(marker.args[0], []).append(report.outcome + why)
     return report
@@ -42,14 +42,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def pytest_sessionfinish(session: pytest.Session) -> None:
     target = session.config.getoption("--faults-table")
     if target and _found:
-        Path(target).write_text(found_table(_found), encoding="utf-8")
+        Path(target).write_text(findings_table(_found), encoding="utf-8")
 
 
-def found_table(found: dict[str, list[str]]) -> str:
+def findings_table(findings: dict[str, list[str]]) -> str:
     """The rows of storage/README.md, with a column for what this session found: how many tests held."""
     lines = ["| what happens | outcome | found |", "|---|---|---|"]
     for name, (what, outcome) in FAULTS.items():
-        results = found.get(name, [])
+        results = findings.get(name, [])
         counts = [f"{results.count(result)} {result}" for result in dict.fromkeys(results)]
         lines.append(f"| {what} | {outcome} | {', '.join(counts) or 'not run'} |")
     return "\n".join(lines) + "\n" + drawn_table(_drawn)
@@ -103,9 +103,9 @@ def write_sequences(file: Path, count: int, rng: np.random.Generator) -> None:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of all workers of this session, for runs that are made once and then only copied."""
     base = tmp_path_factory.getbasetemp()
-    found = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "faults"
-    found.mkdir(exist_ok=True)
-    return found
+    faults = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "faults"
+    faults.mkdir(exist_ok=True)
+    return faults
 
 
 @contextlib.contextmanager
@@ -142,50 +142,50 @@ def bench(folder: Path, shared: Path) -> Bench:
 
 @pytest.fixture(scope="session")
 def calm(bench: Bench, shared: Path) -> Calm:
-    place, clock = Calm(shared / "calm", bench.command), shared / "seconds"
+    sandbox, clock = Calm(shared / "calm", bench.command), shared / "seconds"
     with once(shared, "calm") as to_do:
         if to_do:
             began = time.monotonic()
-            place.finish()
+            sandbox.finish()
             clock.write_text(str(time.monotonic() - began))
-    place.seconds = float(clock.read_text())
-    return place
+    sandbox.seconds = float(clock.read_text())
+    return sandbox
 
 
 @pytest.fixture(scope="session")
-def halfway(bench: Bench, calm: Calm, shared: Path) -> Place:
+def halfway(bench: Bench, calm: Calm, shared: Path) -> Sandbox:
     """Stopped by SIGTERM with some breakpoints done, two generations and several segments committed."""
-    place = Place(shared / "halfway", bench.command)
+    sandbox = Sandbox(shared / "halfway", bench.command)
     with once(shared, "halfway") as to_do:
         if to_do:
-            process = place.start()
-            wait_for(lambda: place.generation >= calm.generation // 2, process)
+            process = sandbox.start()
+            wait_for(lambda: sandbox.generation >= calm.generation // 2, process)
             process.send_signal(signal.SIGTERM)
             assert ended(process).code == 143
-            assert place.generation < calm.generation
-    return place
+            assert sandbox.generation < calm.generation
+    return sandbox
 
 
 @pytest.fixture(scope="session")
-def solved(bench: Bench, halfway: Place, shared: Path) -> Place:
+def solved(bench: Bench, halfway: Sandbox, shared: Path) -> Sandbox:
     """Solved, not verified."""
-    place = here(Place(shared / "solved", bench.command))
+    sandbox = here(Sandbox(shared / "solved", bench.command))
     with once(shared, "solved") as to_do:
         if to_do:
-            shutil.copytree(halfway.root, place.root)
-            place.finish("run.until=solve")
-    return place
+            shutil.copytree(halfway.root, sandbox.root)
+            sandbox.finish("run.until=solve")
+    return sandbox
 
 
 @pytest.fixture
-def copy(bench: Bench, request: pytest.FixtureRequest) -> Iterator[Callable[[Place], Here]]:
-    """copy(place): its runs, copied to where the test may do as it likes, commands in this process; removed afterwards."""
+def copy(bench: Bench, request: pytest.FixtureRequest) -> Iterator[Callable[[Sandbox], Here]]:
+    """copy(sandbox): its runs, copied to where the test may do as it likes, commands in this process; removed afterwards."""
     made: list[Path] = []
 
-    def make(like: Place) -> Here:
-        place = here(bench.place(f"copy-{abs(hash(request.node.nodeid))}-{len(made)}", like))
-        made.append(place.root)
-        return place
+    def make(like: Sandbox) -> Here:
+        sandbox = here(bench.sandbox(f"copy-{abs(hash(request.node.nodeid))}-{len(made)}", like))
+        made.append(sandbox.root)
+        return sandbox
 
     yield make
     for root in made:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from in_process import Here, here
-from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, long
+from real_runs import Bench, Calm, Sandbox, assert_same_path, assert_same_results, long
 
 from gapwise.storage.files import remove
 
 pytestmark = pytest.mark.slow
 
-Copy = Callable[[Place], Here]
+Copy = Callable[[Sandbox], Here]
 
 
 @pytest.fixture
@@ -29,22 +29,22 @@ def victim(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.fault("linked lock")
 @pytest.mark.parametrize("which", ["lock", "features"])
-def test_lock__that_is_a_link_is_refused(halfway: Place, calm: Calm, copy: Copy, victim: Path, which: str) -> None:
-    place = copy(halfway)
-    lock = place.run / "lock" if which == "lock" else next(place.root.glob("features/*.lock"))
+def test_lock__that_is_a_link_is_refused(halfway: Sandbox, calm: Calm, copy: Copy, victim: Path, which: str) -> None:
+    sandbox = copy(halfway)
+    lock = sandbox.run / "lock" if which == "lock" else next(sandbox.root.glob("features/*.lock"))
     lock.unlink()
     lock.symlink_to(victim)
-    done = place.issue()
+    done = sandbox.issue()
     assert done.code == 1
     assert f"error: {lock}: expected a lock file, found a symbolic link; remove the link" in done.err
     lock.unlink()
-    place.finish("run.until=verify")
-    assert_same_path(place, calm)
+    sandbox.finish("run.until=verify")
+    assert_same_path(sandbox, calm)
 
 
-def scratch_names(place: Place) -> list[Path]:
+def scratch_names(sandbox: Sandbox) -> list[Path]:
     """Where the command writes before it renames."""
-    run, number = place.run, place.generation
+    run, number = sandbox.run, sandbox.generation
     names = (
         "manifest.json",
         "path.zarr",
@@ -60,31 +60,31 @@ def scratch_names(place: Place) -> list[Path]:
         for k in (1, 2)
         for kind, ending in (("g", "zarr"), ("g", "json"), ("s", "zarr"))
     ]
-    found = [run / f".tmp-{name}" for name in names] + [run / ".old-path.zarr", run / ".old-trace.zarr"]
-    found += [run / "state" / f".tmp-{name}" for name in (*state, "HEAD.json")]
-    return [*found, run / "figures" / ".tmp-path.png"]
+    links = [run / f".tmp-{name}" for name in names] + [run / ".old-path.zarr", run / ".old-trace.zarr"]
+    links += [run / "state" / f".tmp-{name}" for name in (*state, "HEAD.json")]
+    return [*links, run / "figures" / ".tmp-path.png"]
 
 
 @pytest.mark.fault("linked scratch")
 @pytest.mark.parametrize("to", ["file", "folder"])
-def test_scratch__that_is_a_link_is_replaced(halfway: Place, calm: Calm, copy: Copy, victim: Path, to: str) -> None:
-    place = copy(halfway)
-    (place.run / "figures").mkdir()
-    for link in scratch_names(place):
+def test_scratch__that_is_a_link_is_replaced(halfway: Sandbox, calm: Calm, copy: Copy, victim: Path, to: str) -> None:
+    sandbox = copy(halfway)
+    (sandbox.run / "figures").mkdir()
+    for link in scratch_names(sandbox):
         link.symlink_to(victim if to == "file" else victim.parent)
-    place.finish()
-    assert_same_results(place, calm)
-    assert [path for path in place.root.rglob("*") if path.is_symlink()] == []
+    sandbox.finish()
+    assert_same_results(sandbox, calm)
+    assert [path for path in sandbox.root.rglob("*") if path.is_symlink()] == []
 
 
 @pytest.mark.fault("linked scratch")
 def test_scratch__of_features_that_is_a_link_is_replaced(bench: Bench, calm: Calm, victim: Path) -> None:
-    place = here(bench.place("linked features"))
+    sandbox = here(bench.sandbox("linked features"))
     name = next(calm.root.glob("features/*/meta.json")).parent.name
-    (place.root / "features").mkdir(parents=True)
-    (place.root / "features" / f".tmp-{name}").symlink_to(victim.parent)
-    place.finish("run.stage=featurize")
-    made = next(place.root.glob("features/*/meta.json"))
+    (sandbox.root / "features").mkdir(parents=True)
+    (sandbox.root / "features" / f".tmp-{name}").symlink_to(victim.parent)
+    sandbox.finish("run.stage=featurize")
+    made = next(sandbox.root.glob("features/*/meta.json"))
     assert made.read_bytes() == (calm.root / "features" / name / "meta.json").read_bytes()
 
 
@@ -103,38 +103,38 @@ TREES = ["path.zarr", "trace.zarr", "path.zarr/weights", "path.zarr/test_loss"]
 
 @pytest.mark.fault("linked output")
 def test_outputs__that_all_are_links_are_replaced(calm: Calm, copy: Copy, victim: Path) -> None:
-    place = copy(calm)
+    sandbox = copy(calm)
     for name in [*FILES, "path.zarr", "trace.zarr"]:
         if name == "manifest.json":
             continue  # alone; without it nothing says what path.zarr should be
-        replace_by_link(place.run / name, victim.parent if name in TREES else victim)
-    place.finish()
-    assert_same_results(place, calm)
-    assert [path for path in place.run.rglob("*") if path.is_symlink()] == []
+        replace_by_link(sandbox.run / name, victim.parent if name in TREES else victim)
+    sandbox.finish()
+    assert_same_results(sandbox, calm)
+    assert [path for path in sandbox.run.rglob("*") if path.is_symlink()] == []
 
 
 @pytest.mark.fault("linked output")
 @pytest.mark.parametrize("name", ["path.zarr/test_loss", *map(long, [*FILES, *TREES[:-1]])])
 def test_output__that_is_a_link_is_replaced(calm: Calm, copy: Copy, victim: Path, name: str) -> None:
-    place = copy(calm)
-    replace_by_link(place.run / name, victim.parent if name in TREES else victim)
-    place.finish()
-    assert_same_results(place, calm)
+    sandbox = copy(calm)
+    replace_by_link(sandbox.run / name, victim.parent if name in TREES else victim)
+    sandbox.finish()
+    assert_same_results(sandbox, calm)
 
 
 @pytest.mark.fault("linked output")
 @pytest.mark.parametrize("name", ["HEAD.json", "newest"])
 def test_state__that_is_a_link_costs_one_commit_at_most(
-    halfway: Place, calm: Calm, copy: Copy, victim: Path, name: str
+    halfway: Sandbox, calm: Calm, copy: Copy, victim: Path, name: str
 ) -> None:
-    place = copy(halfway)
-    state = place.run / "state"
+    sandbox = copy(halfway)
+    state = sandbox.run / "state"
     if name == "newest":
         replace_by_link(max(state.glob("g*.zarr")), victim.parent)
     else:
         replace_by_link(state / name, victim)
-    place.finish("run.until=verify")
-    assert_same_path(place, calm)
+    sandbox.finish("run.until=verify")
+    assert_same_path(sandbox, calm)
     assert [path for path in state.rglob("*") if path.is_symlink()] == []
 
 

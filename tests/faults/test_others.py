@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from in_process import here
-from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, ended, long
+from real_runs import Bench, Calm, Sandbox, assert_same_path, assert_same_results, ended, long
 from waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -43,44 +43,44 @@ ORACLES = [
 # -- processes --------------------------------------------------------------------------------------------------------
 @pytest.mark.fault("two processes")
 def test_second_process__is_refused_and_the_first_goes_on(bench: Bench, calm: Calm) -> None:
-    place = bench.place("two processes")
-    first = place.start("run.until=verify")
-    wait_for(lambda: place.generation > 1, first)
+    sandbox = bench.sandbox("two processes")
+    first = sandbox.start("run.until=verify")
+    wait_for(lambda: sandbox.generation > 1, first)
     os.kill(first.pid, signal.SIGSTOP)
     try:
-        second = here(place).issue("run.until=verify")
+        second = here(sandbox).issue("run.until=verify")
     finally:
         os.kill(first.pid, signal.SIGCONT)
     assert second.code == 1
     assert f"is in use by process {first.pid} on host" in second.err
     done = ended(first)
     assert done.code == 0, done.err
-    assert_same_path(place, calm)
+    assert_same_path(sandbox, calm)
 
 
 @pytest.mark.fault("features of two")
 def test_two_runs__make_their_features_once(bench: Bench, calm: Calm) -> None:
-    place = bench.place("two")
-    first, second = (place.start("run.stage=featurize", f"path.kappa={kappa}") for kappa in (0.9, 0.8))
+    sandbox = bench.sandbox("two")
+    first, second = (sandbox.start("run.stage=featurize", f"path.kappa={kappa}") for kappa in (0.9, 0.8))
     for process in (first, second):
         done = ended(process)
         assert done.code == 0, done.err
-    made = list(place.root.glob("features/*/meta.json"))
+    made = list(sandbox.root.glob("features/*/meta.json"))
     assert len(made) == 1
     assert made[0].read_bytes() == next(calm.root.glob("features/*/meta.json")).read_bytes()
 
 
 def workers_of(pid: int) -> list[int]:
     """Worker processes of a pool that `pid` has started."""
-    found = []
+    workers = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
             if parent == pid and b"spawn_main" in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
+                workers.append(int(entry.name))
         except (OSError, ValueError):
             continue
-    return found
+    return workers
 
 
 def kill_workers(process: subprocess.Popen[str], most: int) -> int:
@@ -101,107 +101,107 @@ class Work:
     """What worker processes do: the command, and when the killing begins."""
 
     command: list[str]
-    begins: Callable[[Place], bool]
+    begins: Callable[[Sandbox], bool]
 
 
 WORKS = {
-    "gap pass": Work(ORACLES, lambda place: place.generation > 0),
-    "features": Work(PICTURES, lambda place: True),
+    "gap pass": Work(ORACLES, lambda sandbox: sandbox.generation > 0),
+    "features": Work(PICTURES, lambda sandbox: True),
 }
 
 
 @pytest.fixture(scope="session", params=["gap pass", long("features")])
-def work(request: pytest.FixtureRequest, folder: Path) -> tuple[str, Work, Place]:
-    """One kind of work, and a place where it was done undisturbed, by workers."""
-    found = WORKS[request.param]
-    place = Place(folder / f"calm {request.param}", found.command)
-    here(place).finish("compute=serial")  # as many workers as you like give the same bits
-    return request.param, found, place
+def work(request: pytest.FixtureRequest, folder: Path) -> tuple[str, Work, Sandbox]:
+    """One kind of work, and a sandbox where it was done undisturbed, by workers."""
+    chosen = WORKS[request.param]
+    sandbox = Sandbox(folder / f"calm {request.param}", chosen.command)
+    here(sandbox).finish("compute=serial")  # as many workers as you like give the same bits
+    return request.param, chosen, sandbox
 
 
-def assert_same_work(place: Place, expected: Place) -> None:
+def assert_same_work(sandbox: Sandbox, expected: Sandbox) -> None:
     """The features, and the path if there is one."""
     files = {path.relative_to(expected.root) for path in expected.root.glob("features/*/**/*") if path.is_file()}
     assert files
     for file in files:
-        assert (place.root / file).read_bytes() == (expected.root / file).read_bytes(), file
+        assert (sandbox.root / file).read_bytes() == (expected.root / file).read_bytes(), file
     if (expected.run / "path.zarr").exists():
-        assert_same_path(place, expected)
+        assert_same_path(sandbox, expected)
 
 
 @pytest.mark.long  # tests/pipeline/test_compute.py does it without the pipeline
 @pytest.mark.fault("worker")
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="workers are found through /proc")
-def test_worker__that_dies_is_replaced(folder: Path, work: tuple[str, Work, Place]) -> None:
+def test_worker__that_dies_is_replaced(folder: Path, work: tuple[str, Work, Sandbox]) -> None:
     name, what, undisturbed = work
-    place = Place(folder / f"one worker, {name}", what.command)
-    process = place.start()
-    wait_for(lambda: what.begins(place), process)
+    sandbox = Sandbox(folder / f"one worker, {name}", what.command)
+    process = sandbox.start()
+    wait_for(lambda: what.begins(sandbox), process)
     assert kill_workers(process, 1) == 1
     done = ended(process)
     assert done.code == 0, done.err
-    assert_same_work(place, undisturbed)
+    assert_same_work(sandbox, undisturbed)
 
 
 @pytest.mark.long
 @pytest.mark.fault("all workers")
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="workers are found through /proc")
-def test_workers__that_all_die_are_an_error(folder: Path, work: tuple[str, Work, Place]) -> None:
+def test_workers__that_all_die_are_an_error(folder: Path, work: tuple[str, Work, Sandbox]) -> None:
     name, what, undisturbed = work
-    place = Place(folder / f"all workers, {name}", what.command)
-    process = place.start()
-    wait_for(lambda: what.begins(place), process)
-    before = place.generation
+    sandbox = Sandbox(folder / f"all workers, {name}", what.command)
+    process = sandbox.start()
+    wait_for(lambda: what.begins(sandbox), process)
+    before = sandbox.generation
     killed = kill_workers(process, 1000)
     done = ended(process)
     assert killed >= 2, done.err
     assert done.code == 1, done.err
     assert "compute: workers died" in done.err
     assert "Traceback" not in done.err
-    assert place.generation >= before
-    here(place).finish("compute=serial")
-    assert_same_work(place, undisturbed)
+    assert sandbox.generation >= before
+    here(sandbox).finish("compute=serial")
+    assert_same_work(sandbox, undisturbed)
 
 
 @pytest.mark.long  # test_tracking.py breaks databases without a run
 # -- MLflow -----------------------------------------------------------------------------------------------------------
 @pytest.mark.fault("MLflow")
 def test_mlflow__away_corrupt_or_locked_costs_a_warning_and_sync_mends_it(bench: Bench, calm: Calm, form: str) -> None:
-    place = bench.place("mlflow", calm)
-    database = place.root / "mlflow.db"
+    sandbox = bench.sandbox("mlflow", calm)
+    database = sandbox.root / "mlflow.db"
     uri = f"tracking.uri=sqlite:///{database}"
 
     def warned(tracking: str, says: str) -> None:
-        (place.run / "result.json").unlink(missing_ok=True)
-        done = place.finish("tracking=mlflow", tracking)
+        (sandbox.run / "result.json").unlink(missing_ok=True)
+        done = sandbox.finish("tracking=mlflow", tracking)
         assert "The run goes on; the same command, or run.stage=sync, shows it later" in done.err
         assert says in done.err
-        assert not (place.run / "tracking.json").exists()
-        assert_same_results(place, calm)
+        assert not (sandbox.run / "tracking.json").exists()
+        assert_same_results(sandbox, calm)
 
     warned("tracking.uri=http://127.0.0.1:9", "127.0.0.1")
     database.write_bytes(b"this is no database" * 1000)
     warned(uri, "not a database")
     if form == "full":
-        synced = place.issue("tracking=mlflow", uri, "run.stage=sync")
+        synced = sandbox.issue("tracking=mlflow", uri, "run.stage=sync")
         assert synced.code == 1
         assert "not a database" in synced.err
 
     database.unlink()
-    done = place.finish("tracking=mlflow", uri, "run.stage=sync")
-    assert done.out.splitlines()[-1] == f"run: {place.run}"
+    done = sandbox.finish("tracking=mlflow", uri, "run.stage=sync")
+    assert done.out.splitlines()[-1] == f"run: {sandbox.run}"
     shown = metrics(database)
     assert len(shown) > 50
 
     with sqlite3.connect(database) as holder:
         holder.execute("begin exclusive")
-        (place.run / "tracking.json").unlink()
+        (sandbox.run / "tracking.json").unlink()
         warned(uri, "locked")
     holder.close()
     if form == "full":
-        place.finish("tracking=mlflow", uri, "run.stage=sync")
+        sandbox.finish("tracking=mlflow", uri, "run.stage=sync")
     assert metrics(database) == shown
-    assert_same_results(place, calm)
+    assert_same_results(sandbox, calm)
 
 
 def metrics(database: Path) -> list[tuple[object, ...]]:
@@ -215,18 +215,18 @@ def metrics(database: Path) -> list[tuple[object, ...]]:
 # -- time -------------------------------------------------------------------------------------------------------------
 @pytest.mark.fault("clock")
 def test_clock__that_jumps_changes_no_bit(bench: Bench, calm: Calm) -> None:
-    place = bench.place("clock", SABOTAGE="clock 3")
-    place.finish("checkpoint.every_seconds=30", "run.until=verify")
-    assert_same_path(place, calm)
-    assert place.generation > 1, "nothing was committed while the clock stood or went back"
+    sandbox = bench.sandbox("clock", SABOTAGE="clock 3")
+    sandbox.finish("checkpoint.every_seconds=30", "run.until=verify")
+    assert_same_path(sandbox, calm)
+    assert sandbox.generation > 1, "nothing was committed while the clock stood or went back"
 
 
 @pytest.mark.fault("time")
 def test_time__over_before_anything_is_solved_is_an_error(bench: Bench, calm: Calm) -> None:
-    place = here(bench.place("time"))
-    done = place.issue("solver.max_seconds=1e-9")
+    sandbox = here(bench.sandbox("time"))
+    done = sandbox.issue("solver.max_seconds=1e-9")
     assert done.code == 1
     assert "was over before the first lambda was solved" in done.err
-    assert place.generation == 1
-    place.finish("run.until=verify")
-    assert_same_path(place, calm)
+    assert sandbox.generation == 1
+    sandbox.finish("run.until=verify")
+    assert_same_path(sandbox, calm)

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 import resealed
 from in_process import Here, here
-from real_runs import Bench, Calm, Done, Place, assert_same_results, kill, long
+from real_runs import Bench, Calm, Done, Sandbox, assert_same_results, kill, long
 from reseal import reseal
 
 from gapwise.storage.files import remove
@@ -46,21 +46,21 @@ class Runs:
 
     bench: Bench
     calm: Calm
-    solved: Place
-    halfway: Place
+    solved: Sandbox
+    halfway: Sandbox
     victim: Path
 
-    def any(self, rng: np.random.Generator) -> Place:
+    def any(self, rng: np.random.Generator) -> Sandbox:
         return (self.calm, self.solved, self.halfway)[rng.choice(3, p=[0.4, 0.3, 0.3])]
 
 
 Fault = Callable[[Here, Runs, np.random.Generator], str]
-"""Does its harm to a place; returns what it did, in words."""
+"""Does its harm to a sandbox; returns what it did, in words."""
 
 
-def a_file(place: Place, rng: np.random.Generator) -> Path:
+def a_file(sandbox: Sandbox, rng: np.random.Generator) -> Path:
     """A file that is not empty; kinds of files are as likely as each other, however many chunks there are."""
-    files = [path for path in sorted(place.root.rglob("*")) if path.is_file() and path.stat().st_size]
+    files = [path for path in sorted(sandbox.root.rglob("*")) if path.is_file() and path.stat().st_size]
     kinds = sorted({kind_of(path) for path in files})
     kind = kinds[rng.integers(len(kinds))]
     some = [path for path in files if kind_of(path) == kind]
@@ -74,8 +74,8 @@ def kind_of(path: Path) -> str:
     return re.sub(r"\d+", "", f"{tree}/{name}")
 
 
-def flip(place: Here, runs: Runs, rng: np.random.Generator) -> str:
-    file = a_file(place, rng)
+def flip(sandbox: Here, runs: Runs, rng: np.random.Generator) -> str:
+    file = a_file(sandbox, rng)
     content = bytearray(file.read_bytes())
     bit = int(rng.integers(8 * len(content)))
     content[bit // 8] ^= 1 << bit % 8
@@ -83,8 +83,8 @@ def flip(place: Here, runs: Runs, rng: np.random.Generator) -> str:
     return f"bit {bit} of {file}"
 
 
-def overwrite(place: Here, runs: Runs, rng: np.random.Generator) -> str:
-    file = a_file(place, rng)
+def overwrite(sandbox: Here, runs: Runs, rng: np.random.Generator) -> str:
+    file = a_file(sandbox, rng)
     content = bytearray(file.read_bytes())
     begin, end = sorted(rng.integers(len(content) + 1, size=2))
     content[begin:end] = rng.bytes(int(end - begin))
@@ -92,28 +92,28 @@ def overwrite(place: Here, runs: Runs, rng: np.random.Generator) -> str:
     return f"bytes {begin}:{end} of {file}"
 
 
-def cut(place: Here, runs: Runs, rng: np.random.Generator) -> str:
-    file = a_file(place, rng)
+def cut(sandbox: Here, runs: Runs, rng: np.random.Generator) -> str:
+    file = a_file(sandbox, rng)
     file.write_bytes(file.read_bytes()[: int(rng.integers(file.stat().st_size))])
     return f"{file} cut"
 
 
-def gone(place: Here, runs: Runs, rng: np.random.Generator) -> str:
-    file = a_file(place, rng)
-    trees = [path for path in file.parents if path.is_relative_to(place.root) and path != place.root]
+def gone(sandbox: Here, runs: Runs, rng: np.random.Generator) -> str:
+    file = a_file(sandbox, rng)
+    trees = [path for path in file.parents if path.is_relative_to(sandbox.root) and path != sandbox.root]
     what = trees[rng.integers(len(trees))] if trees and rng.random() < 0.3 else file
     remove(what)
     return f"{what} gone"
 
 
-def link(place: Here, runs: Runs, rng: np.random.Generator) -> str:
+def link(sandbox: Here, runs: Runs, rng: np.random.Generator) -> str:
     """A link to somebody else's file in the place of a file, of a lock, or of a temporary file."""
-    file = a_file(place, rng)
+    file = a_file(sandbox, rng)
     which = rng.integers(3)
     if which == 1:
         file = file.with_name(f".tmp-{file.name}")
     elif which == 2:
-        locks = sorted(place.root.rglob("*lock"))
+        locks = sorted(sandbox.root.rglob("*lock"))
         file = locks[rng.integers(len(locks))]
     if which != 1:
         remove(file)
@@ -121,16 +121,16 @@ def link(place: Here, runs: Runs, rng: np.random.Generator) -> str:
     return f"{file} a link"
 
 
-def tampered(place: Here, runs: Runs, rng: np.random.Generator) -> str:
+def tampered(sandbox: Here, runs: Runs, rng: np.random.Generator) -> str:
     """Tampering that arithmetic finds, with all checksums made again."""
-    rows = resealed.CAUGHT_IN_STATE if not (place.run / "path.zarr").exists() else resealed.CAUGHT_IN_PATH
+    rows = resealed.CAUGHT_IN_STATE if not (sandbox.run / "path.zarr").exists() else resealed.CAUGHT_IN_PATH
     row = list(rows)[rng.integers(len(rows))]
     name = list(rows[row])[rng.integers(len(rows[row]))]
-    rows[row][name](place.run)
-    reseal(place.root)
+    rows[row][name](sandbox.run)
+    reseal(sandbox.root)
     for file in ("verify.json", "result.json"):  # or a complete run would be taken at its word
-        (place.run / file).unlink(missing_ok=True)
-    return f"{row} {name} resealed in {place.run}"
+        (sandbox.run / file).unlink(missing_ok=True)
+    return f"{row} {name} resealed in {sandbox.run}"
 
 
 FAULTS: dict[str, Fault] = {
@@ -138,69 +138,69 @@ FAULTS: dict[str, Fault] = {
 }  # fmt: skip
 
 
-def obey(place: Here, done: Done) -> None:
+def obey(sandbox: Here, done: Done) -> None:
     """Delete what the error names, as its message says."""
     error = re.findall(r"^error: .*", done.err, re.MULTILINE)[-1]
-    named = [Path(word) for word in re.findall(rf"{re.escape(str(place.root))}[^\s:;,()]*", error)]
+    named = [Path(word) for word in re.findall(rf"{re.escape(str(sandbox.root))}[^\s:;,()]*", error)]
     named = [path for path in (Path(str(path).rstrip(".")) for path in named) if path.exists() or path.is_symlink()]
     if "remove the link" in error:
         named[0].unlink()
     elif "If path.zarr has changed" in error:
         remove(named[0] / "path.zarr")
-        if (place.root / "obeyed").exists():  # "if that fails as well"
+        if (sandbox.root / "obeyed").exists():  # "if that fails as well"
             remove(named[0] / "state")
-        (place.root / "obeyed").touch()
+        (sandbox.root / "obeyed").touch()
     elif "Move the directory away" in error:
         remove(named[0].parent)
     elif named and re.search(r"\bdelete (it|the directory)\b", error):
         remove(named[0])
-    elif found := re.search(rf"\bdelete ({re.escape(str(place.root))}\S*)", error):
-        remove(Path(found[1]))
+    elif told := re.search(rf"\bdelete ({re.escape(str(sandbox.root))}\S*)", error):
+        remove(Path(told[1]))
 
 
-def outcome(place: Here, runs: Runs, before: int) -> str:
+def outcome(sandbox: Here, runs: Runs, before: int) -> str:
     """Issue the command until it ends with 0, obeying its errors; what came of it."""
     for tried in range(PATIENCE):
-        done = place.issue()
+        done = sandbox.issue()
         assert "Traceback" not in done.err, done.err
         if done.code == 0:
-            for path in place.root.rglob(".tmp-*"):
+            for path in sandbox.root.rglob(".tmp-*"):
                 if path.is_symlink():  # `link` put it where nothing had to be written
                     path.unlink()
-            assert_same_results(place, runs.calm)
+            assert_same_results(sandbox, runs.calm)
             return "the same bits" if tried == 0 else "exit 1, then the same bits"
         assert done.code == 1, done.err
         assert "error: " in done.err, done.err
-        assert before == 0 or place.generation >= before - 1, f"lost: {done.err}"
+        assert before == 0 or sandbox.generation >= before - 1, f"lost: {done.err}"
         before = 0
-        obey(place, done)
+        obey(sandbox, done)
     raise AssertionError(f"it still is an error after {PATIENCE} commands: {done.err}")
 
 
 def killed(runs: Runs, number: str, rng: np.random.Generator, kind: str) -> str:
     """Real processes: one is killed, and the command issued again."""
     like = runs.halfway if rng.random() < 0.7 or kind != "SIGKILL" else None
-    place = runs.bench.place(f"killed-{number}", like)
-    before = place.generation
+    sandbox = runs.bench.sandbox(f"killed-{number}", like)
+    before = sandbox.generation
     if kind == "SIGKILL":
-        process = place.start()
+        process = sandbox.start()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(rng.uniform(0.1, 1.0) * runs.calm.seconds)
         was_alive = kill(process)
     else:
         calls = {"fsync": 120, "rename": 6, "replace": 8}
         name = list(calls)[rng.integers(len(calls))]
-        spoilt = runs.bench.place(place.root.name, SABOTAGE=f"kill {name} {rng.integers(1, calls[name])}")
+        spoilt = runs.bench.sandbox(sandbox.root.name, SABOTAGE=f"kill {name} {rng.integers(1, calls[name])}")
         was_alive = spoilt.issue("run.until=solve").code == -signal.SIGKILL
-    assert place.generation >= before, "lost"
-    here(place).finish()
-    assert_same_results(place, runs.calm)
-    shutil.rmtree(place.root)
+    assert sandbox.generation >= before, "lost"
+    here(sandbox).finish()
+    assert_same_results(sandbox, runs.calm)
+    shutil.rmtree(sandbox.root)
     return "the same bits" if was_alive else "done before the kill, the same bits"
 
 
 @pytest.fixture(scope="module")
-def runs(bench: Bench, calm: Calm, solved: Place, halfway: Place, folder: Path) -> Runs:
+def runs(bench: Bench, calm: Calm, solved: Sandbox, halfway: Sandbox, folder: Path) -> Runs:
     (folder / "victim").write_text("precious")
     return Runs(bench, calm, solved, halfway, folder / "victim")
 
@@ -221,15 +221,15 @@ def test_faults__drawn_from_all_kinds_are_survived_or_told(
             if kind not in FAULTS:
                 way = killed(runs, f"{share}-{number}", rng, kind)
             else:
-                place = here(runs.bench.place(f"fault-{share}-{number}", runs.any(rng)))
-                before = place.generation
-                what = FAULTS[kind](place, runs, rng)
-                way = outcome(place, runs, 0 if "/state" in what else before)
-                shutil.rmtree(place.root)
+                sandbox = here(runs.bench.sandbox(f"fault-{share}-{number}", runs.any(rng)))
+                before = sandbox.generation
+                what = FAULTS[kind](sandbox, runs, rng)
+                way = outcome(sandbox, runs, 0 if "/state" in what else before)
+                shutil.rmtree(sandbox.root)
             assert runs.victim.read_text() == "precious", "somebody else's file was written"
         except Exception as error:
             way = "lost or wrong"
             wrong.append(f"fault {number}, {what}: {type(error).__name__}: {error}")
         drawn[kind, way] += 1
-    request.node.user_properties.append(("found", f"{len(kinds)} faults, {len(wrong)} lost or wrong"))
+    request.node.user_properties.append(("finding", f"{len(kinds)} faults, {len(wrong)} lost or wrong"))
     assert not wrong, "\n".join(wrong)

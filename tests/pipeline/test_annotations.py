@@ -132,8 +132,8 @@ def test_mypy__lets_functions_go_without_types_only_in_files_with_compiled_ones(
 )  # fmt: skip
 def test_unexplained__sees_them(text: str, wrong: list[str]) -> None:
     declares = ast.parse("@_forward\ndef score(self, i): ...")
-    found = unexplained({"protocol.py": declares, "x.py": ast.parse(text)})
-    assert found == [f"x.py: {name}" for name in wrong]
+    names = unexplained({"protocol.py": declares, "x.py": ast.parse(text)})
+    assert names == [f"x.py: {name}" for name in wrong]
 
 
 MOST_ANY = 300

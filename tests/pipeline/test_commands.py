@@ -53,11 +53,11 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = "P\tw=a\tw=b\nQ\tw=b\n\nQ\tw=c\n\nP\tw=a\nP\tw=c\nQ\tw=b\n\nQ\tw=b\nP\tw=d\n"
     (folder / "train.txt").write_text(words)
     asked = ["dataset=sequences_csv", f"dataset.file={folder}/train.txt", f"dataset.test_file={folder}/train.txt"]
-    place = Here(
+    sandbox = Here(
         folder / "runs", [*asked, "path.eps=0.2", "tracking=none", "compute=serial", "checkpoint.every_seconds=0"]
     )
-    place.finish()
-    return place.run
+    sandbox.finish()
+    return sandbox.run
 
 
 def changed(run: Path, **parts: object) -> None:

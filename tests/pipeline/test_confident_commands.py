@@ -113,13 +113,13 @@ def test_npz__holds_what_was_asked_for(made: Path, tmp_path: Path) -> None:
         out = tmp_path / f"{words[0]}.npz"
         given = ["predict", str(made / "calibrated"), str(made / "new.txt"), "-o", str(out)]
         assert carry_out([*given, *words]) == 0
-        with np.load(out) as found:
-            assert {*found.files} == {"labels", "label_ptr", *names}
+        with np.load(out) as arrays:
+            assert {*arrays.files} == {"labels", "label_ptr", *names}
             if "n_best_labels" in names:
-                assert np.array_equal(found["n_best_labels"][:2], found["labels"][:2])
-                assert found["n_best_scores"].shape == (2, 3)
+                assert np.array_equal(arrays["n_best_labels"][:2], arrays["labels"][:2])
+                assert arrays["n_best_scores"].shape == (2, 3)
             else:
-                assert str(found["calibration"]).startswith("isotonic calibration on ")
+                assert str(arrays["calibration"]).startswith("isotonic calibration on ")
 
 
 def test_calibrate__offers_what_the_library_has() -> None:

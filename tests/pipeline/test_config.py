@@ -117,8 +117,8 @@ def differing(yaml: object, options: object, path: str = "") -> set[str]:
 def test_yaml__repeats_the_defaults_of_the_options(section: str) -> None:
     group, make = ("solver", partial(method_options, section)) if section in PRESETS else (section, SECTIONS[section])
     cfg = composed(f"solver={section}") if section in PRESETS else composed()
-    found = differing(OmegaConf.to_container(cfg[group], resolve=True), by_user_name(group, make()))
-    assert found - {"name"} <= OTHERWISE.get(section, set())
+    differences = differing(OmegaConf.to_container(cfg[group], resolve=True), by_user_name(group, make()))
+    assert differences - {"name"} <= OTHERWISE.get(section, set())
 
 
 def test_defaults__are_what_is_fastest_with_cheap_oracles() -> None:

@@ -136,14 +136,14 @@ def test_key__covers_the_readers_code_and_what_it_imports_beside_it(
         datasets.source_digest.cache_clear()
         return keys(sequences(folder))
 
-    found = [key()]
+    seen = [key()]
     monkeypatch.setattr(datasets, "__path__", [str(here)])
-    assert key() == found[0], "where the code lies does not matter"
+    assert key() == seen[0], "where the code lies does not matter"
     for name in ("__init__.py", "hansards.py", "vision/pictures.py"):
         (here / name).write_text((here / name).read_text() + "x = 1\n")
-        assert key() == found[0], f"it does not import {name}"
+        assert key() == seen[0], f"it does not import {name}"
     for name in ("sequences_csv.py", "text/vocabulary.py", "text/__init__.py"):
         (here / name).write_text((here / name).read_text() + "x = 1\n")
-        found.append(key())
-    assert len({run for run, _ in found}) == len({features for _, features in found}) == 4
+        seen.append(key())
+    assert len({run for run, _ in seen}) == len({features for _, features in seen}) == 4
     datasets.source_digest.cache_clear()

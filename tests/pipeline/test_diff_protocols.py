@@ -16,9 +16,9 @@ WORDS = "two protocols: λ was picked on test blocks in the first run and on val
 
 def make_validated(root: Path, name: str) -> Path:
     run = fake_run(root, name)
-    found = {key: value for key, value in read_json(run / "result.json").items() if key != "seal"}
-    found["evaluate"] |= {"picked_on": "validation", "test_loss": 0.22}
-    write_json(run / "result.json", found, seal=True)
+    result = {key: value for key, value in read_json(run / "result.json").items() if key != "seal"}
+    result["evaluate"] |= {"picked_on": "validation", "test_loss": 0.22}
+    write_json(run / "result.json", result, seal=True)
     return run
 
 

@@ -29,8 +29,8 @@ def dvc_composes(*words: str) -> dict[str, object]:
     assert ROOT / asked["hydra"]["config_dir"] == CONF
     with initialize_config_dir(str(CONF), version_base=None):
         cfg = compose(asked["hydra"]["config_name"], list(words))
-    found: Any = OmegaConf.to_container(cfg, resolve=True)
-    return flat(found)
+    composed: Any = OmegaConf.to_container(cfg, resolve=True)
+    return flat(composed)
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +39,8 @@ def no_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def committed() -> dict[str, object]:
-    found: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "params.yaml"))
-    return flat(found)
+    params: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "params.yaml"))
+    return flat(params)
 
 
 @pytest.mark.parametrize("word", ["path.eps=0.2", "seed=7", "dataset.n_train=8"])
@@ -62,7 +62,7 @@ def test_conf__has_no_file_that_dvc_takes_for_a_pipeline() -> None:
 
 
 def test_by_split__gives_numbers_of_two_protocols_different_names() -> None:
-    test, validated = (flat(by_split(found)) for found in (PICKED, VALIDATED))
+    test, validated = (flat(by_split(metrics)) for metrics in (PICKED, VALIDATED))
     assert test["picked_on_test.test_loss"] == 0.3
     assert validated["picked_on_validation.test_loss"] == 0.3
     assert validated["picked_on_test.test_loss"] == 0.28  # of the lambda that the other protocol picks

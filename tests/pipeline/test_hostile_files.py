@@ -38,9 +38,9 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("honest")
     (folder / "train.txt").write_text(WORDS)
     asked = ["dataset=sequences_csv", f"dataset.file={folder}/train.txt", f"dataset.test_file={folder}/train.txt"]
-    place = Here(folder / "runs", [*asked, "path.eps=0.05", "tracking=none", "compute=serial"])
-    place.finish()
-    save_model(place.run, "best", folder / "model")
+    sandbox = Here(folder / "runs", [*asked, "path.eps=0.05", "tracking=none", "compute=serial"])
+    sandbox.finish()
+    save_model(sandbox.run, "best", folder / "model")
     return folder
 
 
@@ -48,15 +48,15 @@ def fact(*keys: str, value: object = GONE, file: str = "model.json") -> Edit:
     """Another value of a fact in a JSON file; without one it is left out."""
 
     def edit(folder: Path) -> None:
-        found: Any = read_json(folder / file)
-        part = found
+        facts: Any = read_json(folder / file)
+        part = facts
         for key in keys[:-1]:
             part = part[key]
         if value is GONE:
             del part[keys[-1]]
         else:
             part[keys[-1]] = value
-        write_json(folder / file, found)
+        write_json(folder / file, facts)
 
     return edit
 
@@ -80,11 +80,11 @@ def zarr_array(name: str, **changes: Any) -> Edit:
     """Other metadata of an array of path.zarr."""
 
     def edit(path: Path) -> None:
-        found = json.loads((path / name / "zarr.json").read_text())
+        meta = json.loads((path / name / "zarr.json").read_text())
         if "chunk" in changes:
-            found["chunk_grid"]["configuration"]["chunk_shape"] = changes["chunk"]
-        found |= {key: value for key, value in changes.items() if key != "chunk"}
-        (path / name / "zarr.json").write_text(json.dumps(found))
+            meta["chunk_grid"]["configuration"]["chunk_shape"] = changes["chunk"]
+        meta |= {key: value for key, value in changes.items() if key != "chunk"}
+        (path / name / "zarr.json").write_text(json.dumps(meta))
 
     return edit
 

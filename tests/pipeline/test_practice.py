@@ -49,22 +49,22 @@ def test_options__are_those_of_conf_and_refused_by_name() -> None:
 def test_chunks__are_those_of_the_chain_metrics() -> None:
     rng = np.random.default_rng(0)
     ptr = np.cumsum([0, *rng.integers(1, 9, 200)])
-    truth, found = rng.integers(0, 5, (2, ptr[-1]))
+    truth, predicted = rng.integers(0, 5, (2, ptr[-1]))
     sentences = [slice(a, b) for a, b in pairwise(ptr)]
-    tags = [[[NAMES[k] for k in labels[s]] for s in sentences] for labels in (truth, found)]
+    tags = [[[NAMES[k] for k in labels[s]] for s in sentences] for labels in (truth, predicted)]
     sums = judges.CHUNKS.table(Part(tags[0], tags[0], tags[0]), tags[1]).sum(axis=0)
     f1, error = (figure.of(sums) for figure in judges.CHUNKS.figures)
-    assert f1 == pytest.approx(chunk_scores(NAMES, ptr, truth, found)["chunk_f1"], abs=1e-15)
-    assert error == np.mean(truth != found)
+    assert f1 == pytest.approx(chunk_scores(NAMES, ptr, truth, predicted)["chunk_f1"], abs=1e-15)
+    assert error == np.mean(truth != predicted)
 
 
 def test_links__are_those_of_the_matching_metrics() -> None:
     rng = np.random.default_rng(0)
     kinds = [[{(int(j), int(k)) for j, k in rng.integers(0, 4, (5, 2))} for _ in range(30)] for _ in range(3)]
-    sure, possible, found = kinds
+    sure, possible, predicted = kinds
     truth = list(zip(sure, possible, strict=True))
-    sums = judges.ALIGNMENT.table(Part(sure, sure, truth), found).sum(axis=0)
-    flat = [{(i, j, k) for i, links in enumerate(kind) for j, k in links} for kind in (found, sure, possible)]
+    sums = judges.ALIGNMENT.table(Part(sure, sure, truth), predicted).sum(axis=0)
+    flat = [{(i, j, k) for i, links in enumerate(kind) for j, k in links} for kind in (predicted, sure, possible)]
     expected = scores(*flat)
     measured = [figure.of(sums) for figure in judges.ALIGNMENT.figures]
     assert measured == pytest.approx([expected[name] for name in ("aer", "precision", "recall")])
@@ -149,14 +149,16 @@ def record(who: str, error: float, se: float, *, ours: bool = False) -> dict:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("mine", "place"), [(0.05, "first"), (0.0605, "within one standard error"), (0.07, "behind")])
-def test_summary__says_where_ours_is(mine: float, place: str) -> None:
+@pytest.mark.parametrize(
+    ("mine", "standing"), [(0.05, "first"), (0.0605, "within one standard error"), (0.07, "behind")]
+)
+def test_summary__says_where_ours_is(mine: float, standing: str) -> None:
     rows = rows_of(
         {"records": [record("gapwise", mine, 0.001, ours=True), record("svc", 0.06, 0.001), record("b", 0.2, 1)]}
     )
     line = summary("usps", rows["usps"])
     assert line is not None
-    assert line[4] == place
+    assert line[4] == standing
     assert line[3] == "0.0600 ± 0.0010, svc"
 
 

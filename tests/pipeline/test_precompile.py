@@ -54,7 +54,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return read(composed(*SAMPLE))
 
 
-def ahead(settings, part: Callable[..., None], stop: Stop | None = None) -> tuple[Precompile, Said]:
+def begun(settings, part: Callable[..., None], stop: Stop | None = None) -> tuple[Precompile, Said]:
     said = Said()
     return Precompile(settings, said, stop or Stop(), part), said  # type: ignore[arg-type]
 
@@ -130,7 +130,7 @@ def test_warm_up__leaves_nothing_to_compile(method: str, rule: str) -> None:
 
 
 def test_wait_for__returns_when_the_stage_is_said_and_never_again_begins(settings) -> None:
-    first, said = ahead(settings, preload_parts.at_once)
+    first, said = begun(settings, preload_parts.at_once)
     with first:
         for stage in ("featurize", "init_path", "solve", "verify", "evaluate"):
             first.wait_for(stage)
@@ -139,14 +139,14 @@ def test_wait_for__returns_when_the_stage_is_said_and_never_again_begins(setting
     mark = mark_of(settings)
     assert mark is not None
     assert mark.exists()
-    again, said = ahead(settings, preload_parts.never)
+    again, said = begun(settings, preload_parts.never)
     with again:
         again.wait_for("solve")
     assert not said.activities
 
 
 def test_wait_for__a_process_that_died_waits_for_nothing(settings) -> None:
-    precompile, _ = ahead(settings, preload_parts.dies)
+    precompile, _ = begun(settings, preload_parts.dies)
     with precompile:
         precompile.wait_for("evaluate")
         precompile.wait_for("solve")
@@ -157,7 +157,7 @@ def test_wait_for__a_process_that_died_waits_for_nothing(settings) -> None:
 
 def test_wait_for__ends_when_a_stop_is_requested_and_leaves_no_process(settings) -> None:
     stop = Stop()
-    precompile, _ = ahead(settings, preload_parts.never, stop)
+    precompile, _ = begun(settings, preload_parts.never, stop)
     assert psutil.Process().children(recursive=True)
     with precompile:
         precompile.wait_for("featurize")  # nobody compiles for it
@@ -172,7 +172,7 @@ def test_start__that_the_machine_refuses_costs_nothing(settings, monkeypatch) ->
         raise OSError("no more processes")
 
     monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", refuse)
-    precompile, said = ahead(settings, preload_parts.never)
+    precompile, said = begun(settings, preload_parts.never)
     with precompile:
         precompile.wait_for("solve")
     assert not said.activities
@@ -185,17 +185,17 @@ def test_processes__are_one_on_two_cores_and_two_on_more(settings, monkeypatch) 
     """On two cores features need one, and what the parts share is compiled once."""
     started: list[tuple[str, ...]] = []
     monkeypatch.setattr(Precompile, "_start", lambda self, part, *_: started.append(part))
-    ahead(settings, preload_parts.never)
+    begun(settings, preload_parts.never)
     assert started == [("init_path", "solve", "verify", "evaluate")]
     started.clear()
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    ahead(settings, preload_parts.never)
+    begun(settings, preload_parts.never)
     assert started == [("init_path", "solve"), ("verify", "evaluate")]
 
 
 def test_wait_for__does_not_wait_for_the_other_process(settings, monkeypatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    precompile, _ = ahead(settings, preload_parts.one_dies)
+    precompile, _ = begun(settings, preload_parts.one_dies)
     with precompile:
         precompile.wait_for("solve")  # its process dies, the one of verify goes on
     assert precompile.seconds < 300.0

@@ -49,11 +49,11 @@ def probes(tree: ast.AST, inside: str = "") -> Iterator[str]:
 
 
 def test_probes__stand_where_parts_are_discovered_and_at_the_border() -> None:
-    found = set()
+    probing = set()
     for file in sorted(file for room in ROOMS for file in (ROOT / room).rglob("*.py")):
         names = probes(ast.parse(file.read_text(encoding="utf-8")))
-        found |= {f"{file.relative_to(ROOT).as_posix()}: {name}" for name in names}
-    assert found == {*DISCOVERY, *FOREIGN}
+        probing |= {f"{file.relative_to(ROOT).as_posix()}: {name}" for name in names}
+    assert probing == {*DISCOVERY, *FOREIGN}
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def picked_by(rule: str, arrays: Mapping[str, np.ndarray]) -> float:
     return float(arrays[COLUMNS[0]][picked(rule, *(arrays[name] for name in COLUMNS))])
 
 
-def place(root: Path, data: str, *words: str) -> Here:
+def sandbox(root: Path, data: str, *words: str) -> Here:
     return Here(root, (*WORDS, data, *words))
 
 
@@ -59,28 +59,28 @@ def issued(where: Here, *more: str) -> Path:
 
 
 def result_of(run: Path) -> dict[str, Any]:
-    found = read_json(run / "result.json", seal=True)
-    assert isinstance(found, dict)
-    return found
+    result = read_json(run / "result.json", seal=True)
+    assert isinstance(result, dict)
+    return result
 
 
 @pytest.fixture(scope="module")
 def run(data: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return issued(place(tmp_path_factory.mktemp("runs"), data, "dataset.validation=0.2"))
+    return issued(sandbox(tmp_path_factory.mktemp("runs"), data, "dataset.validation=0.2"))
 
 
 @pytest.mark.slow
 def test_refit__certifies_lambda_on_all_blocks(run: Path, data: str, tmp_path: Path) -> None:
-    found = result_of(run)["refit"]
+    refit = result_of(run)["refit"]
     _, attrs = read_path(run / "refit" / "path.zarr")
     arrays, _ = read_group(run / "path.zarr", COLUMNS)
-    assert (attrs["n"], found["lambda"]) == (30, picked_by("parabola", arrays))
-    assert found["verdict"]["certified"]
-    assert found["verdict"]["verified"]
-    assert found["gap"] <= 1e-3 * found["dual"]
-    alone = issued(place(tmp_path, data, "path=single", "solver=bcpfw_gap_cache"), f"path.lambda={found['lambda']!r}")
+    assert (attrs["n"], refit["lambda"]) == (30, picked_by("parabola", arrays))
+    assert refit["verdict"]["certified"]
+    assert refit["verdict"]["verified"]
+    assert refit["gap"] <= 1e-3 * refit["dual"]
+    alone = issued(sandbox(tmp_path, data, "path=single", "solver=bcpfw_gap_cache"), f"path.lambda={refit['lambda']!r}")
     other = result_of(alone)["path"][0]
-    assert abs(other["primal"] - found["primal"]) <= max(other["gap"], found["gap"])
+    assert abs(other["primal"] - refit["primal"]) <= max(other["gap"], refit["gap"])
     assert not (run / "refit" / "features").exists()
 
 
@@ -105,14 +105,14 @@ def test_what_is_shown__is_the_model_that_leaves_home(run: Path, tmp_path: Path)
     labels, losses = predict(open_problem(features, "test"), w)
     shown = ReportedRun(run, open_features(features))
     np.testing.assert_array_equal(shown.predictions["labels"], labels)
-    found = result_of(run)["refit"]
-    assert found["test_loss"] == np.mean(losses)
+    refit = result_of(run)["refit"]
+    assert refit["test_loss"] == np.mean(losses)
     page = (run / "report.html").read_text()
     assert "was solved once more on all training data" in page
     assert (run / "refit" / "predictions" / "predicted.csv").read_text().count("\n") == labels.size + 1
     stages()["report"].export(Export(run, features, tmp_path))  # type: ignore[misc]
     assert read_json(tmp_path / "served.json") == {
-        "lambda": found["lambda"], "refit": True, "test_loss": found["test_loss"]
+        "lambda": refit["lambda"], "refit": True, "test_loss": refit["test_loss"]
     }  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def test_what_is_shown__is_the_model_that_leaves_home(run: Path, tmp_path: Path)
 def test_killed_refit__goes_on_to_the_same_bits(
     run: Path, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    where = place(tmp_path, data, "dataset.validation=0.2")
+    where = sandbox(tmp_path, data, "dataset.validation=0.2")
     issued(where, "run.refit=false")
     (folder,) = tmp_path.glob("multiclass_arrays-*")
     assert "refit" not in result_of(folder)
@@ -145,7 +145,7 @@ def test_killed_refit__goes_on_to_the_same_bits(
 
 @pytest.mark.slow
 def test_another_rule__picks_another_lambda_in_the_same_run(data: str, tmp_path: Path) -> None:
-    where = place(tmp_path, data, "dataset.validation=0.2")
+    where = sandbox(tmp_path, data, "dataset.validation=0.2")
     run = issued(where, "run.pick=least")
     least = result_of(run)["refit"]
     assert (least["pick"], least["lambda"]) == ("least", result_of(run)["evaluate"]["best_lambda"])
@@ -158,12 +158,12 @@ def test_another_rule__picks_another_lambda_in_the_same_run(data: str, tmp_path:
 
 @pytest.mark.slow
 def test_refit__of_another_lambda_begins_anew(data: str, tmp_path: Path) -> None:
-    run = issued(place(tmp_path, data, "dataset.validation=0.2"))
+    run = issued(sandbox(tmp_path, data, "dataset.validation=0.2"))
     weights = read_path(run / "refit" / "path.zarr")[0]["weights"].tobytes()
     record = read_json(run / "refit" / "refit.json")
     write_json(run / "refit" / "refit.json", {**record, "initial": "of a path that has gone on since"})
     (run / "refit" / "metrics.json").unlink()
-    assert issued(place(tmp_path, data, "dataset.validation=0.2")) == run
+    assert issued(sandbox(tmp_path, data, "dataset.validation=0.2")) == run
     assert read_json(run / "refit" / "refit.json") == record
     assert read_path(run / "refit" / "path.zarr")[0]["weights"].tobytes() == weights
 

@@ -135,9 +135,9 @@ def test_help__of_every_command_and_choice_passes_the_linter() -> None:
         shown[name] = [command(name).summary, *(action.help or "" for action in parser._actions)]
     assert len(shown) > 10
     assert {
-        name: found
+        name: faults
         for name, texts in shown.items()
-        if (found := [*map(list, map(prose.faults, texts))]) != [[]] * len(texts)
+        if (faults := [*map(list, map(prose.faults, texts))]) != [[]] * len(texts)
     } == {}
 
 

@@ -62,19 +62,19 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("honest")
     (folder / "train.txt").write_text(WORDS)
     asked = ["dataset=sequences_csv", f"dataset.file={folder}/train.txt", f"dataset.test_file={folder}/train.txt"]
-    place = Here(folder / "runs", [*asked, "path.eps=0.2", "tracking=none", "compute=serial"])
-    place.finish()
-    return place.run
+    sandbox = Here(folder / "runs", [*asked, "path.eps=0.2", "tracking=none", "compute=serial"])
+    sandbox.finish()
+    return sandbox.run
 
 
 @pytest.fixture
 def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file that hostile code makes, and a module `touching` that makes it when it is imported."""
-    found = tmp_path / "marker"
-    (tmp_path / "touching.py").write_text(f"import pathlib\npathlib.Path({str(found)!r}).touch()\n")
+    file = tmp_path / "marker"
+    (tmp_path / "touching.py").write_text(f"import pathlib\npathlib.Path({str(file)!r}).touch()\n")
     monkeypatch.syspath_prepend(tmp_path)
     sys.modules.pop("touching", None)
-    return found
+    return file
 
 
 @pytest.fixture(params=HOSTILE)
@@ -241,9 +241,9 @@ def test_load_model__predicts_with_the_class_that_is_given(honest, tmp_path, mar
     files = {name: facts for name, facts in checksums(file.parent).items() if name != "model.json"}
     features = {**stored["features"], **facts, "d": 7, "dataset": "python_oracle", "label_names": []}
     write_json(file, sealed({**stored, "features": features, "files": files}))
-    found = gapwise.load_model(tmp_path / "model", oracle=python_task.Pairs).predict({"split": "fresh", "n": 3})
+    predicted = gapwise.load_model(tmp_path / "model", oracle=python_task.Pairs).predict({"split": "fresh", "n": 3})
     asked = python_task.Pairs("fresh", n=3)
-    assert [found.named(i) for i in range(3)] == [asked.decode(i, np.arange(7.0)).tolist() for i in range(3)]
+    assert [predicted.named(i) for i in range(3)] == [asked.decode(i, np.arange(7.0)).tolist() for i in range(3)]
     with pytest.raises(ValueError, match="sequences_csv has no code of one's own"):
         model_of(honest, oracle=python_task.Pairs)
 

@@ -91,7 +91,7 @@ CALLED = {
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What two runs and an estimator made of the toys tell."""
     folder = tmp_path_factory.mktemp("toys")
     for name, text in TOYS.items():
@@ -110,14 +110,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_toys__are_called(found: dict[str, Any]) -> None:
+def test_toys__are_called(facts: dict[str, Any]) -> None:
     assert CALLED.keys() == TOYS.keys()
     wanted = {f"{file}: {name}" for file, names in CALLED.items() for name in names}
-    assert wanted <= {*found["called"]}, wanted - {*found["called"]}
+    assert wanted <= {*facts["called"]}, wanted - {*facts["called"]}
 
 
-def test_parts__sampler_move_rule_and_verifier_give_a_certified_path(found: dict[str, Any]) -> None:
-    run = found["parts"]
+def test_parts__sampler_move_rule_and_verifier_give_a_certified_path(facts: dict[str, Any]) -> None:
+    run = facts["parts"]
     assert run["problem"] == {"name": "clouds", "n": 20, "d": 3}
     assert (run["method"], run["rule"], run["verified"]) == ("bcfw", "halves", True)
     assert max(run["gaps"]) <= 0.2
@@ -127,23 +127,23 @@ def test_parts__sampler_move_rule_and_verifier_give_a_certified_path(found: dict
     assert 0.0 <= run["loss"] < 0.4
 
 
-def test_method__is_certified(found: dict[str, Any]) -> None:
-    run = found["method"]
+def test_method__is_certified(facts: dict[str, Any]) -> None:
+    run = facts["method"]
     assert (run["method"], run["rule"], run["verified"]) == ("turns", "single", True)
     assert run["gaps"][0] <= 0.05
     assert len(run["weights"]) == 3
 
 
 @pytest.mark.parametrize("which", ["parts", "method"])
-def test_runs__have_the_stage_the_pictures_and_the_section(found: dict[str, Any], which: str) -> None:
-    run = found[which]
+def test_runs__have_the_stage_the_pictures_and_the_section(facts: dict[str, Any], which: str) -> None:
+    run = facts[which]
     assert run["stages"]["count"]["breakpoints"] == len(run["lambdas"])
     assert {"primal.png", "points.png"} <= {*run["figures"]}
     assert run["section"]
 
 
-def test_estimator__learns_the_sign(found: dict[str, Any]) -> None:
-    right, gap, verified = found["estimator"]
+def test_estimator__learns_the_sign(facts: dict[str, Any]) -> None:
+    right, gap, verified = facts["estimator"]
     assert right > 0.9
     assert 0.0 <= gap <= 0.1
     assert verified is True

@@ -64,7 +64,7 @@ def test_long_blocks__have_the_norms_and_moves_of_short_ones(both, kind, dense):
         T = int(whole.label_ptr[i + 1] - first)
         labels = rng.integers(K, size=(3, T)).astype(whole.truth.dtype)
         delta = rng.normal(size=size) * (dense or rng.random(size) < 0.3)
-        start, found = rng.normal(size=size), []
+        start, values = rng.normal(size=size), []
         for problem in (whole, other):
             theta, squared = start.copy(), np.zeros(9)
             squared[2] = squared[6] = whole.pair_norm2(i, labels[0], labels[2], np.empty(size))
@@ -81,9 +81,9 @@ def test_long_blocks__have_the_norms_and_moves_of_short_ones(both, kind, dense):
                 np.arange(3),
                 squared,
             )
-            found.append(np.concatenate([norms, theta, squared]))
-        np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)  # Gram matrices are float32
-        norms2.append(found[0][:2])
+            values.append(np.concatenate([norms, theta, squared]))
+        np.testing.assert_allclose(values[1], values[0], rtol=1e-5, atol=1e-6)  # Gram matrices are float32
+        norms2.append(values[0][:2])
     assert np.all(np.sum(norms2, axis=0)[: 2 if K > 1 else 1] > 0.0)
 
 
@@ -99,13 +99,13 @@ def test_entries__are_told_from_a_gram_matrix_of_as_many_numbers():
 )
 def test_long_blocks__give_the_certified_path_of_short_ones(both, tmp_path: Path, choices: dict):
     """In binary attributes no rounding of inner products hides a difference; sums come in another order."""
-    found, tolerance = [], {**SINGLE, **choices}["tolerance"]
+    paths, tolerance = [], {**SINGLE, **choices}["tolerance"]
     options = {name: value for name, value in choices.items() if name != "tolerance"}
     path = path_of(**{**SINGLE, "tolerance": tolerance})
     for name, problem in zip(("whole", "other"), both(), strict=True):
         assert solved(problem, tmp_path / name, options_of(**options), path) is Status.CONVERGED
-        found.append(read_path(tmp_path / name / "path.zarr", ("primal", "dual", "gap"))[0])
-    for one, two in zip(*(of.values() for of in found), strict=True):
+        paths.append(read_path(tmp_path / name / "path.zarr", ("primal", "dual", "gap"))[0])
+    for one, two in zip(*(of.values() for of in paths), strict=True):
         np.testing.assert_allclose(two, one, atol=tolerance)
 
 
@@ -129,11 +129,11 @@ def test_sequence__of_200_000_tokens_is_trained_on_and_predicted(tmp_path: Path)
     assert problem.gram.nbytes == 2 * 4 * problem.ids.size
     status = solved(problem, tmp_path, options_of(max_passes=30.0), path_of(rule="single", lam=1e9, tolerance=0.05))
     assert status is Status.CONVERGED
-    found, _ = read_path(tmp_path / "path.zarr", ("gap", "weights"))
-    assert found["gap"][0] <= 0.05
+    path, _ = read_path(tmp_path / "path.zarr", ("gap", "weights"))
+    assert path["gap"][0] <= 0.05
     rows = {name: arrays[name] for name in ("ids", "counts")}
     bare = build("chain", {**arrays, **stand_ins(**rows), "gram_ptr": np.zeros(2, np.int64)}, meta)
-    labels, _ = predict(bare, found["weights"][0])
+    labels, _ = predict(bare, path["weights"][0])
     assert np.mean(labels == arrays["labels"]) > 0.85
 
 

@@ -92,8 +92,8 @@ def hinge(problem: Problem, i: int, w: np.ndarray) -> float:
     rows = all_labels(problem, i)
     best = max(problem.loss(i, y) + theta @ (local(problem, i, y) - local(problem, i, truth)) for y in rows)
     y = np.empty_like(truth)
-    found = problem.max_oracle(i, theta, y, problem.scratch()) + problem.value(i, theta, y)
-    assert found - problem.value(i, theta, truth) == pytest.approx(best)
+    value = problem.max_oracle(i, theta, y, problem.scratch()) + problem.value(i, theta, y)
+    assert value - problem.value(i, theta, truth) == pytest.approx(best)
     return float(best)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from equality import MEASURED, assert_same_path
 from memory_sink import read
-from real_runs import Place
+from real_runs import Sandbox
 from solved import options_of, path_of, solved
 
 from gapwise.pipeline.data import contents
@@ -271,7 +271,7 @@ def test_run__on_workers_whose_servers_die_has_the_bits_of_an_undisturbed_one(bi
     experiments = []
     for name, command, compute in (("calm", f"{GOOD} {bits}", "serial"), ("dies", bad("dies", bits), "processes")):
         quoted = "'" + command.replace("'", r"\'") + "'"
-        experiment = Place(
+        experiment = Sandbox(
             tmp_path / name, [*words, f"dataset.command={quoted}", f"compute={compute}", "compute.workers=2"]
         )
         experiment.finish()

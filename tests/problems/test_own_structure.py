@@ -154,14 +154,14 @@ def test_edit__is_recompiled(own: Path) -> None:
 RUN = """
 from pathlib import Path
 from in_process import here
-from real_runs import Place
+from real_runs import Sandbox
 from gapwise.pipeline.cli import carry_out
 words = ["dataset=python_structure", "dataset.module=sign_structure:Sign", "path.eps=0.3", "tracking=none"]
-place = here(Place(Path("runs").resolve(), [*words, "compute=serial"]))
-print(place.issue("solver.max_seconds=1e-6").err.splitlines()[-2])
-place.finish()
-print((place.run / "result.json").read_text().replace("\\n", ""))
-carry_out(["predict", "--trust", str(place.run), '{"split": "new", "n": 4}'])
+sandbox = here(Sandbox(Path("runs").resolve(), [*words, "compute=serial"]))
+print(sandbox.issue("solver.max_seconds=1e-6").err.splitlines()[-2])
+sandbox.finish()
+print((sandbox.run / "result.json").read_text().replace("\\n", ""))
+carry_out(["predict", "--trust", str(sandbox.run), '{"split": "new", "n": 4}'])
 """
 
 

@@ -23,8 +23,8 @@ def listed(problem: Problem, i: int, theta: np.ndarray, m: int) -> tuple[list[li
     """The m best labellings of block i, and their values."""
     length = int(problem.label_ptr[i + 1] - problem.label_ptr[i])
     labels, values = np.full((m, length), 99, problem.truth.dtype), np.full(m, 1e9)
-    found = problem.n_best(i, theta, m, labels, values, problem.ranked_scratch(m))
-    return labels[:found].tolist(), values[:found].tolist()
+    count = problem.n_best(i, theta, m, labels, values, problem.ranked_scratch(m))
+    return labels[:count].tolist(), values[:count].tolist()
 
 
 def enumerated(problem: Problem, i: int, theta: np.ndarray) -> list[tuple[float, list[int]]]:

@@ -42,6 +42,6 @@ BROKEN = {
 
 @pytest.mark.parametrize("script", BROKEN)
 def test_line__that_breaks_off_or_comes_too_early_is_told(script: str) -> None:
-    with pytest.raises(server.ServerError, match=BROKEN[script]) as found:
+    with pytest.raises(server.ServerError, match=BROKEN[script]) as raised:
         asked(script).ask(LONG)
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(raised.value)

@@ -25,11 +25,11 @@ def listed(problem: Problem, i: int, theta: np.ndarray, m: int) -> tuple[list[tu
     """The answers to one call, and what they are worth."""
     length = int(problem.label_ptr[i + 1] - problem.label_ptr[i])
     labels, losses = np.full((m, length), 99, problem.truth.dtype), np.full(m, 1e9)
-    found = problem.max_oracles(i, theta, m, labels, losses, problem.max_oracles_scratch(m))
-    for y, loss in zip(labels[:found], losses, strict=False):
+    count = problem.max_oracles(i, theta, m, labels, losses, problem.max_oracles_scratch(m))
+    for y, loss in zip(labels[:count], losses, strict=False):
         assert loss == problem.loss(i, y)
-    worth = [float(loss + problem.value(i, theta, y)) for y, loss in zip(labels[:found], losses, strict=False)]
-    return [tuple(y) for y in labels[:found].tolist()], worth
+    worth = [float(loss + problem.value(i, theta, y)) for y, loss in zip(labels[:count], losses, strict=False)]
+    return [tuple(y) for y in labels[:count].tolist()], worth
 
 
 def answer(problem: Problem, i: int, theta: np.ndarray) -> tuple[tuple[int, ...], float]:

@@ -35,6 +35,6 @@ def test_path__of_a_kernel_is_within_epsilon_of_a_dense_qp(kernel: str) -> None:
         for i, truth in enumerate(labels):
             problem.scores(i, record.weights, theta)
             hinges.append(np.max(theta - theta[truth] + (np.arange(classes) != truth)))
-        found = 0.5 * lam * norm2_of(problem, record.weights) + float(np.mean(hinges))
+        primal = 0.5 * lam * norm2_of(problem, record.weights) + float(np.mean(hinges))
         best = optimum(plain, lam)
-        assert best - 1e-7 <= found <= best + EPS + 1e-7, lam
+        assert best - 1e-7 <= primal <= best + EPS + 1e-7, lam

@@ -35,8 +35,8 @@ def check_path(problem: Problem, lams: int = 4) -> None:
         below = [] if last and status is not Status.CONVERGED else [lambdas[k] * (0.5 if last else inside[k])]
         for lam in (lambdas[k], *below):
             best = optimum(problem, float(lam))
-            found = primal_value(problem, w, float(lam))
-            assert best - 1e-7 <= found <= best + EPS + 1e-7, (k, lam)
+            primal = primal_value(problem, w, float(lam))
+            assert best - 1e-7 <= primal <= best + EPS + 1e-7, (k, lam)
 
 
 @pytest.mark.parametrize(

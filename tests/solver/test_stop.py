@@ -155,7 +155,7 @@ def test_steps__on_drawn_blocks_count_as_steps_on_the_largest(monkeypatch) -> No
 def test_passes__in_pieces_have_the_bits_of_one_piece(monkeypatch, way: str) -> None:
     """Rebase points, gaps over the cache, and the move of keep_primal; `chunk_length` is 64, so pieces end within chunks."""
     problem = multiclass(n=150)
-    found = []
+    states = []
     for size in (1, 7, 1 << 40):
         solver = solver_of(problem, sampler="permutation", cache="gap", step="pairwise")
         it = solver.iterate
@@ -178,8 +178,8 @@ def test_passes__in_pieces_have_the_bits_of_one_piece(monkeypatch, way: str) -> 
         gaps, u = it.cached_gaps(it.state.w), it.state.u.copy()
         it.move_to(0.5 * it.counts.lam, "keep_primal")
         assert max(pieces) == min(size, problem.n)
-        found.append((u, it.state.ell.copy(), gaps, it.state.gap.copy(), it.state.pool.alpha.copy()))
-    for one, other, whole in zip(*found, strict=True):
+        states.append((u, it.state.ell.copy(), gaps, it.state.gap.copy(), it.state.pool.alpha.copy()))
+    for one, other, whole in zip(*states, strict=True):
         np.testing.assert_array_equal(one, whole)
         np.testing.assert_array_equal(other, whole)
         assert np.any(whole)

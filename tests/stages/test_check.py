@@ -115,11 +115,11 @@ def test_check__of_an_honest_oracle(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_check__as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = said(capsys, "python_task:Pairs", "delay=0.002", "n=8", "--json", "--workers", "4")
+    code, text = said(capsys, "python_task:Pairs", "delay=0.002", "n=4", "--json", "--workers", "4")
     record = json.loads(text)
-    assert (code, record["ok"], record["blocks"], record["d"], record["certainty"]) == (0, True, 8, 7, "exact")
+    assert (code, record["ok"], record["blocks"], record["d"], record["certainty"]) == (0, True, 4, 7, "exact")
     assert record["advice"] == ["solver=bcpfw_gap_cache", "compute=processes"]
-    assert 8 * 0.002 < record["pass_seconds"] == 8 * (record["seconds"]["max_oracle"] + checks.STEP)
+    assert 4 * 0.002 < record["pass_seconds"] == 4 * (record["seconds"]["max_oracle"] + checks.STEP)
     code, text = said(capsys, "python_task:Lying", "how=truth", "--json")
     record = json.loads(text)
     assert (code, record["ok"], record["advice"], record["seconds"]) == (1, False, [], {})
@@ -160,8 +160,8 @@ def test_check__of_an_oracle_that_raises_names_class_method_block_and_line(metho
     if code == 0:
         assert when > 0, text
     else:
-        found = rf"wrong  \w+: Raising\.{method}: \w+ block \d+: KeyError: 'lost' \(test_check\.py, line \d+\)"
-        assert re.search(found, text), text
+        pattern = rf"wrong  \w+: Raising\.{method}: \w+ block \d+: KeyError: 'lost' \(test_check\.py, line \d+\)"
+        assert re.search(pattern, text), text
 
 
 def test_check__of_an_oracle_whose_attribute_raises(capsys) -> None:

@@ -33,13 +33,13 @@ def worths(problem: Problem, i: int, w: np.ndarray) -> list[tuple[float, list[in
 def test_margins__are_what_the_best_other_labelling_lacks(kind: str) -> None:
     problem = instance(kind)
     w = draw_w(problem, np.random.default_rng(6))
-    found = scores_of(problem, w)
-    assert found.table.shape == (0, problem.labels)
-    np.testing.assert_array_equal(found.labels, predict(problem, w)[0])
+    scores = scores_of(problem, w)
+    assert scores.table.shape == (0, problem.labels)
+    np.testing.assert_array_equal(scores.labels, predict(problem, w)[0])
     for i in range(problem.n):
         every = worths(problem, i, w)
         best, y = every[0]
-        margins = found.margins[problem.label_ptr[i] : problem.label_ptr[i + 1]]
+        margins = scores.margins[problem.label_ptr[i] : problem.label_ptr[i + 1]]
         for t, margin in enumerate(margins.tolist()):
             others = [value for value, z in every if z[t] != y[t]]
             assert margin == pytest.approx(best - others[0] if others else np.inf, abs=1e-9)
@@ -49,11 +49,11 @@ def test_margins__are_what_the_best_other_labelling_lacks(kind: str) -> None:
 def test_table__has_the_margins_in_it_and_is_the_same_in_pieces() -> None:
     problem = instance("chain_constrained")
     w = draw_w(problem, np.random.default_rng(7))
-    found = scores_of(problem, w, table=True)
-    two = -np.sort(-found.table, axis=1)[:, :2]
-    np.testing.assert_array_equal(found.margins, np.maximum(two[:, 0] - two[:, 1], 0.0))
+    scores = scores_of(problem, w, table=True)
+    two = -np.sort(-scores.table, axis=1)[:, :2]
+    np.testing.assert_array_equal(scores.margins, np.maximum(two[:, 0] - two[:, 1], 0.0))
     halves = Spread(map_ranges=lambda fn, ranges: [fn(start, stop) for start, stop in ranges])
-    for one, other in zip(found, scores_of(problem, w, halves, table=True), strict=True):
+    for one, other in zip(scores, scores_of(problem, w, halves, table=True), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -61,29 +61,29 @@ def test_margin__is_infinite_where_no_other_label_is_allowed() -> None:
     forbidden = np.ones_like(FORBIDDEN)
     forbidden[0, 1] = forbidden[1, 0] = forbidden[3, 0] = forbidden[4, 1] = 0
     problem = chain(lengths=(2, 4), arrays_too={"forbidden": forbidden})
-    found = scores_of(problem, draw_w(problem, np.random.default_rng(8)))
-    assert found.labels.tolist() == [0, 1, 0, 1, 0, 1]
-    assert (found.margins == np.inf).all()
+    scores = scores_of(problem, draw_w(problem, np.random.default_rng(8)))
+    assert scores.labels.tolist() == [0, 1, 0, 1, 0, 1]
+    assert (scores.margins == np.inf).all()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "segmentation"])
 def test_n_best__are_the_first_of_all(kind: str) -> None:
     problem, n = instance(kind), 4
     w = draw_w(problem, np.random.default_rng(9))
-    found = n_best_of(problem, w, n)
+    lists = n_best_of(problem, w, n)
     for i in range(problem.n):
         every = worths(problem, i, w)
-        assert found[i].tolist() == [y for _, y in every[:n]]
-        np.testing.assert_allclose(found.scores[i, : found.count(i)], [value for value, _ in every[:n]], atol=1e-9)
-        assert (found.scores[i, found.count(i) :] == -np.inf).all()
-        assert found.count(i) == min(n, len(every))
+        assert lists[i].tolist() == [y for _, y in every[:n]]
+        np.testing.assert_allclose(lists.scores[i, : lists.count(i)], [value for value, _ in every[:n]], atol=1e-9)
+        assert (lists.scores[i, lists.count(i) :] == -np.inf).all()
+        assert lists.count(i) == min(n, len(every))
         length, first = len(every[0][1]), n * int(problem.label_ptr[i])
-        assert not found.labels[
-            first + found.count(i) * length : first + n * length
+        assert not lists.labels[
+            first + lists.count(i) * length : first + n * length
         ].any()  # no junk that differs from run to run
-    np.testing.assert_array_equal(found.rank(0), predict(problem, w)[0])
-    last = np.concatenate([found[i][n - 1 if found.count(i) == n else 0] for i in range(problem.n)])
-    np.testing.assert_array_equal(found.rank(n - 1), last)
+    np.testing.assert_array_equal(lists.rank(0), predict(problem, w)[0])
+    last = np.concatenate([lists[i][n - 1 if lists.count(i) == n else 0] for i in range(problem.n)])
+    np.testing.assert_array_equal(lists.rank(n - 1), last)
 
 
 def test_structures_without__are_refused_in_one_sentence() -> None:

@@ -21,34 +21,34 @@ def tagger() -> ChainSVM:
 def test_parts__sum_to_the_margin_and_have_the_weights_of_both_labels(tagger: ChainSVM) -> None:
     for x, margins in zip(X, tagger.margins(X, lam=0.05), strict=True):
         for t, margin in enumerate(margins.tolist()):
-            found = tagger.explain(x, t, lam=0.05)
-            scores = [part.score for part in found.parts]
-            assert found.margin == pytest.approx(margin, abs=1e-12)
+            explanation = tagger.explain(x, t, lam=0.05)
+            scores = [part.score for part in explanation.parts]
+            assert explanation.margin == pytest.approx(margin, abs=1e-12)
             assert sum(scores) == pytest.approx(margin, abs=1e-12)
             assert scores == sorted(scores, reverse=True)
             assert 0.0 not in scores
-            assert [found.predicted] == tagger.predict([x], lam=0.05)
-            assert found.rival[t] != found.predicted[t]
+            assert [explanation.predicted] == tagger.predict([x], lam=0.05)
+            assert explanation.rival[t] != explanation.predicted[t]
 
 
 def test_parts__of_one_token_are_differences_of_named_weights(tagger: ChainSVM) -> None:
-    found = tagger.explain([{"word": "dog", "half": 0.5}, {"word": "runs"}][:1], 0, rival="D")
-    assert (found.predicted, found.rival) == (["N"], ["D"])
+    explanation = tagger.explain([{"word": "dog", "half": 0.5}, {"word": "runs"}][:1], 0, rival="D")
+    assert (explanation.predicted, explanation.rival) == (["N"], ["D"])
     weights = tagger.named_weights()
     column = [weights.labels.index(label) for label in "ND"]
-    for part in found.parts:
+    for part in explanation.parts:
         row = weights.emissions[[*weights.attributes].index(part.feature)]
         assert part.score == row[column[0]] - row[column[1]]
-    assert {part.feature for part in found.parts} <= {"word:dog", "bias", "bias:first", "bias:last"}
-    assert found.speak_for(1) == found.parts[:1]
-    assert all(part.score < 0 for part in found.speak_against(100))
-    assert len(found.speak_for(100)) + len(found.speak_against(100)) == len(found.parts)
+    assert {part.feature for part in explanation.parts} <= {"word:dog", "bias", "bias:first", "bias:last"}
+    assert explanation.speak_for(1) == explanation.parts[:1]
+    assert all(part.score < 0 for part in explanation.speak_against(100))
+    assert len(explanation.speak_for(100)) + len(explanation.speak_against(100)) == len(explanation.parts)
 
 
 def test_transitions__are_parts_where_neighbouring_labels_differ(tagger: ChainSVM) -> None:
     weights = tagger.named_weights()
-    found = tagger.explain([{"word": "the"}, {"word": "dog"}], 1, rival="V")
-    (pair,) = [part for part in found.parts if "→" in part.feature]
+    explanation = tagger.explain([{"word": "the"}, {"word": "dog"}], 1, rival="V")
+    (pair,) = [part for part in explanation.parts if "→" in part.feature]
     assert (pair.feature, pair.entry) == ("D → N, not D → V", 1)
     d, n, v = (weights.labels.index(label) for label in "DNV")
     assert pair.score == weights.pairs[d, n] - weights.pairs[d, v]
@@ -68,13 +68,13 @@ def test_classes__have_the_columns_as_parts(tmp_path: Path) -> None:
     loaded = load_model(tmp_path / "model")
     names = ["x0", "x1", "x2", "x3", "bias"]
     for i, margin in enumerate(model.margins(points[:3]).tolist()):
-        found = loaded.explain(points[:3], i)
+        explanation = loaded.explain(points[:3], i)
         best, second = model.predict(points[i : i + 1], n_best=2)[0].tolist()
-        assert (found.predicted, found.rival) == ([best], [second])
-        assert found.margin == pytest.approx(margin, abs=1e-9)
+        assert (explanation.predicted, explanation.rival) == ([best], [second])
+        assert explanation.margin == pytest.approx(margin, abs=1e-9)
         difference = (model.coef_[best] - model.coef_[second]) * points[i]
         expected = dict(zip(names, [*difference, model.intercept_[best] - model.intercept_[second]], strict=True))
-        assert {part.feature: part.score for part in found.parts} == pytest.approx(expected, abs=1e-9)
+        assert {part.feature: part.score for part in explanation.parts} == pytest.approx(expected, abs=1e-9)
 
 
 def test_refused__are_what_is_not_there_and_what_constraints_forbid(tagger: ChainSVM) -> None:

@@ -23,7 +23,7 @@ from gapwise.storage.sink import CommitSink, MemorySink
 pytestmark = pytest.mark.slow
 
 
-class Place:
+class Keeper:
     """Where the sinks of one walk keep what they commit; `open` stands for a new process."""
 
     def __init__(self, kind: str, request: pytest.FixtureRequest) -> None:
@@ -38,8 +38,8 @@ class Place:
 
 
 @pytest.fixture(params=[*KINDS, "process"])
-def store(request: pytest.FixtureRequest) -> Place:
-    return Place(request.param, request)
+def store(request: pytest.FixtureRequest) -> Keeper:
+    return Keeper(request.param, request)
 
 
 def engine_at(task: Task, sink: Any, spread: Spread = HERE) -> Engine:
@@ -94,7 +94,7 @@ class Calls:
 
 @pytest.mark.parametrize("kind", ["two_sided", "grid_keep_dual"])
 @pytest.mark.parametrize("every_seconds", [0.0, math.inf])
-def test_sink__changes_no_bit_whatever_it_writes(store: Place, every_seconds: float, kind: str) -> None:
+def test_sink__changes_no_bit_whatever_it_writes(store: Keeper, every_seconds: float, kind: str) -> None:
     task, sink = task_of(kind), store.open(every_seconds)
     engine = walked(task, sink)
     assert engine.status is Status.CONVERGED
@@ -103,7 +103,7 @@ def test_sink__changes_no_bit_whatever_it_writes(store: Place, every_seconds: fl
 
 
 @pytest.mark.parametrize("every_seconds", [0.0, math.inf])
-def test_stop__commits_the_point_where_it_stops(store: Place, every_seconds: float) -> None:
+def test_stop__commits_the_point_where_it_stops(store: Keeper, every_seconds: float) -> None:
     task = task_of()
     for left in (2, 5, 0, 9, 4):
         seen, sink = Calls(), store.open(every_seconds)
@@ -120,7 +120,7 @@ def test_stop__commits_the_point_where_it_stops(store: Place, every_seconds: flo
 
 
 @pytest.mark.parametrize("left", [1, 6, 14])
-def test_death__loses_nothing_that_was_committed(store: Place, left: int) -> None:
+def test_death__loses_nothing_that_was_committed(store: Keeper, left: int) -> None:
     """The process dies at a boundary: what was committed at the one before is there, with every lambda solved by then."""
     task, seen, dies = task_of(), Calls(), DieAfter(left)
 
@@ -140,7 +140,7 @@ class Gone(Exception):
     """All workers are."""
 
 
-def test_error__in_an_exact_pass_leaves_the_point_where_that_began(store: Place) -> None:
+def test_error__in_an_exact_pass_leaves_the_point_where_that_began(store: Keeper) -> None:
     task, engines = task_of(), []
 
     def note(event: Event) -> None:

@@ -62,20 +62,20 @@ def main(folder: Path) -> None:
     folder.chmod(0o755)
     (folder / "words.txt").write_text(WORDS)
     Here(folder / "root", data(folder)).finish()  # imports everything
-    found = {}
+    outcomes = {}
     together, apart = shared(folder, "together"), shared(folder, "apart")
-    found["begun"] = issue(folder, "together", FIRST, 0o002, "run.until=solve")
-    found["finished by the other"] = issue(folder, "together", SECOND, 0o002)
-    found["with the features of the other"] = issue(folder, "together", SECOND, 0o002, "path.lambda=2")
-    found["answered"] = issue(folder, "together", FIRST, 0o002)
-    found["begun for oneself"] = issue(folder, "apart", FIRST, 0o022, "run.until=solve")
+    outcomes["begun"] = issue(folder, "together", FIRST, 0o002, "run.until=solve")
+    outcomes["finished by the other"] = issue(folder, "together", SECOND, 0o002)
+    outcomes["with the features of the other"] = issue(folder, "together", SECOND, 0o002, "path.lambda=2")
+    outcomes["answered"] = issue(folder, "together", FIRST, 0o002)
+    outcomes["begun for oneself"] = issue(folder, "apart", FIRST, 0o022, "run.until=solve")
     before = {file: file.read_bytes() for file in apart.rglob("*") if file.is_file()}
-    found["refused"] = issue(folder, "apart", SECOND, 0o022)
+    outcomes["refused"] = issue(folder, "apart", SECOND, 0o022)
     unchanged = all(file.read_bytes() == content for file, content in before.items())
-    found["finished by oneself"] = issue(folder, "apart", FIRST, 0o022)
+    outcomes["finished by oneself"] = issue(folder, "apart", FIRST, 0o022)
     features = len(list(together.glob("features/*/meta.json")))
     owners = sorted({file.stat().st_uid for file in together.rglob("*.json")})
-    print(json.dumps({"found": found, "features": features, "owners": owners, "unchanged": unchanged}))
+    print(json.dumps({"found": outcomes, "features": features, "owners": owners, "unchanged": unchanged}))
 
 
 if __name__ == "__main__":

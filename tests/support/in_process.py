@@ -19,7 +19,7 @@ from unittest.mock import patch
 from configs import composed
 from matplotlib.figure import Figure
 from omegaconf import DictConfig
-from real_runs import Done, Place
+from real_runs import Done, Sandbox
 
 from gapwise.pipeline.run import run
 from gapwise.stages.reports import run_figures
@@ -51,8 +51,8 @@ def _not_drawn(charts: Mapping[str, object], folder: Location, formats: Sequence
     return [folder / f"{name}.{form}" for name in charts for form in formats]
 
 
-class Here(Place):
-    """A place whose commands run in this process, except those that are started, wrapped or given options of Popen."""
+class Here(Sandbox):
+    """A sandbox whose commands run in this process, except those that are started, wrapped or given options of Popen."""
 
     def issue(self, *more: str, wrap: tuple[str, ...] = (), **options: Any) -> Done:
         if wrap or options or self.env:
@@ -74,6 +74,6 @@ class Here(Place):
         return Done(code, out.getvalue(), err.getvalue())
 
 
-def here(place: Place) -> Here:
-    """The same place, whose commands run in this process."""
-    return Here(place.root, place.command)
+def here(sandbox: Sandbox) -> Here:
+    """The same sandbox, whose commands run in this process."""
+    return Here(sandbox.root, sandbox.command)

@@ -104,9 +104,9 @@ def _make(folder: Path) -> None:
     inputs = {"chain": folder / "test.txt", "multiclass": folder / "new.npz", "pictures": folder / "pictures"}
     inputs |= {"kernel": folder / "new.npz", "ranking": folder / "test.svmlight", "held": folder / "test.txt"}
     for name, command in runs.items():
-        place = Here(folder / "runs" / name, [*command, "tracking=none", "compute=serial"])
-        place.finish()
-        given, run = str(inputs.get(name, "test")), str(place.run)
+        sandbox = Here(folder / "runs" / name, [*command, "tracking=none", "compute=serial"])
+        sandbox.finish()
+        given, run = str(inputs.get(name, "test")), str(sandbox.run)
         for out in (f"{name}-labels.npz", f"{name}-shown"):
             predict(run, given, *(["--trust"] if name == "oracle" else []), out=folder / out)
         if name in ("multiclass", "pictures", "kernel"):

@@ -33,7 +33,7 @@ class Done:
 
 
 @dataclass
-class Place:
+class Sandbox:
     """Where one sequence of commands keeps its runs.
 
     Parameters
@@ -86,7 +86,7 @@ class Place:
 
 
 @dataclass
-class Calm(Place):
+class Calm(Sandbox):
     """An undisturbed run, and how many seconds it took, compiling included."""
 
     seconds: float = 0.0
@@ -94,17 +94,17 @@ class Calm(Place):
 
 @dataclass
 class Bench:
-    """Makes places for one command below `folder`."""
+    """Makes sandboxes for one command below `folder`."""
 
     folder: Path
     command: list[str]
 
-    def place(self, name: str, like: Place | None = None, **env: str) -> Place:
-        """A new place, with the runs of another copied into it, if one is given."""
+    def sandbox(self, name: str, like: Sandbox | None = None, **env: str) -> Sandbox:
+        """A new sandbox, with the runs of another copied into it, if one is given."""
         root = self.folder / name
         if like is not None:
             shutil.copytree(like.root, root)
-        return Place(root, self.command, {**env, **({"PYTHONPATH": str(SABOTAGE)} if "SABOTAGE" in env else {})})
+        return Sandbox(root, self.command, {**env, **({"PYTHONPATH": str(SABOTAGE)} if "SABOTAGE" in env else {})})
 
 
 def long(value: Any) -> Any:
@@ -128,27 +128,27 @@ def kill(process: subprocess.Popen[str]) -> bool:
     return ended(process).code == -signal.SIGKILL
 
 
-def assert_same_path(place: Place, expected: Place) -> None:
+def assert_same_path(sandbox: Sandbox, expected: Sandbox) -> None:
     """Assert that all arrays of solve and the result of verify agree to the bit, and that no scratch file is left."""
-    equality.assert_same_path(place.run, expected.run)
-    assert (place.run / "verify.json").read_bytes() == (expected.run / "verify.json").read_bytes()
-    left = [path for path in place.run.rglob("*") if path.name.startswith((".tmp-", ".old-"))]
+    equality.assert_same_path(sandbox.run, expected.run)
+    assert (sandbox.run / "verify.json").read_bytes() == (expected.run / "verify.json").read_bytes()
+    left = [path for path in sandbox.run.rglob("*") if path.name.startswith((".tmp-", ".old-"))]
     assert left == []
 
 
-def assert_same_results(place: Place, expected: Place) -> None:
+def assert_same_results(sandbox: Sandbox, expected: Sandbox) -> None:
     """Assert that two complete runs left the same path, measures, metrics.json and result.json."""
-    assert_same_path(place, expected)
-    a, b = (read_path(side.run / "path.zarr", None)[0].keys() for side in (place, expected))
+    assert_same_path(sandbox, expected)
+    a, b = (read_path(side.run / "path.zarr", None)[0].keys() for side in (sandbox, expected))
     assert a == b
     for name in ("metrics.json", "predictions.npz"):
-        assert (place.run / name).read_bytes() == (expected.run / name).read_bytes(), name
-    assert files_of(place.run / "predictions") == files_of(expected.run / "predictions")
-    assert timeless(place.run / "result.json") == timeless(expected.run / "result.json")
-    assert sorted(path.name for path in (place.run / "figures").iterdir()) == sorted(
+        assert (sandbox.run / name).read_bytes() == (expected.run / name).read_bytes(), name
+    assert files_of(sandbox.run / "predictions") == files_of(expected.run / "predictions")
+    assert timeless(sandbox.run / "result.json") == timeless(expected.run / "result.json")
+    assert sorted(path.name for path in (sandbox.run / "figures").iterdir()) == sorted(
         path.name for path in (expected.run / "figures").iterdir()
     )
-    assert [path for path in place.root.rglob(".*") if path.name.startswith((".tmp-", ".old-"))] == []
+    assert [path for path in sandbox.root.rglob(".*") if path.name.startswith((".tmp-", ".old-"))] == []
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Makes every checksum of a place match again, as somebody would who changes results and covers it up.
+"""Makes every checksum of a sandbox match again, as somebody would who changes results and covers it up.
 
 The project's own functions compute them, so only arithmetic can tell the difference afterwards.
 """

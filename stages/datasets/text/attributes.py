@@ -117,8 +117,8 @@ class _MetKeys(dict[tuple[Any, ...], tuple[_Met, ...]]):
                 raise TypeError  # 1 and True are the same key of a dict, and different names
             if key not in self.below:
                 self.below[key] = _Met(self.names, self.weights, partial(_single, key))
-        self[keys] = found = tuple([self.below[key] for key in keys])
-        return found
+        self[keys] = met = tuple([self.below[key] for key in keys])
+        return met
 
 
 def _expanded(X: Sequence[Iterable[object]]) -> Iterator[list[tuple[str, float]]]:
@@ -141,8 +141,8 @@ def _single(name: str, value: object) -> tuple[str, float]:
     """The one attribute that a value below `name` is; ValueError if it is none or several."""
     if isinstance(value, str):
         return f"{name}{SEPARATOR}{value}", 1.0
-    (found,) = _named(name, value)
-    return found
+    (attribute,) = _named(name, value)
+    return attribute
 
 
 def attributes(token: object) -> Iterator[tuple[str, float]]:

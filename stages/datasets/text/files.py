@@ -18,11 +18,11 @@ def expanded(words: Iterable[str | Path]) -> list[Path]:
     files: list[Path] = []
     for word in map(str, words):
         is_pattern = glob.has_magic(word) and not Path(word).exists()
-        found = sorted(Path(name) for name in glob.glob(word, recursive=True)) if is_pattern else [Path(word)]
-        found = [file for file in found if not (is_pattern and file.is_dir())]
-        if not found:
+        matched = sorted(Path(name) for name in glob.glob(word, recursive=True)) if is_pattern else [Path(word)]
+        matched = [file for file in matched if not (is_pattern and file.is_dir())]
+        if not matched:
             raise DataError(f"no file matches {word}")
-        files += found
+        files += matched
     return files
 
 

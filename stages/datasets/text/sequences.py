@@ -69,7 +69,7 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
         sink.put(split, "decode_only", np.ones(1, dtype=np.uint8))
     truths = [np.array([number[name] for name in names], dtype=dtype) for names in labels]
     for table, truth in zip((train, test), truths, strict=True):
-        task.check(known + late, len(known), truth, table.start, table.place)
+        task.check(known + late, len(known), truth, table.start, table.where_token)
     facts = task.write(sink, known, truths[0])
     write_blocks(sink, report, "train", train.start, truths[0], attributes.train, total)
     last = 0

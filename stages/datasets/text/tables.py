@@ -38,7 +38,7 @@ class Table:
         """The file, or the first of several."""
         return f"{self.file} and {len(self.more)} more" if self.more else str(self.file)
 
-    def place(self, sequence: int, token: int) -> str:
+    def where_token(self, sequence: int, token: int) -> str:
         """The same with the numbers of a sequence and of a token in it, both from 0."""
         return f"{self.where(int(self.start[sequence]) + token)}: sequence {sequence}, token {token}"
 

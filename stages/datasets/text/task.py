@@ -71,9 +71,9 @@ class Task:
         """Raise DataError if a truth breaks the constraints. The first `known` of `names` occur in training; ``where(i, t)``
         begins the message about token t of sequence i."""
         table = self._forbidden(names[:known])
-        found = None if table is None else fault(table, names, labels, ptr)
-        if found is not None:
-            i, t, what = found
+        broken = None if table is None else fault(table, names, labels, ptr)
+        if broken is not None:
+            i, t, what = broken
             raise DataError(
                 f"{where(i, t)}: the true label {what}, by dataset.constraints={self.constraints}; correct the data, or "
                 "leave the constraint out"

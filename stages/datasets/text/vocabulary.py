@@ -42,20 +42,20 @@ class Lookup:
     """Numbers of attributes by name, -1 for unknown ones; counts how many it was asked for."""
 
     def __init__(self, numbers: Numbers) -> None:
-        self.numbers, self.found, self.missed = numbers, 0, 0
+        self.numbers, self.hits, self.misses = numbers, 0, 0
 
     def __call__(self, name: str) -> int:
         number = self.numbers.get(name, -1)
         if number < 0:
-            self.missed += 1
+            self.misses += 1
         else:
-            self.found += 1
+            self.hits += 1
         return number
 
     @property
     def known(self) -> Known:
         """What it was asked for so far."""
-        return Known(self.found, self.found + self.missed)
+        return Known(self.hits, self.hits + self.misses)
 
 
 class Attributes(NamedTuple):
