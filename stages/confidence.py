@@ -16,6 +16,7 @@ from numba import njit
 
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems import capabilities, structures
+from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
@@ -29,7 +30,7 @@ class Scores(NamedTuple):
     labels : array, (entries,)
         Flat, as `stages.predict` gives them.
     margins : float64 array, (entries,)
-        >= 0, in units of the score; infinite where no other label is possible.
+        >= 0, in units of the score; infinite where no other label is possible. Weights of blocks do not count.
     table : float64 array, (entries, labels)
         Max-marginals: the score of the best labelling with each label at each entry; -inf where there is none. Without rows
         if they were not asked for.
@@ -155,6 +156,12 @@ def _scored(problem: Problem, w: np.ndarray, blocks: np.ndarray, with_table: boo
     size, classes = _entries(problem, blocks), problem.labels
     scored = Scores(np.empty(size, problem.truth.dtype), np.empty(size), np.empty((size if with_table else 0, classes)))
     scores_driver(problem)(problem, frozen(w), blocks, classes, *scored)
+    weight = traits_of(problem).block_weight
+    if weight is not None and (weight[blocks] != 1.0).any():
+        by_entry = np.repeat(weight[blocks], problem.label_ptr[blocks + 1] - problem.label_ptr[blocks])
+        return scored._replace(
+            margins=scored.margins / by_entry, table=scored.table / by_entry[: len(scored.table), None]
+        )
     return scored
 
 

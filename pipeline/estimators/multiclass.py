@@ -1,4 +1,4 @@
-"""Crammer and Singer's multiclass SVM, as a classifier that scikit-learn knows."""
+"""Crammer and Singer's multiclass SVM, linear or over a kernel, as a classifier that scikit-learn knows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassifierMixin
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,24 +17,32 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse
-from gapwise.pipeline.estimators.data import Data, Samples
+from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, is_number, refuse
+from gapwise.pipeline.estimators.data import Data, Samples, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.stages.choice import PICKS
 from gapwise.stages.confidence import refuse_without_lists
 from gapwise.stages.datasets import Blocks
+from gapwise.stages.datasets.arrays.kernels import NAMES, OF_KERNEL, STRUCTURE, WithPoints
 from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
+from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
+from gapwise.stages.problems.chain.losses import balanced_weights
 from gapwise.stages.problems.facts import Json
+from gapwise.stages.problems.loss_names import BALANCED
 from gapwise.stages.problems.multiclass_sparse import class_weights
 from gapwise.storage.backend import Location
+
+ENTRIES = 1 << 22
+"""Values of a kernel in memory at a time, in predictions."""
 
 
 class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     """Multiclass SVM of Crammer and Singer (the structure `multiclass`), with a certificate.
 
     One weight vector per class; the loss of predicting class k for class c is ``costs[c, k]``, 1 by default. With two
-    classes this is LinearSVC(loss="hinge", C=2 / (n lam)), whose weights are the difference of the two.
+    classes this is LinearSVC(loss="hinge", C=2 / (n lam)), whose weights are the difference of the two, or with a kernel SVC
+    without its offset.
 
     Parameters
     ----------
@@ -41,20 +50,33 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     random_state
         Those of every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares.
     fit_intercept : bool
-        Whether there is a bias per class: a feature that is always 1, and whose weight is regularised like the others.
+        Whether there is a bias per class: a feature that is always 1, and whose weight is regularised like the others. A
+        `kernel` has none.
     class_weight : "balanced", dict or None
         How much the hinge of an example counts, by its class, as in scikit-learn: {class: weight > 0}, others 1;
         "balanced": n / (K · examples of the class). Losses of held-out examples count likewise.
     costs : array-like, shape (K, K), optional
         Loss of predicting column k where row c is true, classes in sorted order; >= 0, with a zero diagonal.
+    kernel : {None, "linear", "poly", "rbf"}
+        None: scores are linear in X. Otherwise they are sums over training examples z, with kernels of scikit-learn's names:
+        <x, z>, (gamma <x, z> + coef0) ** degree, or exp(-gamma ||x - z||^2). Not for sparse X. The structure is
+        `multiclass_kernel`.
+    gamma : "scale", "auto" or float
+        Of poly and rbf. "scale": 1 / (n_features · variance of X); "auto": 1 / n_features.
+    coef0, degree : float, int
+        Of poly; coef0 >= 0 and degree >= 1, as otherwise it is no kernel.
 
     Attributes
     ----------
     classes_ : array, shape (K,)
     coef_ : array, shape (K, n_features)
-        Weights of the model at `lambda_`.
+        Weights of the model at `lambda_`; not with a kernel.
     intercept_ : array, shape (K,)
-        Scores of the classes without features.
+        Scores of the classes without features; not with a kernel.
+    support_vectors_ : array, shape (m, n_features)
+        With a kernel: the training examples that the model at `lambda_` sums over.
+    dual_coef_ : array, shape (K, m)
+        With a kernel: their coefficients.
     lambda_, path_, refit_, certificate_, calibration_
         As in `GapwiseEstimator`.
     n_features_in_ : int
@@ -84,6 +106,10 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         fit_intercept: bool = True,
         class_weight: Mapping[object, float] | Literal["balanced"] | None = None,
         costs: npt.ArrayLike | None = None,
+        kernel: str | None = None,
+        gamma: float | Literal["scale", "auto"] = "scale",
+        coef0: float = 0.0,
+        degree: int = 3,
         solver: str = "auto",
         max_passes: float | None = None,
         max_seconds: float | None = None,
@@ -100,13 +126,24 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.costs = costs
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.kernel is None
         return tags
 
-    def fit(self, X: Samples, y: Samples, *, run_dir: str | Location | None = None) -> Self:
+    def fit(
+        self,
+        X: Samples,
+        y: Samples,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+        run_dir: str | Location | None = None,
+    ) -> Self:
         """Solve and verify.
 
         Parameters
@@ -115,6 +152,10 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
             float32 is kept, anything else becomes float64. Sparse matrices stay sparse (structure `multiclass_sparse`).
         y : array-like, shape (n,)
             Classes, at least two.
+        sample_weight : array-like, shape (n,), optional
+            Weights >= 0 of the examples, relative to their mean and beside `class_weight`: the objective is
+            (lam / 2) ||w||^2 plus the weighted mean of the hinges. With the same lam, a weight of 2 does what giving an
+            example twice does; n is the number of examples whose weight is not 0.
         run_dir : path or URL, optional
             Where the state is committed: the same call goes on after a kill, to the same bits.
 
@@ -123,48 +164,73 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         ValueError
             If data or a parameter cannot be used.
         """
-        return self._fit(self._checked(X, y), run_dir)
+        return self._fit(self._checked(X, y, sample_weight), run_dir)
 
-    def _checked(self, X: Samples, y: Samples) -> Data:
+    def _checked(self, X: Samples, y: Samples, sample_weight: npt.ArrayLike | None = None) -> Data:
         rows, outputs = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True
+            self,
+            X,
+            y,
+            accept_sparse="csr" if self.kernel is None else False,
+            dtype=[np.float64, np.float32],
+            multi_output=True,
         )
         targets = column_or_1d(outputs, warn=True)
         check_classification_targets(targets)
-        self.classes_, labels = np.unique(targets, return_inverse=True)
+        data = weighted(Data(_csr(rows) if sparse.issparse(rows) else rows, targets), sample_weight)
+        self.classes_, labels = np.unique(data.y, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(f"y: expected at least two classes, got one class only: {self.classes_[0]!r}")
-        return Data(_csr(rows) if sparse.issparse(rows) else rows, labels)
+        return data._replace(y=labels)
 
     def _structure_of(self, data: Data) -> str:
+        if self.kernel is not None:
+            return STRUCTURE
         return "multiclass_sparse" if isinstance(data.x, Csr) else "multiclass"
 
     def _groups(self, data: Data) -> np.ndarray:
         return np.asarray(data.y)
 
     def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
-        weight = self._class_weights(train)
+        self._kernel = kernel_of(train.x, self.kernel, self.gamma, self.coef0, self.degree)
+        into, by_class = sink if self._kernel is None else WithPoints(sink), self._class_weights(train)
         for split, data in (("train", train), ("test", held)):
             if data is not None:
-                x, bias = (data.x, self._bias) if weight is None else (scaled(data.x, self._bias, weight[data.y]), None)
-                write(sink, split, x, bias)
-                sink.put(split, "labels", data.y)
+                write(into, split, data.x, self._bias)
+                into.put(split, "labels", data.y)
+                weight = None if data.weight is None else data.weight / data.weight.mean()
+                if by_class is not None:
+                    weight = by_class[data.y] * (1.0 if weight is None else weight)
+                if weight is not None:
+                    into.put(split, BLOCK_WEIGHT, weight)
         classes, self._sparse = self.classes_.size, isinstance(train.x, Csr)
         self._dtype = (train.x.values if isinstance(train.x, Csr) else train.x).dtype.name
-        meta = {"classes": classes, "width": self.n_features_in_ + bool(self.fit_intercept)}
+        self._points: np.ndarray | None = sink.whole[""].get("points")
+        meta: Json = {"classes": classes, **self._sizes}
         if self.costs is None:
-            return meta if weight is None else {**meta, "cost": weight[:, None] * (1.0 - np.eye(classes))}
+            return meta
         costs = np.asarray(self.costs, dtype=float)
         if costs.shape != (classes, classes) or np.diag(costs).any() or not (np.isfinite(costs) & (costs >= 0)).all():
             raise ValueError(
                 f"costs: expected ({classes}, {classes}) numbers >= 0 with a zero diagonal, got {costs.tolist()}"
             )
-        return {**meta, "cost": costs if weight is None else weight[:, None] * costs}
+        return {**meta, "cost": costs}
+
+    @property
+    def _sizes(self) -> Json:
+        """Facts of the structure besides the number of classes."""
+        return {
+            "width": self.n_features_in_ + (self._bias is not None),
+            **({} if self._kernel is None else self._kernel),
+        }
 
     def _class_weights(self, train: Data) -> np.ndarray | None:
         """(K,) weights of the classes; None: all count the same."""
         if self.class_weight is None:
             return None
+        if isinstance(self.class_weight, str) and self.class_weight == BALANCED:
+            counts = np.bincount(train.y, train.weight, minlength=self.classes_.size)
+            return balanced_weights(counts)
         try:
             weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[train.y])
         except (ValueError, TypeError) as error:
@@ -178,24 +244,36 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     @property
     def _bias(self) -> float | None:
         """Value of the constant column."""
-        return 1.0 if self.fit_intercept else None
+        return 1.0 if self.fit_intercept and self.kernel is None else None
 
     def _portable(self) -> tuple[Json, dict[str, np.ndarray]]:
         arrays = {"width": self.n_features_in_, "bias": self._bias, "dtype": self._dtype}
-        facts = {"dataset": "multiclass_arrays", "structure": "multiclass_sparse" if self._sparse else "multiclass"}
-        sizes = {"classes": self.classes_.size, "width": self.n_features_in_ + bool(self.fit_intercept)}
+        linear = "multiclass_sparse" if self._sparse else "multiclass"
+        facts = {"dataset": "multiclass_arrays", "structure": linear if self._points is None else STRUCTURE}
+        sizes = {"classes": self.classes_.size, **self._sizes}
         form = {"label_column": None, "first_index": None, "integers": self.classes_.dtype.kind in "iu"}
         names = [name.item() if name.dtype.kind in "iub" else str(name) for name in self.classes_]
-        return {**facts, **sizes, "class_names": names, "arrays": arrays, **form}, {}
+        shared = {} if self._points is None else {"points": self._points}
+        return {**facts, **sizes, "class_names": names, "arrays": arrays, **form}, shared
 
     def _keep(self, fitted: Fitted) -> None:
         super()._keep(fitted)
-        self.coef_, self.intercept_ = self._model(self._weights)
+        if self._points is None:
+            self.coef_, self.intercept_ = self._model(self._weights)
+        else:
+            del self.coef_  # it would be in the kernel's space
+            self.support_vectors_, self.dual_coef_ = self._sums(self._weights, self._points)
 
     def _model(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights (K, n_features) and biases (K,)."""
         rows = class_weights(w, self.classes_.size) if self._sparse else w.reshape(self.classes_.size, -1)
         return (rows[:, :-1], rows[:, -1]) if self.fit_intercept else (rows, np.zeros(len(rows)))
+
+    def _sums(self, w: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """With a kernel: the points (m, n_features) that have coefficients, and these, (K, m)."""
+        coefficients = w[: w.size // 2].reshape(self.classes_.size, len(points))
+        used = coefficients.any(axis=0)
+        return points[used], coefficients[:, used]
 
     def decision_function(self, X: Samples, lam: float | None = None) -> np.ndarray:
         """Scores of the classes, (n, K); of two classes the difference, (n,), positive for the second.
@@ -207,10 +285,14 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
 
     def _scores(self, X: Samples, lam: float | None) -> np.ndarray:
         check_is_fitted(self, "path_")
-        rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        coef, intercept = self._model(self._weights if lam is None else self._weights_at(lam))
-        scores: np.ndarray = rows @ coef.T + intercept
-        return scores
+        sparse_too = "csr" if self._points is None else False
+        rows = validate_data(self, X, accept_sparse=sparse_too, dtype=[np.float64, np.float32], reset=False)
+        w = self._weights if lam is None else self._weights_at(lam)
+        if self._points is None or self._kernel is None:
+            coef, intercept = self._model(w)
+            scores: np.ndarray = rows @ coef.T + intercept
+            return scores
+        return kernel_scores(self._kernel, rows, *self._sums(w, self._points))
 
     def predict(self, X: Samples, lam: float | None = None, *, n_best: int | None = None) -> np.ndarray:
         """Classes, (n,), those of largest score; `lam` as in `decision_function`.
@@ -241,14 +323,34 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         return self._probable(self.margins(X))
 
 
-def scaled(x: np.ndarray | Csr, bias: float | None, weight: np.ndarray) -> np.ndarray | Csr:
-    """Each row times its weight, with the constant column if there is one: with its losses scaled alike, so is its hinge."""
-    if isinstance(x, Csr):
-        rows = x if bias is None else x.with_constant(bias)
-        by_entry = np.repeat(weight, np.diff(rows.row_ptr)).astype(rows.values.dtype)
-        return rows._replace(values=rows.values * by_entry)
-    constant = np.full((len(x), 0 if bias is None else 1), bias or 0.0, x.dtype)
-    return np.concatenate([x, constant], axis=1) * weight[:, None].astype(x.dtype)
+def kernel_of(x: np.ndarray | Csr, kernel: str | None, gamma: object, coef0: object, degree: object) -> Json | None:
+    """The facts of a kernel on rows x (n, D); None without one. ValueError names the parameter that cannot be used."""
+    if kernel is None:
+        return None
+    if kernel not in NAMES or isinstance(x, Csr):
+        raise refuse("kernel", kernel, f"one of {', '.join(NAMES)}, or None")
+    if not (is_number(gamma) and 0 < gamma < np.inf) and not (isinstance(gamma, str) and gamma in ("scale", "auto")):
+        raise refuse("gamma", gamma, "a number > 0, 'scale' or 'auto'")
+    if not is_number(coef0) or not 0 <= coef0 < np.inf:
+        raise refuse("coef0", coef0, "a number >= 0")
+    if not isinstance(degree, int | np.integer) or isinstance(degree, bool) or degree < 1:
+        raise refuse("degree", degree, "a whole number >= 1")
+    if not is_number(gamma):
+        variance = float(np.var(x, dtype=np.float64)) if gamma == "scale" else 1.0
+        gamma = 1.0 / (x.shape[1] * variance) if variance > 0.0 else 1.0
+    known = {"gamma": float(gamma), "coef0": float(coef0), "degree": int(degree)}
+    return {"kernel": kernel, **{name: known[name] for name in OF_KERNEL[kernel]}}
+
+
+def kernel_scores(kernel: Json, rows: np.ndarray, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """(n, K): sums over points (m, D), with coefficients (K, m), of the kernel with each of the rows (n, D)."""
+    given = {name: value for name, value in kernel.items() if name != "kernel"}
+    scores, step = np.zeros((len(rows), len(coefficients))), max(ENTRIES // max(len(points), 1), 1)
+    for start in range(0, len(rows) if len(points) else 0, step):
+        part = np.asarray(rows[start : start + step], np.float64)
+        values = pairwise_kernels(part, np.asarray(points, np.float64), metric=kernel["kernel"], **given)
+        scores[start : start + step] = values @ coefficients.T
+    return scores
 
 
 def _csr(X: sparse.sparray | sparse.spmatrix) -> Csr:

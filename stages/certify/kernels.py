@@ -27,7 +27,7 @@ def of_audit(problem: Problem) -> Problem:
     if not own_metric(problem):
         return problem
     over = cast("MulticlassKernel", problem)
-    norms2 = np.array([gram(over.kernel, row[None], row[None])[0, 0] for row in over.x])
+    norms2 = over.block_weight**2 * np.array([gram(over.kernel, row[None], row[None])[0, 0] for row in over.x])
     return cast("Problem", over._replace(follow=False, norms2=frozen(norms2)))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +130,8 @@ class Traits:
         Which of some rows of labels are no labellings (`protocol.Problem`).
     measures : function (predictions) -> dict, optional
         The usual measures of the task, of a user's own structure (`python_structure`).
+    block_weight : float64 array (n,), optional
+        What scores and losses of a block are multiplied with (`block_weight`).
     """
 
     weightless: bool = False
@@ -142,6 +144,7 @@ class Traits:
     lists: bool = False
     forbidden: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
     measures: Callable[[np.ndarray], Mapping[str, float]] | None = None
+    block_weight: np.ndarray | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -186,4 +189,5 @@ def traits_of(problem: object) -> Traits:
         lists=bool(getattr(problem, "lists", hasattr(problem, "max_oracles"))),
         forbidden=getattr(problem, "forbidden", None),
         measures=getattr(problem, "measures", None),
+        block_weight=getattr(problem, "block_weight", None),
     )

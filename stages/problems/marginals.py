@@ -67,12 +67,12 @@ def softmax(x):
 
 
 @njit(**PLAIN)
-def class_marginals(theta, c, cost, mu):
-    """mu (K,) <- the weights of single labels with scores theta and losses `cost` (K,); returns (log sum, mean loss)."""
+def class_marginals(theta, c, cost, weight, mu):
+    """mu (K,) <- weights of single labels with scores theta and losses weight * cost (K,); returns (log sum, mean loss)."""
     for k in range(mu.size):
-        mu[k] = theta[k] + c * cost[k]
+        mu[k] = theta[k] + c * weight * cost[k]
     log_sum = softmax(mu)
     loss = 0.0
     for k in range(mu.size):
         loss += mu[k] * cost[k]
-    return log_sum, loss
+    return log_sum, weight * loss

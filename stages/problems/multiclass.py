@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.marginals import class_marginals
@@ -77,6 +78,8 @@ class Multiclass(NamedTuple):
     """float64, (n,): ||x_i||^2"""
     cost: np.ndarray
     """float64, (K, K): cost[truth, prediction]"""
+    block_weight: np.ndarray
+    """float64, (n,): weights of blocks, which x has, too"""
 
     @property
     def operations(self) -> Operations:
@@ -89,7 +92,7 @@ class Multiclass(NamedTuple):
             theta[k] = class_score(x, w, k)
 
     def marginals(self, i, theta, c, mu, scratch):
-        return class_marginals(theta, c, self.cost[self.truth[i]], mu)
+        return class_marginals(theta, c, self.cost[self.truth[i]], self.block_weight[i], mu)
 
     def push(self, i, c, delta, w):
         x = self.x[i]
@@ -132,7 +135,7 @@ class Multiclass(NamedTuple):
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Multiclass:
-    """Multiclass problem over ``x`` (n, D) and ``labels`` (n,).
+    """Multiclass problem over ``x`` (n, D), ``labels`` (n,) and perhaps ``block_weight`` (n,).
 
     `meta` gives ``classes`` and optionally ``cost`` (K, K), which may also be an array.
 
@@ -147,7 +150,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Multiclass:
         raise ValueError(f"multiclass: x must be (n, D) and labels (n,); got {x.shape} and {labels.shape}")
     check_finite("multiclass", "block", x)
     of_labels = labelled("multiclass", labels, classes, meta)
-    (n, width), x = x.shape, floats(x)
+    (n, width), x, weight = x.shape, floats(x), block_weights("multiclass", arrays, len(x))
+    if (weight != 1.0).any():
+        x = frozen(x * weight[:, None].astype(x.dtype))
     return Multiclass(
         n,
         classes * width,
@@ -155,6 +160,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Multiclass:
         x=x,
         norms2=frozen((x.astype(np.float64) ** 2).sum(axis=1)),
         cost=checked_cost("multiclass", arrays, meta, classes),
+        block_weight=weight,
     )
 
 
@@ -162,7 +168,7 @@ CAPABILITIES = Capabilities(
     marginals=True,
     margins=True,
     n_best=True,
-    whole=("x", "labels"),
+    whole=("x", "labels", "block_weight"),
     features=("x",),
     counts=("classes",),
     confusion=confusion,

@@ -15,6 +15,8 @@ matrix, and blocks whose alpha stays at the truth need none. An oracle reads its
 So primal, dual and gap come from kernels alone, and so do all path rules, which need R, ell and such inner products only.
 At a rebase point c is derived from alpha, and F from c, like any w; the committed state is alpha.
 
+The block of point i may have a weight s_i (`block_weight`). It multiplies m_i in c_ik, and the scores that the block reads.
+
 Points that are not in training (`row` is -1) have their scores computed from the points with c_j != 0, the support vectors.
 """
 
@@ -25,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.kernel_rows import (
@@ -53,7 +56,7 @@ from gapwise.stages.problems.single_label import (
 __all__ = ["CAPABILITIES", "MulticlassKernel", "build", "derived", "metrics"]
 
 CAPABILITIES = Capabilities(
-    margins=True, n_best=True, whole=("x", "labels", "row"), counts=("classes",), confusion=confusion
+    margins=True, n_best=True, whole=("x", "labels", "row", "block_weight"), counts=("classes",), confusion=confusion
 )
 
 OUTSIDE = -1
@@ -73,9 +76,11 @@ class MulticlassKernel(NamedTuple):
     x: np.ndarray
     """float32 or float64, (n, D)"""
     norms2: np.ndarray
-    """float64, (n,): k(x_i, x_i)"""
+    """float64, (n,): k(x_i, x_i), times the square of the block's weight"""
     cost: np.ndarray
     """float64, (K, K): cost[truth, prediction]"""
+    block_weight: np.ndarray
+    """float64, (n,): weights of blocks"""
     points: np.ndarray
     """like x, (m, D): the training points that w is a combination of"""
     row: np.ndarray
@@ -95,7 +100,7 @@ class MulticlassKernel(NamedTuple):
         m, r = self.points.shape[0], self.row[i]
         if r >= 0:
             for k in range(theta.size):
-                theta[k] = w[(theta.size + k) * m + r]
+                theta[k] = self.block_weight[i] * w[(theta.size + k) * m + r]
         else:
             theta[:] = 0.0
             for j in range(m):
@@ -103,7 +108,7 @@ class MulticlassKernel(NamedTuple):
                 for k in range(theta.size):
                     supports = supports or w[k * m + j] != 0.0
                 if supports:
-                    value = evaluate(self.kernel, self.x[i], self.points[j])
+                    value = self.block_weight[i] * evaluate(self.kernel, self.x[i], self.points[j])
                     for k in range(theta.size):
                         theta[k] += value * w[k * m + j]
 
@@ -111,6 +116,7 @@ class MulticlassKernel(NamedTuple):
         """Only training points can be pushed; any other makes w nan."""
         m, r = self.points.shape[0], self.row[i]
         slot = -1
+        c *= self.block_weight[i]
         for k in range(delta.size):
             if delta[k] != 0.0:
                 w[k * m + max(r, 0)] += c * delta[k] if r >= 0 else np.nan
@@ -125,7 +131,8 @@ class MulticlassKernel(NamedTuple):
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassKernel:
-    """Multiclass problem over ``x`` (n, D), ``labels`` (n,), ``points`` (m, D) and, of training examples, ``row`` (n,).
+    """Multiclass problem over ``x`` (n, D), ``labels`` (n,), ``points`` (m, D) and, of training examples, ``row`` (n,)
+    and perhaps ``block_weight`` (n,).
 
     `meta` gives ``classes``, ``kernel`` with ``gamma``, ``coef0`` and ``degree`` as far as it has them
     (`stages.problems.kernel_rows`), and optionally ``cost`` (K, K), which may also be an array.
@@ -156,7 +163,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassKernel:
         raise ValueError(f"multiclass_kernel: block {int(np.argmax(bad))} is none of the {m} points; row must be (n,)")
     dtype = np.float32 if x.dtype == np.float32 and points.dtype == np.float32 else np.float64
     x, points, kernel = frozen(x, dtype), frozen(points, dtype), Kernel.of(meta)
-    norms2 = np.array([evaluate(kernel, example, example) for example in x])
+    weight = block_weights("multiclass_kernel", arrays, n)
+    norms2 = weight**2 * np.array([evaluate(kernel, example, example) for example in x])
     check_norms("multiclass_kernel", enumerate(norms2.tolist()))
     return MulticlassKernel(
         n,
@@ -165,6 +173,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassKernel:
         x=x,
         norms2=frozen(norms2),
         cost=checked_cost("multiclass_kernel", arrays, meta, classes),
+        block_weight=weight,
         points=points,
         row=frozen(row),
         kernel=kernel,

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.marginals import class_marginals
@@ -64,6 +65,8 @@ class MulticlassSparse(NamedTuple):
     """float64, (n,): ||x_i||^2"""
     cost: np.ndarray
     """float64, (K, K): cost[truth, prediction]"""
+    block_weight: np.ndarray
+    """float64, (n,): weights of blocks, which the values have, too"""
 
     @property
     def operations(self) -> Operations:
@@ -87,11 +90,12 @@ class MulticlassSparse(NamedTuple):
                     w[U(self.ids[e]) * U(delta.size) + U(k)] += step * self.values[e]
 
     def marginals(self, i, theta, c, mu, scratch):
-        return class_marginals(theta, c, self.cost[self.truth[i]], mu)
+        return class_marginals(theta, c, self.cost[self.truth[i]], self.block_weight[i], mu)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassSparse:
-    """Multiclass problem over ``ids`` and ``values`` (nnz,), ``row_ptr`` (n + 1,) and ``labels`` (n,).
+    """Multiclass problem over ``ids`` and ``values`` (nnz,), ``row_ptr`` (n + 1,) and ``labels`` (n,), and
+    perhaps ``block_weight`` (n,).
 
     `meta` gives ``classes``, ``width`` D, and optionally ``cost`` (K, K), which may also be an array.
 
@@ -121,6 +125,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassSparse:
         if bad.any():
             raise ValueError(f"multiclass_sparse: block {row[int(np.argmax(bad))]} has {fault}")
     of_labels, values = labelled("multiclass_sparse", labels, classes, meta), floats(values)
+    weight = block_weights("multiclass_sparse", arrays, n)
+    if (weight != 1.0).any():
+        values = frozen(values * weight[row].astype(values.dtype))
     return MulticlassSparse(
         n,
         classes * width,
@@ -130,6 +137,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassSparse:
         values=values,
         norms2=frozen(np.bincount(row, values.astype(np.float64) ** 2, minlength=n)),
         cost=checked_cost("multiclass_sparse", arrays, meta, classes),
+        block_weight=weight,
     )
 
 
@@ -137,7 +145,7 @@ CAPABILITIES = Capabilities(
     marginals=True,
     margins=True,
     n_best=True,
-    whole=("labels",),
+    whole=("labels", "block_weight"),
     rows=("row_ptr", "ids", "values"),
     features=("values",),
     counts=("classes", "width"),

@@ -1,7 +1,8 @@
 """What structures have in common whose blocks are one label each: multiclass over dense rows, sparse rows, or kernels.
 
-Their fields `norms2` and `cost` mean the same, local coordinates are m_i(y) = e_y in R^K, and ||B_i delta||^2 =
-||x_i||^2 ||delta||^2. So `one_label` gives each class the same methods; a class defines those that read its rows.
+Their fields `norms2`, `cost` and `block_weight` mean the same, local coordinates are m_i(y) = e_y in R^K, and
+||B_i delta||^2 = ||x_i||^2 ||delta||^2. So `one_label` gives each class the same methods; a class defines those that read
+its rows. The rows that it reads are those of the data times the weight of their block (`stages.problems.block_weight`).
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ def best_label(theta):
 
 
 @njit(**PLAIN)
-def worst_label(theta, cost):
-    """The label of the largest score plus cost, both (K,); the first of equals."""
+def worst_label(theta, cost, weight):
+    """The label of the largest score plus weighted cost, both (K,); the first of equals."""
     best = 0
     for k in range(1, theta.size):
-        if theta[k] + cost[k] > theta[best] + cost[best]:
+        if theta[k] + weight * cost[k] > theta[best] + weight * cost[best]:
             best = k
     return best
 
@@ -56,13 +57,13 @@ def best_labels(theta, m, labels, values):
 
 
 @njit(**PLAIN)
-def worst_labels(theta, cost, m, labels, losses, scored, values):
-    """The same of score plus cost; losses (m,) <- costs of the labels. scored (K,) and values (m,) are workspace."""
+def worst_labels(theta, cost, weight, m, labels, losses, scored, values):
+    """The same of score plus weighted cost; losses (m,) <- these costs. scored (K,) and values (m,) are workspace."""
     for k in range(theta.size):
-        scored[k] = theta[k] + cost[k]
+        scored[k] = theta[k] + weight * cost[k]
     count = best_labels(scored, m, labels, values)
     for k in range(count):
-        losses[k] = cost[labels[k, 0]]
+        losses[k] = weight * cost[labels[k, 0]]
     return count
 
 
@@ -77,13 +78,15 @@ def sum_of_squares(delta):
 
 def max_oracle(self, i, theta, y, scratch):
     cost = self.cost[self.truth[i]]
-    best = worst_label(theta, cost)
+    best = worst_label(theta, cost, self.block_weight[i])
     y[0] = best
-    return cost[best]
+    return self.block_weight[i] * cost[best]
 
 
 def max_oracles(self, i, theta, m, labels, losses, scratch):
-    return worst_labels(theta, self.cost[self.truth[i]], m, labels, losses, scratch[0], scratch[1])
+    return worst_labels(
+        theta, self.cost[self.truth[i]], self.block_weight[i], m, labels, losses, scratch[0], scratch[1]
+    )
 
 
 def max_oracles_scratch(self, m):
@@ -121,11 +124,11 @@ def norm2(self, i, delta):
 
 
 def loss(self, i, y):
-    return self.cost[self.truth[i], y[0]]
+    return self.block_weight[i] * self.cost[self.truth[i], y[0]]
 
 
 def least_loss(self, i):
-    return np.min(np.delete(self.cost[self.truth[i]], self.truth[i]), initial=np.inf)
+    return self.block_weight[i] * np.min(np.delete(self.cost[self.truth[i]], self.truth[i]), initial=np.inf)
 
 
 def scratch(self):
@@ -139,7 +142,7 @@ METHODS: tuple[Kernel, ...] = (
 
 
 def one_label(structure: type[Structure]) -> type[Structure]:
-    """Decorate a problem class with the fields `truth`, `norms2` and `cost`: `METHODS`, `labels` and `unconstrained`."""
+    """Decorate a problem class with the fields of the module's first lines: `METHODS`, `labels` and `unconstrained`."""
     for method in METHODS:
         setattr(structure, method.__name__, method)
     structure.labels = property(lambda self: len(self.cost), doc="K.")  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from library import blobs, sentences
 from scipy import sparse
+from sklearn.base import clone
 
 from gapwise import ChainSVM, MulticlassSVM
 from gapwise.stages.choice import picked
@@ -65,6 +66,36 @@ def test_class_weight__counts_examples_as_often_as_it_says(kind: type) -> None:
     np.testing.assert_allclose(weighted.intercept_, copied.intercept_, atol=1e-4)
     plain = MulticlassSVM(lam=lam, **exact).fit(kind(X), y)
     assert np.abs(plain.coef_ - weighted.coef_).max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_sample_weight__of_two_does_what_giving_an_example_twice_does(kind: type, class_weight: str | None) -> None:
+    """A weight of 0 leaves an example out, also one whose class no other has."""
+    X, y = blobs()
+    X, y, weight = X[:-1], y[:-1], np.where(np.arange(len(y) - 1) % 4 == 0, 2.0, 1.0)
+    twice = np.repeat(np.arange(len(y)), weight.astype(int))
+    model = MulticlassSVM(lam=0.05, tolerance=1e-9, class_weight=class_weight)
+    copied = clone(model).fit(kind(X[twice]), y[twice])
+    with_one_more = kind(np.concatenate([X, X[:1]])), np.append(y, 7)
+    model.fit(*with_one_more, sample_weight=0.5 * np.append(weight, 0.0))
+    np.testing.assert_array_equal(model.classes_, [0, 1, 2])
+    np.testing.assert_allclose(model.coef_, copied.coef_, atol=1e-4)
+    np.testing.assert_allclose(model.intercept_, copied.intercept_, atol=1e-4)
+    assert float(model.path_["primal"][0]) == pytest.approx(float(copied.path_["primal"][0]), rel=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* was chosen at the .* edge")
+def test_sample_weight__goes_with_the_examples_into_held_out_parts_and_folds() -> None:
+    X, y = blobs(30)
+    weight, calibrated = np.linspace(0.2, 3.0, 30), {"calibration": "isotonic", "validation": 0.5}
+    for choices in ({"validation": 3}, calibrated):
+        model = MulticlassSVM(eps=0.2, random_state=3, **choices).fit(X, y, sample_weight=weight)
+        assert model.certificate_.holds
+        assert model.refit_.sizes["block"] == 30
+    words = sentences(30)
+    assert ChainSVM(eps=0.2).fit(*words, sample_weight=weight).certificate_.holds
 
 
 def test_class_weight__must_be_positive_and_of_known_form() -> None:

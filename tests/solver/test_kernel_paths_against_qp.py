@@ -17,24 +17,25 @@ KERNELS = {"rbf": {"kernel": "rbf", "gamma": 0.3}, "poly": {"kernel": "poly", "g
 
 
 @pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="compiling the solver for kernels takes a minute")
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_path__of_a_kernel_is_within_epsilon_of_a_dense_qp(kernel: str) -> None:
+@pytest.mark.parametrize(("kernel", "weighted"), [("rbf", False), ("poly", False), ("rbf", True)])
+def test_path__of_a_kernel_is_within_epsilon_of_a_dense_qp(kernel: str, weighted: bool) -> None:
     rng, classes, n = np.random.default_rng(7), 3, 7
     labels = rng.integers(classes, size=n)
     x = rng.normal(size=(n, 3)) + 0.8 * np.eye(classes)[labels]
-    arrays = {"x": x, "points": x, "labels": labels, "row": np.arange(n)}
+    weight = np.linspace(0.25, 1.75, n) if weighted else np.ones(n)
+    arrays = {"x": x, "points": x, "labels": labels, "row": np.arange(n), "block_weight": weight}
     problem = build("multiclass_kernel", arrays, {"classes": classes, **KERNELS[kernel]})
     gram = np.array([[evaluate(Kernel.of(KERNELS[kernel]), a, b) for b in x] for a in x])
     values, vectors = np.linalg.eigh(gram)
     rows = vectors * np.sqrt(np.maximum(values, 0.0))  # rows @ rows.T is the Gram matrix
-    plain = build("multiclass", {"x": rows, "labels": labels}, {"classes": classes})
-    status, records, _, _ = walked(problem, rule="one_sided")
+    plain = build("multiclass", {"x": rows, "labels": labels, "block_weight": weight}, {"classes": classes})
+    status, records, _, _ = walked(problem, rule="one_sided", eps=0.2 * EPS)
     assert status is Status.CONVERGED
     for record in records[:: max(1, len(records) // 4)]:
         lam, theta, hinges = float(record.point.lam), np.empty(classes), []
         for i, truth in enumerate(labels):
             problem.scores(i, record.weights, theta)
-            hinges.append(np.max(theta - theta[truth] + (np.arange(classes) != truth)))
+            hinges.append(np.max(theta - theta[truth] + weight[i] * (np.arange(classes) != truth)))
         primal = 0.5 * lam * norm2_of(problem, record.weights) + float(np.mean(hinges))
         best = optimum(plain, lam)
-        assert best - 1e-7 <= primal <= best + EPS + 1e-7, lam
+        assert best - 1e-7 <= primal <= best + 0.2 * EPS + 1e-7, lam

@@ -9,6 +9,7 @@ CAPABILITIES = Capabilities(
     marginals=True,
     margins=True,
     n_best=True,
+    whole=("block_weight",),
     features=("values",),
     single=True,
     counts=("classes", "attributes"),

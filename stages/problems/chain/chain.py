@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.chain import ranked
 from gapwise.stages.problems.chain.features import derived
 from gapwise.stages.problems.chain.forbidden import blocked_scores, breaks, refuse_lengths
@@ -36,7 +37,6 @@ from gapwise.stages.problems.chain.losses import (
     sum_of_costs,
     tables_of,
     units_of,
-    weights_of,
 )
 from gapwise.stages.problems.chain.marginals import forward_backward
 from gapwise.stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
@@ -90,6 +90,11 @@ class Chain(NamedTuple):
     def decodes_only(self) -> bool:
         """Whether there are no Gram matrices, which all but decoding needs."""
         return self.gram.size < self.n
+
+    @property
+    def block_weight(self) -> np.ndarray:
+        """(n,): weights of blocks."""
+        return self.scale[1::2]
 
     @property
     def blocked(self) -> np.ndarray:
@@ -321,7 +326,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
     held, entries = np.diff(gram_ptr), np.diff(row_ptr[ptr])
     if not np.all((held == lengths**2) | (held == sizes_of(entries, lengths))) and np.any(gram_ptr):
         raise ValueError("chain: gram must hold T * T numbers per block, or the entries of a long one; featurize again")
-    weight, blocked = weights_of(arrays, lengths.size), blocked_scores(arrays, K)
+    weight, blocked = block_weights("chain", arrays, lengths.size), blocked_scores(arrays, K)
     refuse_lengths(blocked, lengths)
     return Chain(
         n=lengths.size,

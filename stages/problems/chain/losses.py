@@ -6,7 +6,7 @@ mean loss over the training blocks is the share of wrong tokens. Test blocks are
 
 ``cost`` (K, K) holds costs of predicting b where a is true, else every error costs 1. With ``balanced`` the costs of a true
 label are multiplied by (training tokens) / (K x training tokens with that label), whose mean over these tokens is 1. A
-true label that training lacks costs 1. ``block_weight`` (n,) > 0 holds weights of examples: each divides its block's unit.
+true label that training lacks costs 1. The weight of a block (`block_weight`) divides its unit.
 """
 
 from __future__ import annotations
@@ -31,14 +31,6 @@ def units_of(lengths: np.ndarray, meta: Facts) -> np.ndarray:
     if loss == PER_TOKEN:
         unit = np.full(lengths.size, sum(meta["label_counts"]) / int(meta["n_train"]))
     return unit
-
-
-def weights_of(arrays: Mapping[str, np.ndarray], n: int) -> np.ndarray:
-    """``block_weight`` (n,), 1 if it is missing; ValueError unless all are finite and > 0."""
-    weight = np.asarray(arrays.get("block_weight", np.ones(n)), np.float64)
-    if weight.shape != (n,) or not ((weight > 0) & (weight < np.inf)).all():
-        raise ValueError(f"chain: block_weight must hold {n} numbers > 0; leave out blocks of weight 0")
-    return weight
 
 
 def costs_of(arrays: Mapping[str, np.ndarray], meta: Facts, K: int) -> np.ndarray:

@@ -1,0 +1,106 @@
+"""Weights of blocks: hinges by enumeration, certificates against a dense QP over copies of the blocks."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dense import optimum, psi_and_loss
+from tiny.multiclass_instances import csr
+from walks import EPS, walked
+
+from gapwise.stages.confidence import scores_of
+from gapwise.stages.problems import build
+from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.options import ENDED
+
+WEIGHT = np.array([0.5, 2.0, 1.0, 0.5, 2.0, 1.0])
+"""Each a half of how often a block is given in `copied`."""
+
+
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(4)
+    labels = np.array([0, 1, 2, 0, 1, 2])
+    return rng.normal(size=(6, 3)) + np.eye(3)[labels], labels
+
+
+def multiclass(times: np.ndarray, **more: np.ndarray) -> Problem:
+    x, labels = rows()
+    cost = np.array([[0.0, 1.0, 2.0], [0.5, 0.0, 1.0], [1.0, 3.0, 0.0]])
+    return build("multiclass", {"x": x[times], "labels": labels[times], **more}, {"classes": 3, "cost": cost})
+
+
+def sparse(times: np.ndarray, **more: np.ndarray) -> Problem:
+    x, labels = rows()
+    arrays = csr(x[times]) | {"labels": labels[times], **more}
+    return build("multiclass_sparse", arrays, {"classes": 3, "width": 3})
+
+
+def chain(times: np.ndarray, **more: np.ndarray) -> Problem:
+    rng = np.random.default_rng(5)
+    blocks = [(rng.integers(2, size=2), rng.integers(4, size=2)) for _ in WEIGHT]
+    labels, ids = (np.concatenate([blocks[i][part] for i in times]) for part in (0, 1))
+    arrays = {
+        "labels": labels,
+        "labels_ptr": 2 * np.arange(len(times) + 1),
+        "ids": ids,
+        "counts": np.ones(ids.size, int),
+    }
+    return build("chain", {**arrays, **more}, {"classes": 2, "attributes": 7})
+
+
+STRUCTURES = {"multiclass": multiclass, "multiclass_sparse": sparse, "chain": chain}
+
+
+def weighted(name: str) -> tuple[Problem, Problem, Problem]:
+    """The problem without weights, with them, and with blocks given as often as their weights say."""
+    every = np.arange(WEIGHT.size)
+    times = np.repeat(every, [int(Fraction(w) * 2) for w in WEIGHT])
+    return STRUCTURES[name](every), STRUCTURES[name](every, block_weight=WEIGHT), STRUCTURES[name](times)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_hinge__of_every_labelling_is_weighted(name: str) -> None:
+    plain, by_weight, _ = weighted(name)
+    for weight, psi, expected, loss, own in zip(
+        WEIGHT, *[side for pair in zip(psi_and_loss(by_weight), psi_and_loss(plain), strict=True) for side in pair],
+        strict=True,
+    ):  # fmt: skip
+        np.testing.assert_allclose(psi, weight * expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(loss, weight * own)
+    np.testing.assert_array_equal(traits_of(by_weight).block_weight, WEIGHT)
+    for i, weight in enumerate(WEIGHT):
+        assert by_weight.least_loss(i) == pytest.approx(weight * plain.least_loss(i))
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_path__is_that_of_blocks_given_as_often_as_their_weights_say(name: str) -> None:
+    """With 2 s_i copies of block i, N in all, the mean of s_i H_i is N / 2n times the mean hinge of the copies."""
+    _, by_weight, copies = weighted(name)
+    status, records, _, _ = walked(by_weight, rule="one_sided")
+    assert status in ENDED
+    ratio = copies.n / (2.0 * by_weight.n)
+    for record in records[:: max(1, len(records) // 3)]:
+        lam = float(record.point.lam)
+        best = ratio * optimum(copies, lam / ratio)
+        assert optimum(by_weight, lam) == pytest.approx(best, abs=1e-6)
+        assert best - 1e-6 <= float(record.point.primal) <= best + EPS + 1e-6
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_scores__that_people_see_have_no_weight(name: str) -> None:
+    plain, by_weight, _ = weighted(name)
+    w = np.random.default_rng(1).normal(size=plain.d)
+    for mine, theirs in zip(scores_of(by_weight, w, table=True), scores_of(plain, w, table=True), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [[1.0], [0.0] * 6, [np.nan] * 6, [-1.0] * 6])
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_build__refuses_what_is_no_weight(name: str, wrong: list[float]) -> None:
+    with pytest.raises(
+        ValueError, match=f"^{name}: block_weight must hold 6 numbers > 0; leave out blocks of weight 0"
+    ):
+        STRUCTURES[name](np.arange(6), block_weight=np.array(wrong))
