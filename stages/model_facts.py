@@ -56,7 +56,7 @@ def fitting(where: object) -> Iterator[None]:
         yield
     except (KeyError, IndexError, TypeError, AttributeError, UnicodeError, MemoryError, OverflowError) as error:
         raise DamagedError(
-            f"{where}: what it says of its features does not fit their arrays ({type(error).__name__}: {error}); it was "
+            f"{where}: what it says about its features does not fit their arrays ({type(error).__name__}: {error}); it was "
             "changed, or is damaged: make it again"
         ) from error
 

@@ -173,9 +173,7 @@ def example_of(run: str | Location) -> Any:
     try:
         new = stored_input(features.meta, features.arrays("test"))
     except KeyError as error:
-        raise DamagedError(
-            f"{features.path}: its arrays are not those of {features.meta['dataset']}: no {error}"
-        ) from error
+        raise DamagedError(f"{features.path}: its arrays do not fit {features.meta['dataset']}: no {error}") from error
     return None if new is None else new.example
 
 

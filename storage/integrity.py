@@ -65,7 +65,7 @@ def checked_array(folder: Location, name: str, expected: object) -> np.ndarray:
 
     if not isinstance(expected, Mapping):
         raise DamagedError(
-            f"{folder}: says {expected!r} of {name}, expected its size and checksum; the file is damaged"
+            f"{folder}: has {expected!r} for {name}, expected its size and checksum; the file is damaged"
         )
     try:
         data = (folder / name).read_bytes()

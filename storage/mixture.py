@@ -31,7 +31,7 @@ class Mixture:
         if not np.isclose(lams[b], lam, rtol=1e-9, atol=0.0):
             raise ValueError(
                 f"weights_at: lambda {lam:g} was not solved; there are {lams.tolist()}. "
-                'The model of every lambda is that of a path: path=regpath, or lam="path" in Python'
+                'Only a path has the model of every lambda: path=regpath, or lam="path" in Python'
             )
         return {b: 1.0}
 

@@ -74,7 +74,7 @@ def write_model(
 def check_written(read: np.ndarray, weights: np.ndarray, target: Location) -> None:
     """Raise DamagedError unless the weights read again, `read`, are those that were to be written for `target`."""
     if not np.array_equal(read, np.asarray(weights, np.float64)):
-        raise DamagedError(f"{target}: the weights written are not those of the model; it was not replaced, try again")
+        raise DamagedError(f"{target}: the written weights differ from the model's; it was not replaced, try again")
 
 
 def refuse_others(folder: Location) -> None:

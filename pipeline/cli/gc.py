@@ -32,7 +32,7 @@ def run(asked: argparse.Namespace) -> int:
     named = [_may_go(path) for path in all_named(asked.runs, asked.root)]
     root = _local(named[0].parent if named and asked.root is None else root_of(asked.root))
     if any(path.parent != root for path in named):
-        raise ValueError(f"{root}: the runs to remove lie in several folders; name those of one at a time")
+        raise ValueError(f"{root}: the runs to remove lie in several folders; name the runs of one folder at a time")
     entries = list(rubbish(root, named))
     sizes = [entry.bytes for entry in entries]
     kept = [why for _, why in remove_all(root, entries, named)] if asked.yes else [""] * len(entries)

@@ -69,39 +69,40 @@ FEWEST_FOLDS = 2
 class GapwiseEstimator(BaseEstimator):
     """A structured SVM with the interface of scikit-learn.
 
-    Minimises (lam / 2) ||w||^2 + mean hinge over blocks (training examples), where the hinge of a block is the
-    largest loss plus score of a labelling minus the score of the truth. The C of other libraries is 1 / (n lam).
+    Minimises (lam / 2) ||w||^2 + mean hinge over blocks (training examples). The hinge of a block is the largest loss plus
+    score of a labelling minus the score of the truth. The C of other libraries is 1 / (n lam).
 
     Parameters
     ----------
     lam : "auto", float, "1/n", "path", or a list of floats
-        The regulariser. "auto": `validation` chooses one along a path, and the model is solved again at that lam on all
-        blocks; of fewer than 10 blocks none is held out, and lam is "1/n", with a warning. "1/n" is one over the number of
-        training blocks. "path": the model of *every* lam is found and certified on the blocks that are not held out, and
-        `validation` chooses one; `predict(X, lam=...)` gives any other. A list: these, chosen likewise.
+        The regulariser. With "auto", `validation` chooses a lam along a path, and the model is solved again at that lam on
+        all blocks. Of fewer than 10 blocks all train, and lam is "1/n", with a warning. "1/n" is 1 over the number of
+        training blocks. With "path", the model of *every* lam is found and certified on the blocks that are not held out.
+        Then `validation` chooses a lam; `predict(X, lam=...)` gives any other. A list: these, chosen likewise.
     tolerance : float
-        A given lam, and that of "auto" on all blocks, is solved until gap / dual objective is at most this.
+        A given lam is solved until gap / dual objective is at most this; so is the chosen lam of "auto" on all blocks.
     eps : float, optional
-        Bound on the gap itself, in units of the loss, instead of `tolerance`. A path has only this one, also that of
-        "auto"; None: 0.02.
+        Bound on the gap itself, in units of the loss, instead of `tolerance`. A path has no other bound, also with "auto".
+        There None means 0.02.
     validation : float or int, optional
-        For several lam: share of the blocks that is held out to choose `lambda_`. Without "auto" the model is that of the
-        other blocks. An integer >= 2 is a number of folds: each is held out once from a path of its own, so that every
-        block has a say, and `path_` is that of all blocks. None, not with "auto": nothing is held out, and `lambda_` is the
-        lam nearest to 1/n.
+        For several lam: share of the blocks that is held out to choose `lambda_`. Without "auto" the other blocks alone
+        train the model. An integer >= 2 is a number of folds. Each is held out once from a path of its own, so every block
+        has a say; `path_` is the path of all blocks. None, not with "auto": nothing is held out, and `lambda_` is
+        the lam nearest to 1/n.
     calibration : {None, "isotonic", "sigmoid"}
         Whether `probabilities` are fitted, and how: to the margins of the held-out blocks under the model of `path_` at
         `lambda_`, which was trained without them. It needs such blocks: several lam, or "auto", and no folds.
     pick : {"parabola", "least", "one_se"}
-        How the mean losses of the held-out blocks choose: the vertex of a parabola in log lam through those within a decade
-        of the least; the least itself, the larger lam on ties; the largest lam within one standard error of it.
+        How the mean losses of the held-out blocks choose. "parabola": the vertex of a parabola in log lam through the
+        losses within a decade of the least. "least": the least itself, the larger lam on ties. "one_se": the largest lam
+        within one standard error of the least.
     solver : str
         A preset of ``conf/solver``; "auto" is ``accelerated`` for given lam and ``bcpfw_gap_cache`` for the path, and
         ``expensive_oracle`` for a `StructuredSVM`.
     max_passes : float, optional
         Most effective passes (oracle calls / n) per lam.
     max_seconds : float, optional
-        Most seconds of solving; of "auto" those of the path, and as many again on all blocks.
+        Most seconds of solving; with "auto" for the path, and as many again on all blocks.
     verify : bool
         Whether independent code recomputes the certificates.
     warm_start : bool
@@ -120,10 +121,10 @@ class GapwiseEstimator(BaseEstimator):
         lambda was chosen on: `validated_loss` and `validated_error` at `validated_lambda`, of a path 8 a decade; and
         `validation_loss` at its breakpoints.
     refit_ : SolvedPath or None
-        Of "auto": `lambda_` solved on all blocks, from the dual point of `path_` on. The model at `lambda_` is this one;
-        `predict` gives that of `path_` at any other lam.
+        Of "auto": `lambda_` solved on all blocks, from the dual point of `path_` on. It gives the model at `lambda_`; at any
+        other lam, `path_` does.
     certificate_ : ModelCertificate
-        Of the model at `lambda_`: that of `refit_`, if there is one, and otherwise that of `path_`.
+        Of the model at `lambda_`: of `refit_`, if there is a refit, and otherwise of `path_`.
     calibration_ : Calibration or None
         What turns margins at `lambda_` into probabilities; `calibration_.split` says what it was fitted on.
     """
@@ -349,7 +350,7 @@ class GapwiseEstimator(BaseEstimator):
         if path.can.finds_lambdas:
             log.info("warm_start: a path begins at its own first lambda, so this fit begins anew")
         elif known != self._data_digest:
-            log.info("warm_start: the data are not those of the last fit, so this fit begins anew")
+            log.info("warm_start: the data differ from the last fit's, so this fit begins anew")
         elif not former.attrs["dual_point"]:
             log.info("warm_start: the last fit left no dual solution, so this fit begins anew")
         elif "dual_scores" in former:
@@ -399,13 +400,20 @@ class GapwiseEstimator(BaseEstimator):
     def save(self, folder: str | Location, lam: float | None = None) -> None:
         """Write the model at `lam` into a folder that `gapwise.load_model` and ``gapwise predict`` read, without pickle.
 
-        What is loaded takes what `predict` takes; in the form of files also CRFsuite's lines for a `ChainSVM` of attributes,
-        pictures, and rows of numbers. ``lam``: any lambda that the path certifies; by default `lambda_`.
+        What is loaded takes what `predict` takes. In the form of files it also takes CRFsuite's lines for a `ChainSVM` of
+        attributes, pictures, and rows of numbers.
+
+        Parameters
+        ----------
+        folder : path or URL
+            A new folder, or a folder with another model, which is replaced.
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
 
         Raises
         ------
         ValueError
-            If this estimator's inputs have no such form: graphs, a model of one's own. Pickle those.
+            If this estimator's inputs have no such form: graphs, and models of your own. Pickle those.
         """
         from gapwise.stages.models import Model, versions
 
@@ -455,7 +463,23 @@ class GapwiseEstimator(BaseEstimator):
         return self.calibration_(margins)
 
     def problem(self, X: Samples, y: Samples) -> Problem:
-        """The compiled problem over these data, for `gapwise.solve` and `gapwise.path`."""
+        """The compiled problem over these data, for `gapwise.solve` and `gapwise.path`.
+
+        Parameters
+        ----------
+        X, y : list or array
+            Training data in the form that `fit` takes.
+
+        Returns
+        -------
+        Problem
+            A NamedTuple of arrays, with n blocks and d weights.
+
+        Raises
+        ------
+        ValueError
+            If the data cannot be used; names the argument.
+        """
         with computing(1, None) as compute, self._problems(self._checked(X, y), None, compute) as (problem, _):
             return problem
 

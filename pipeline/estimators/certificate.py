@@ -20,8 +20,8 @@ class ModelCertificate:
     Attributes
     ----------
     gap : float
-        Primal minus dual value, P(w) - D(alpha), of the SVM objective at `lam`; of a path the largest at any lambda that
-        was solved, and at every lambda between.
+        Primal minus dual value, P(w) - D(alpha), of the SVM objective, in units of the loss. Of a path it is the largest at
+        any solved lambda and at every lambda between.
     allowed : float
         The gap that was asked for: `eps`, or `tolerance` times the dual value.
     exact : bool

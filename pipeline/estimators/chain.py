@@ -50,28 +50,30 @@ class Labelling(NamedTuple):
 
 
 class ChainSVM(GapwiseEstimator):
-    """Structured SVM on sequences (the structure `chain`): features of single tokens, a weight for each pair of
-    neighbouring labels, biases for all, first and last tokens; Viterbi decoding.
+    """Structured SVM on sequences (the structure `chain`), with Viterbi decoding.
+
+    It has weights for features of single tokens and for each pair of neighbouring labels. Biases are for all tokens, first
+    tokens and last tokens.
 
     Parameters
     ----------
     lam, tolerance, eps, validation, pick, calibration, solver, max_passes, max_seconds, verify, warm_start, n_jobs,
     random_state
-        Those of every estimator: see `GapwiseEstimator`.
+        As for every estimator: see `GapwiseEstimator`.
     min_count : int
         Attributes that occur less often in the training data are left out. Not for arrays.
     loss : str
-        "per_token": wrong labels / mean number of tokens of the training sequences, so that an error costs the same in all
-        sequences; "per_sequence": wrong labels / tokens of their sequence.
+        "per_token": wrong labels / mean number of tokens of the training sequences. An error then costs the same in all
+        sequences. "per_sequence": wrong labels / tokens of their sequence.
     label_weights : "balanced" or dict, optional
-        Factors of the cost of a wrong label by the true one; those that a dict does not name have 1. "balanced": inverse to
-        how often the label occurs in training, with mean 1 over its tokens.
+        Factors of the cost of a wrong label, by the true label. A label that a dict does not name has 1. "balanced":
+        inverse to how often the label occurs in training, with mean 1 over its tokens.
     costs : array-like, shape (K, K), optional
         Cost of predicting column k where row c is true, labels in sorted order; >= 0, with a zero diagonal. None: 1.
     constraints : "bio", "iobes" or pairs, optional
-        Which labels may follow one another, begin and end a sequence, in training and in predictions: those of the scheme,
-        or all but pairs of a label and the one that may not come right after it, with None before the first and after the
-        last token.
+        Which labels may follow one another, begin and end a sequence, in training and in predictions. A scheme allows what
+        it allows. A pair forbids its second label right after its first; None stands before the first and after the last
+        token.
 
     Attributes
     ----------
@@ -144,14 +146,14 @@ class ChainSVM(GapwiseEstimator):
         Parameters
         ----------
         X : list of sequences
-            Each a list of tokens, dicts or lists of attributes in the form of python-crfsuite, a DataFrame, whose rows are
-            such dicts, or an array or sparse matrix (tokens, p).
+            Each is a list of tokens: dicts or lists of attributes in the form of python-crfsuite. Or it is a DataFrame,
+            whose rows are such dicts, or an array or sparse matrix (tokens, p).
         y : list of lists
             A label for each token: strings or integers. A string counts as the list of its letters.
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the sequences, relative to their mean: the objective is (lam / 2) ||w||^2 plus the weighted mean
-            of the hinges. With the same lam, a weight of 2 does what giving a sequence twice does; n is the number
-            of sequences whose weight is not 0.
+            of the hinges. With the same lam, a weight of 2 does what giving a sequence twice does. Here n counts the
+            sequences whose weight is not 0.
         run_dir : path or URL, optional
             Where the state is committed: the same call goes on after a kill, to the same bits.
 
@@ -261,17 +263,30 @@ class ChainSVM(GapwiseEstimator):
     def predict(
         self, X: Samples, lam: float | None = None, *, n_best: int | None = None
     ) -> list[list[Label]] | list[list[Labelling]]:
-        """Labels of new sequences. An empty sequence has none.
+        """Labels of new sequences. An empty sequence has no label.
 
         Attributes that did not occur in training are ignored. The log has their number; if all are, that is a warning.
 
         Parameters
         ----------
+        X : list of sequences
+            In the form that `fit` takes.
         lam : float, optional
             Any lambda that the path certifies; by default `lambda_`.
         n_best : int, optional
-            Lists, for each sequence, at most this many different labellings by falling score instead, as pairs (labels,
-            score). There are fewer only where a sequence has no more. The first is what `predict` gives without.
+            Gives lists instead: of each sequence at most this many different labellings, by falling score. There are fewer
+            only where a sequence has no more.
+
+        Returns
+        -------
+        list of lists
+            A label for each token. With `n_best` a list of pairs (labels, score) for each sequence; the first pair has the
+            labels that `predict` gives without.
+
+        Raises
+        ------
+        ValueError
+            If an input is not in the form of the training data, or the path does not certify `lam`.
         """
         if n_best is not None:
             refuse_without_lists(self._structure, n_best)
@@ -285,39 +300,89 @@ class ChainSVM(GapwiseEstimator):
         return [[self.classes_[k] for k in labels[a:b]] for a, b in edges]
 
     def decision_function(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
-        """Max-marginals: of each sequence an array (tokens, K), the score of the best labelling with each label of
-        `classes_` at each token, -inf where constraints allow none. `predict` gives labels of the largest scores.
+        """Max-marginals: scores of the best labelling with each label at each token. `predict` gives labels of the largest.
 
-        `lam`: any lambda that the path certifies; by default `lambda_`.
+        Parameters
+        ----------
+        X : list of sequences
+            In the form that `fit` takes.
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+
+        Returns
+        -------
+        list of float64 arrays, shape (tokens, K)
+            An array for each sequence, with columns in the order of `classes_`. It holds -inf where constraints allow no
+            such labelling.
         """
         problem, edges = self._new(X)
         table = np.empty((0, len(self.classes_))) if problem is None else self._scored(problem, lam, table=True).table
         return [table[a:b] for a, b in edges]
 
     def margins(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
-        """Of each sequence an array (tokens,): by how much the best labelling with another label at the token scores less
-        than the predicted one. The least margin of a sequence is the gap to its second-best labelling.
+        """How much less the best labelling with another label at a token scores than the predicted labelling.
 
-        `lam`: any lambda that the path certifies; by default `lambda_`.
+        Parameters
+        ----------
+        X : list of sequences
+            In the form that `fit` takes.
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+
+        Returns
+        -------
+        list of float64 arrays, shape (tokens,)
+            An array for each sequence, in units of the score. The least margin is the gap to the second-best labelling.
         """
         problem, edges = self._new(X)
         margins = np.empty(0) if problem is None else self._scored(problem, lam).margins
         return [margins[a:b] for a, b in edges]
 
     def probabilities(self, X: Samples) -> list[np.ndarray]:
-        """Of each sequence an array (tokens,): the calibrated probability that the label predicted at `lambda_` is right.
+        """The calibrated probability that the label predicted at `lambda_` is right.
 
-        ValueError unless `calibration` asked for that.
+        Parameters
+        ----------
+        X : list of sequences
+            In the form that `fit` takes.
+
+        Returns
+        -------
+        list of float64 arrays, shape (tokens,)
+            An array for each sequence.
+
+        Raises
+        ------
+        ValueError
+            Unless `calibration` asked for probabilities.
         """
         return [self._probable(margins) for margins in self.margins(X)]
 
     def explain(
         self, sequence: Tokens, token: int, rival: Label | None = None, lam: float | None = None
     ) -> Explanation:
-        """What spoke for the label of one token, from 0, of a sequence, and against it.
+        """What spoke for the label of a token, and against it.
 
-        The parts of `margin` that attributes and transitions have, by falling score; they sum to it. `rival`: the label to
-        compare with; None: that of the best labelling with another label there. `lam` as in `predict`.
+        Parameters
+        ----------
+        sequence : list of tokens
+            In the form that `fit` takes.
+        token : int
+            The token's place in the sequence, from 0.
+        rival : label, optional
+            The label to compare with. None: the label there in the best labelling with another label at this token.
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+
+        Returns
+        -------
+        Explanation
+            The parts of `margin` that attributes and transitions have, by falling score; they sum to it.
+
+        Raises
+        ------
+        ValueError
+            If the sequence is empty, or there is no such token or label.
         """
         problem, _ = self._new([sequence])
         if problem is None:
@@ -348,7 +413,15 @@ class ChainSVM(GapwiseEstimator):
     def named_weights(self, lam: float | None = None) -> NamedWeights:
         """The weights with the names of attributes and labels; columns of arrays are x0, x1, ...
 
-        `lam`: any lambda that the path certifies; by default `lambda_`.
+        Parameters
+        ----------
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+
+        Returns
+        -------
+        NamedWeights
+            Its methods list features and transitions by weight.
         """
         weights = self._weights_at(lam)
         names = columns(self.n_features_in_) if self.vocabulary_ is None else list(self.vocabulary_)
@@ -357,15 +430,66 @@ class ChainSVM(GapwiseEstimator):
     def top_features(
         self, label: Label, k: int = 10, *, against: bool = False, lam: float | None = None
     ) -> list[Feature]:
-        """The `k` attributes that speak most for a label, or against it: named rows (attribute, label, weight)."""
+        """The attributes that speak most for a label, or against it.
+
+        Parameters
+        ----------
+        label : str or int
+            A label of `classes_`.
+        k : int
+            At most how many attributes.
+        against : bool
+            Whether to list the attributes that speak against the label.
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+
+        Returns
+        -------
+        list of Feature
+            Named rows (attribute, label, weight), which `pandas.DataFrame` takes as they are.
+
+        Raises
+        ------
+        ValueError
+            If there is no such label.
+        """
         return self.named_weights(lam).top_features(label, k, against=against)
 
     def transitions(self, lam: float | None = None) -> list[Transition]:
-        """All pairs of neighbouring labels by falling weight: named rows (before, after, weight)."""
+        """All pairs of neighbouring labels by falling weight.
+
+        Parameters
+        ----------
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+
+        Returns
+        -------
+        list of Transition
+            Named rows (before, after, weight).
+        """
         return self.named_weights(lam).transitions()
 
     def score(self, X: Samples, y: Samples) -> float:
-        """Share of tokens whose label is right; a label that did not occur in training counts as an error."""
+        """Share of tokens whose label is right; a label that did not occur in training counts as an error.
+
+        Parameters
+        ----------
+        X : list of sequences
+            In the form that `fit` takes.
+        y : list of lists
+            A true label for each token.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+
+        Raises
+        ------
+        ValueError
+            If `X` and `y` do not fit together; names the sequence.
+        """
         data = self._paired(X, y)
         pairs = zip(self.predict(X), data.y, strict=True)
         right = [a == b for predicted, true in pairs for a, b in zip(predicted, true, strict=True)]

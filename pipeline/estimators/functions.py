@@ -44,6 +44,7 @@ def solve(
     problem : Problem
         Of `estimator.problem(X, y)`, `stages.featurize.open_problem`, or `stages.problems.build`.
     lam : float, "1/n" or a list of floats
+        The regulariser, or several.
     tolerance, eps, solver, max_passes, max_seconds, verify, n_jobs, random_state
         As in `GapwiseEstimator`.
     run_dir : path or URL, optional

@@ -48,13 +48,13 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     ----------
     lam, tolerance, eps, validation, pick, calibration, solver, max_passes, max_seconds, verify, warm_start, n_jobs,
     random_state
-        Those of every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares.
+        As for every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares.
     fit_intercept : bool
         Whether there is a bias per class: a feature that is always 1, and whose weight is regularised like the others. A
         `kernel` has none.
     class_weight : "balanced", dict or None
-        How much the hinge of an example counts, by its class, as in scikit-learn: {class: weight > 0}, others 1;
-        "balanced": n / (K · examples of the class). Losses of held-out examples count likewise.
+        How much the hinge of an example counts, by its class, as in scikit-learn. A dict is {class: weight > 0}, others
+        have 1. "balanced": n / (K · examples of the class). Losses of held-out examples count likewise.
     costs : array-like, shape (K, K), optional
         Loss of predicting column k where row c is true, classes in sorted order; >= 0, with a zero diagonal.
     kernel : {None, "linear", "poly", "rbf"}
@@ -276,9 +276,19 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         return points[used], coefficients[:, used]
 
     def decision_function(self, X: Samples, lam: float | None = None) -> np.ndarray:
-        """Scores of the classes, (n, K); of two classes the difference, (n,), positive for the second.
+        """Scores of the classes.
 
-        `lam`: any lambda that the path certifies; by default `lambda_`.
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (n, n_features)
+            New examples.
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+
+        Returns
+        -------
+        array, shape (n, K)
+            Of two classes the difference, (n,), positive for the second class.
         """
         scores = self._scores(X, lam)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
@@ -295,9 +305,26 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         return kernel_scores(self._kernel, rows, *self._sums(w, self._points))
 
     def predict(self, X: Samples, lam: float | None = None, *, n_best: int | None = None) -> np.ndarray:
-        """Classes, (n,), those of largest score; `lam` as in `decision_function`.
+        """The classes of largest score.
 
-        With `n_best` the classes of the largest scores by falling score, (n, min(n_best, K)); of equals the first.
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (n, n_features)
+            New examples.
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+        n_best : int, optional
+            Gives this many classes of each example instead, by falling score; of equal scores the first class.
+
+        Returns
+        -------
+        array, shape (n,)
+            Entries of `classes_`. With `n_best` the shape is (n, min(n_best, K)).
+
+        Raises
+        ------
+        ValueError
+            If the path does not certify `lam`.
         """
         scores = self._scores(X, lam)
         if n_best is None:
@@ -309,16 +336,42 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         return labels
 
     def margins(self, X: Samples, lam: float | None = None) -> np.ndarray:
-        """(n,): by how much the second-best class scores less than the predicted one; `lam` as in `decision_function`."""
+        """How much less the second-best class scores than the predicted class.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (n, n_features)
+            New examples.
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+
+        Returns
+        -------
+        array, shape (n,)
+            In units of the score, >= 0.
+        """
         scores = self._scores(X, lam)
         two = -np.partition(-scores, 1, axis=1)[:, :2]
         margins: np.ndarray = two[:, 0] - two[:, 1]
         return margins
 
     def probabilities(self, X: Samples) -> np.ndarray:
-        """(n,): the calibrated probability that the class predicted at `lambda_` is right.
+        """The calibrated probability that the class predicted at `lambda_` is right.
 
-        ValueError unless `calibration` asked for that.
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (n, n_features)
+            New examples.
+
+        Returns
+        -------
+        array, shape (n,)
+            From 0 to 1.
+
+        Raises
+        ------
+        ValueError
+            Unless `calibration` asked for probabilities.
         """
         return self._probable(self.margins(X))
 

@@ -40,7 +40,7 @@ class SegmentationSVM(GapwiseEstimator):
     ----------
     lam, tolerance, eps, validation, pick, calibration, solver, max_passes, max_seconds, verify, warm_start, n_jobs,
     random_state
-        Those of every estimator: see `GapwiseEstimator`.
+        As for every estimator: see `GapwiseEstimator`.
     superpixels : int
         Of pictures: about how many superpixels each is divided into.
     colour_words, sift_words : int
@@ -48,13 +48,13 @@ class SegmentationSVM(GapwiseEstimator):
     pairwise : bool
         Of pictures: False for a model of single superpixels.
     loss : str
-        "balanced": half the share of the foreground that is missed plus half that of the background, by area. "per_image":
-        the share of wrong pixels.
+        "balanced": the mean of two shares by area, of missed foreground and of missed background. "per_image": the share of
+        wrong pixels.
 
     Attributes
     ----------
     coef_ : array, shape (d,)
-        Weights at `lambda_`: those of unary features, then those of pairwise ones.
+        Weights at `lambda_`: first of unary features, then of pairwise features.
     lambda_, path_, refit_, certificate_, calibration_
         As in `GapwiseEstimator`.
 
@@ -181,19 +181,44 @@ class SegmentationSVM(GapwiseEstimator):
         return dict(graph)
 
     def predict(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
-        """Masks uint8 (H, W) of pictures, or labels uint8 (S,) of graphs.
+        """The labelling of largest score, by a minimum cut.
 
-        `lam`: any lambda that the path certifies; by default `lambda_`.
+        Parameters
+        ----------
+        X : list
+            Pictures or graphs, in the form that `fit` takes.
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+
+        Returns
+        -------
+        list of uint8 arrays
+            Masks (H, W) of pictures, or labels (S,) of graphs: 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            If an input is not in the form of the training data, or the path does not certify `lam`.
         """
         new = self._new(X)
         return [] if new is None else self._placed(*new, self._decoded(new[0], lam).astype(np.uint8))
 
     def decision_function(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
-        """By how much the best labelling with a superpixel in the foreground scores more than the best one with it in the
-        background: float64 (H, W) of pictures, (S,) of graphs. `predict` says 1 where it is positive. It takes a minimum cut
-        for each superpixel.
+        """How much better the best labelling scores with a superpixel in the foreground than with it in the background.
 
-        `lam`: any lambda that the path certifies; by default `lambda_`.
+        It takes a minimum cut for each superpixel. `predict` says 1 where the difference is positive.
+
+        Parameters
+        ----------
+        X : list
+            Pictures or graphs, in the form that `fit` takes.
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+
+        Returns
+        -------
+        list of float64 arrays
+            (H, W) of pictures, (S,) of graphs.
         """
         new = self._new(X)
         if new is None:
@@ -202,9 +227,22 @@ class SegmentationSVM(GapwiseEstimator):
         return self._placed(*new, np.where(labels == 1, margins, -margins))
 
     def probabilities(self, X: Samples) -> list[np.ndarray]:
-        """The calibrated probability that the label predicted at `lambda_` is right, in the shapes of `decision_function`.
+        """The calibrated probability that the label predicted at `lambda_` is right.
 
-        ValueError unless `calibration` asked for that.
+        Parameters
+        ----------
+        X : list
+            Pictures or graphs, in the form that `fit` takes.
+
+        Returns
+        -------
+        list of float64 arrays
+            In the shapes of `decision_function`.
+
+        Raises
+        ------
+        ValueError
+            Unless `calibration` asked for probabilities.
         """
         return [self._probable(np.abs(scores)) for scores in self.decision_function(X)]
 
@@ -237,7 +275,18 @@ class SegmentationSVM(GapwiseEstimator):
         return [own[pixels].reshape(shape) for own, pixels, shape in zip(parts, maps, shapes, strict=True)]
 
     def score(self, X: Samples, y: Samples) -> float:
-        """1 minus the mean loss: of pictures over pixels, of graphs over superpixels by their area."""
+        """1 minus the mean loss: of pictures over pixels, of graphs over superpixels by their area.
+
+        Parameters
+        ----------
+        X, y : list
+            Inputs and true labels, in the form that `fit` takes.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
         data = self._checked(X, y)
         losses = []
         for x, true, predicted in zip(data.x, data.y, self.predict(X), strict=True):

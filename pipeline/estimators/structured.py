@@ -35,7 +35,7 @@ class StructuredSVM(GapwiseEstimator):
     oracle : StructuredModel
         Features, loss, and the two oracles of one example.
     lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
-        Those of every estimator: see `GapwiseEstimator`. Python holds a lock, so threads gain nothing here; for oracles on
+        As for every estimator: see `GapwiseEstimator`. Python holds a lock, so threads gain nothing here; for oracles on
         several processes run the pipeline (`dataset=python_oracle`).
 
     Attributes
@@ -159,11 +159,40 @@ class StructuredSVM(GapwiseEstimator):
         return text.digest()
 
     def problem(self, X: Samples, y: Samples) -> Problem:
-        """Always raises: the problem calls back into this object, so it lives no longer than a fit."""
+        """Always raises: the problem calls back into this object, so it lives no longer than a fit.
+
+        Parameters
+        ----------
+        X, y : list
+            Not used.
+
+        Raises
+        ------
+        ValueError
+            Always; set `lam`, or use ``fit(..., run_dir=...)``.
+        """
         raise ValueError("problem: a StructuredSVM's problem exists only within fit; set lam, or use fit(…, run_dir=…)")
 
     def predict(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
-        """Labellings of new inputs by `oracle.decode`; `lam`: any lambda that the path certifies, by default `lambda_`."""
+        """Labellings of new inputs by `oracle.decode`.
+
+        Parameters
+        ----------
+        X : list
+            Inputs, in any form that `oracle` knows.
+        lam : float, optional
+            Any lambda that the path certifies; by default `lambda_`.
+
+        Returns
+        -------
+        list of int arrays
+            A labelling for each input.
+
+        Raises
+        ------
+        ValueError
+            If an answer of `oracle.decode` is no labelling; names the example.
+        """
         check_is_fitted(self, "path_")
         w, model = self._weights if lam is None else self._weights_at(lam), self._model
         labellings = []
@@ -177,7 +206,20 @@ class StructuredSVM(GapwiseEstimator):
         return labellings
 
     def score(self, X: Samples, y: Samples) -> float:
-        """1 minus the mean loss."""
+        """1 minus the mean loss.
+
+        Parameters
+        ----------
+        X : list
+            Inputs, in any form that `oracle` knows.
+        y : list
+            True labellings, each a row of integers.
+
+        Returns
+        -------
+        float
+            At most 1, in units of `oracle.loss`.
+        """
         same_length(X, y, "examples")
         pairs = zip(y, self.predict(X), strict=True)
         return 1.0 - float(np.mean([self._model.loss(np.asarray(true), predicted) for true, predicted in pairs]))

@@ -12,10 +12,10 @@ Example: TypeAlias = Any
 
 
 class StructuredModel:
-    """What a user says of one example (x, y): the `oracle` of a `StructuredSVM`.
+    """Features, loss and oracles of one example (x, y), for a `StructuredSVM`.
 
-    The adapter `pipeline.estimators.examples.Examples` turns it and the data into a `gapwise.Oracle`, the one interface
-    through which the solver calls a user's Python: block i is the example (x[i], y[i]).
+    The adapter `pipeline.estimators.examples.Examples` turns it and the data into a `gapwise.Oracle`, whose block i is the
+    example (x[i], y[i]). The solver calls a user's Python only through that interface.
 
     x is whatever the user has. A labelling y is a row of integers 0, ..., labels - 1, whose length may depend on x. Methods
     must always return the same for the same arguments and must not keep `w`: certificates and resuming rely on that.
@@ -30,6 +30,19 @@ class StructuredModel:
         Bounds on w, of length d; empty: none. A path needs each to be 0 or infinite.
     approximate : bool
         Whether `max_oracle` may miss the maximum; the certificate is then an estimate.
+
+    Notes
+    -----
+    Arguments of the methods:
+
+    x : object
+        An input, as it was given to `fit` or `predict`.
+    y, other : int array, shape (length of a labelling,)
+        Labellings; `y` is the truth where both occur.
+    w : float64 array, shape (d,)
+        The weights, or their entries at `coordinates(x)`.
+
+    Whatever a method raises ends `fit` or `predict`.
 
     Examples
     --------

@@ -69,7 +69,21 @@ class VerifierCapabilities:
 class Verifier(Protocol):
     """Checks what a path rule certifies: the class `VERIFIER` of the module that has the rule's name.
 
-    It gets the `Audit`, with all breakpoints rebuilt, and adds what does not hold to its `broken`.
+    It gets the `Audit`, with all breakpoints rebuilt, and adds what does not hold to its `broken`. So a wrong certificate
+    raises no error here.
+
+    Notes
+    -----
+    Arguments of the methods:
+
+    b : int
+        Number of a breakpoint, from 0.
+    lam : float
+        A lambda > 0.
+    spread : Spread
+        Where oracles are called; does not change the result.
+    arrays, attrs : mapping
+        The arrays and attributes of path.zarr.
     """
 
     capabilities: ClassVar[VerifierCapabilities]

@@ -71,31 +71,79 @@ class Sink(Protocol):
     """Receives a reader's arrays; `storage.features.FeatureWriter` and `Blocks` are sinks."""
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
-        """One block of `split`; arrays are concatenated on axis 0, offsets kept as ``<name>_ptr``."""
+        """Add one block to a split.
+
+        Parameters
+        ----------
+        split : str
+            "train", "validation", "test" or `NEW`.
+        **arrays : arrays
+            They are concatenated on axis 0, and offsets are kept as ``<name>_ptr``.
+        """
 
     def put(self, split: str, name: str, array: np.ndarray) -> None:
-        """A whole array; split "" means shared by all splits."""
+        """Write a whole array.
+
+        Parameters
+        ----------
+        split : str
+            As in `append`; "" means shared by all splits.
+        name : str
+            The array's name in the feature store.
+        array : array
+            Of any shape; its dtype is kept.
+        """
 
 
 class Reader(Protocol):
     """One data set with its options resolved and checked."""
 
     @property
-    def structure(self) -> str: ...
+    def structure(self) -> str:
+        """The name of the structure of its blocks, a module of `stages.problems`."""
 
     def files(self) -> Mapping[str, Path]:
-        """Every file that `featurize` reads, by names that do not depend on where it is; the key has their contents."""
+        """Every file that `featurize` reads; the key has their contents.
+
+        Returns
+        -------
+        mapping of str to Path
+            The names do not depend on where the files are.
+        """
 
     def source(self) -> Json:
-        """What the features depend on besides files, options and the reader's code; cheap, JSON-able, part of the key."""
+        """What the features depend on besides files, options and the reader's code.
+
+        Returns
+        -------
+        dict
+            JSON-able, cheap to make; part of the key.
+        """
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
-        """Write all arrays into `sink`; returns JSON-able facts (sizes, names of features, splits).
+        """Write all arrays into `sink`.
 
         Training blocks are written in an order that depends on the data alone, because their number decides which of them
-        are held out.
+        are held out. Facts and shared arrays hold everything that `encoder` needs, including vocabularies and codebooks.
 
-        Facts and shared arrays hold everything that `encoder` needs, including vocabularies and codebooks.
+        Parameters
+        ----------
+        sink : Sink
+            Takes the arrays.
+        map_blocks : MapBlocks
+            Maps a function over blocks, wherever the computation runs.
+        report : callable
+            report(done, total, what): tells the progress.
+
+        Returns
+        -------
+        dict
+            JSON-able facts: sizes, names of features, splits.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be used; names the file, and the line or field.
         """
 
 
@@ -127,9 +175,26 @@ class Encoder(Protocol):
     """The feature map of a data set, restored from a feature store."""
 
     def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> Known | None:
-        """Write new inputs into the split ``NEW`` of `sink`, with the arrays of a test split; DataError for bad input.
+        """Write new inputs into the split ``NEW`` of `sink`, with the arrays of a test split.
 
-        Returns how much of the input is known, where an input can have features that the training data lack.
+        Parameters
+        ----------
+        raw : object
+            New inputs, as the reader's module documents them.
+        sink : Sink
+            Takes the arrays.
+        map_blocks : MapBlocks
+            Maps a function over blocks, wherever the computation runs.
+
+        Returns
+        -------
+        Known or None
+            How many attributes of the input the training data have; None where an input cannot have others.
+
+        Raises
+        ------
+        DataError
+            For bad input; names the input and what was expected.
         """
 
 

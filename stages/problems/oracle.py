@@ -42,8 +42,24 @@ class Oracle:
         Whether `max_oracle` may miss the maximum. Gaps are then upper-bounded if the class defines `max_bound`, and only
         estimates, which certify nothing, if it does not.
     accuracy : float, optional
-        Only of an approximate oracle: nu in (0, 1], if the block gap that `max_oracle` shows is always at least nu times the
-        true one (multiplicative accuracy: LJ13 section 4). Results then say what that promises, unless it has `max_bound`.
+        Only of an approximate oracle: the multiplicative accuracy nu in (0, 1] of LJ13 section 4. The block gap that
+        `max_oracle` shows must always be at least nu times the true gap. Results then say what that promises, unless the
+        class has `max_bound`.
+
+    Notes
+    -----
+    Arguments of the methods:
+
+    i : int
+        The block, from 0.
+    y : int array, shape (length of the block's labellings,)
+        A labelling.
+    theta : float64 array, shape (d,)
+        The weights w, or their entries at `coordinates(i)`.
+    m : int
+        Most labellings that may be returned.
+
+    Whatever a method raises ends the run or the fit with an error that names method and block.
     """
 
     d: int
@@ -55,9 +71,19 @@ class Oracle:
 
     @classmethod
     def files(cls, **arguments: object) -> Sequence[str | Path]:
-        """Paths of all data files that both splits read, given the arguments besides the split.
+        """Paths of all data files that both splits read.
 
-        A run's key has their contents: edit one, and the same command makes a new run. Undeclared files are not seen.
+        A run's key has their contents: edit a file, and the same command makes a new run. Undeclared files are not seen.
+
+        Parameters
+        ----------
+        **arguments
+            The arguments of the class besides the split.
+
+        Returns
+        -------
+        sequence of paths
+            Empty if there are no files.
         """
         return ()
 

@@ -56,8 +56,29 @@ class Problem(Protocol):
     unconstrained : bool
         Whether every row of such entries is a labelling of a block of its length. If so, verify also compares the
         max-oracle's answers with labellings of other blocks. Not read by compiled code. Otherwise the structure may have a
-        method ``forbidden(block, label, label_offset)``, by which stored dual points are checked: whether each of some
-        labellings, the flat labels ``label[label_offset[a]:label_offset[a + 1]]`` of block ``block[a]``, is none.
+        method ``forbidden(block, label, label_offset)``, which checks stored dual points. For each a it tells whether the
+        flat labels ``label[label_offset[a]:label_offset[a + 1]]`` are no labelling of block ``block[a]``.
+
+    Notes
+    -----
+    Arguments of the methods:
+
+    i : int
+        The block, from 0.
+    w : float64 array, shape (d,)
+        Weights.
+    theta : float64 array, shape (p_i,)
+        Local scores, B_i^T w.
+    delta, out : float64 array, shape (p_i,)
+        A local vector; `out` is written.
+    y : uint8 or int16 array, shape (entries of the block's labellings,)
+        A labelling; oracles write it.
+    c : float
+        A factor.
+    scratch : Scratch
+        What `scratch()` has made, for this thread.
+
+    Compiled code cannot raise: constructors check the arrays, and methods rely on them.
     """
 
     @property
@@ -80,7 +101,7 @@ class Problem(Protocol):
     def unconstrained(self) -> bool: ...
 
     def scores(self, i: int, w: np.ndarray, theta: np.ndarray) -> None:
-        """theta <- B_i^T w; w (d,), theta (p_i,), both float64."""
+        """theta <- B_i^T w."""
 
     def max_oracle(self, i: int, theta: np.ndarray, y: np.ndarray, scratch: Scratch) -> float:
         """y <- argmax_y L_i(y) + <theta, m_i(y)>; returns L_i(y)."""
@@ -148,10 +169,23 @@ class Summable(Problem, Protocol):
     """A structure that can also sum over all labellings of a block; its module's `Capabilities` say so, too."""
 
     def marginals(self, i: int, theta: np.ndarray, c: float, mu: np.ndarray, scratch: Scratch) -> tuple[float, float]:
-        """mu (p_i,) <- the mean of m_i(y) with weights proportional to exp(c L_i(y) + <theta, m_i(y)>).
+        """mu <- the mean of m_i(y) with weights proportional to exp(c L_i(y) + <theta, m_i(y)>).
 
-        Returns the log of the sum of the exponentials, and the mean of L_i(y). mu must be a mean of m_i(y) up to rounding,
-        however large the scores are.
+        The vector mu must be a mean of m_i(y) up to rounding, however large the scores are.
+
+        Parameters
+        ----------
+        i, theta, scratch
+            As in `Problem`.
+        c : float
+            Factor of the loss.
+        mu : float64 array, shape (p_i,)
+            Is written.
+
+        Returns
+        -------
+        float, float
+            The log of the sum of the exponentials, and the mean of L_i(y).
         """
 
 

@@ -215,7 +215,7 @@ class Engine:
             lane_arrays, attrs["lanes"] = self.lanes.packed()
             specs, rule_arrays = (*specs, *self.lanes.all_specs()), {**rule_arrays, **lane_arrays}
         if sorted([*arrays, *rule_arrays]) != sorted(spec[0] for spec in specs):
-            raise TypeError(f"solver.method={solver.options.method}: the arrays it packs are not those of its specs")
+            raise TypeError(f"solver.method={solver.options.method}: the arrays it packs differ from its specs")
         return Packed(specs, {**arrays, **rule_arrays}, attrs, trace_of(solver, rule)[0])
 
     def without_steps(self) -> Engine:

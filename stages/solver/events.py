@@ -77,7 +77,17 @@ Report = Callable[[Mapping[str, Any]], None]
 class Sink(Protocol):
     """Keeps the states and breakpoints of a walk: `storage.sink`.
 
-    What it writes, and when, changes no bit of the result. What was committed when `commit` returned is not lost.
+    What it writes, and when, changes no bit of the result. What was committed when `commit` returned is not lost. Every
+    method may raise OSError where the storage fails.
+
+    Notes
+    -----
+    Arguments of the methods:
+
+    pack : callable
+        pack() -> the present `Packed` state; slow, so a sink calls it only for a state that it keeps.
+    breakpoints : sequence of Breakpoint
+        The breakpoints since the last offer.
     """
 
     def offer(self, pack: Callable[[], Packed], breakpoints: Sequence[Breakpoint]) -> bool:

@@ -242,10 +242,23 @@ class Recipe(Generic[It, Opts]):
 
         Parameters
         ----------
+        problem : Problem
+            n blocks, d weights.
+        options : MethodOptions
+            Options of the type that the method's file defines.
+        pool : Pool
+            The labellings of each block with their weights.
+        seed : int
+            Of the random generator that draws blocks.
         own_primal : bool
-            Whether certified weights may differ from those of the dual point.
+            Whether certified weights may differ from the weights that the dual point gives.
         spread : Spread
             Where the oracles of exact passes are called; does not change the result.
+
+        Returns
+        -------
+        Solver
+            At a rebase point, before its first lambda.
         """
         ledger = self._ledger(problem, options, spread)
         iterate = self.iterate(problem, options, pool, seed, ledger)
@@ -255,7 +268,27 @@ class Recipe(Generic[It, Opts]):
         self, problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Attrs, *,
         own_primal: bool = True, spread: Spread = HERE,
     ) -> Solver:  # fmt: skip
-        """The method at a committed point; ValueError, naming the array, if one does not fit the problem."""
+        """The method at a committed point.
+
+        Parameters
+        ----------
+        problem, options, seed, own_primal, spread
+            As in `begin`.
+        arrays : mapping of arrays
+            What `specs` lists, as it was committed.
+        attrs : mapping
+            The committed scalars.
+
+        Returns
+        -------
+        Solver
+            Goes on as if it had never stopped.
+
+        Raises
+        ------
+        ValueError
+            If an array does not fit the problem; names the array.
+        """
         ledger = self._ledger(problem, options, spread)
         iterate = self.restore(problem, options, seed, arrays, attrs, ledger)
         schedule = self.schedule(iterate, options, own_primal)

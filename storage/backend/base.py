@@ -366,5 +366,7 @@ def location_in(words: str, files: Location) -> Location:
     """
     scheme = SCHEME.match(words)
     if scheme is not None and ("::" in words or not isinstance(files, UrlPath) or scheme[1] != files.scheme):
-        raise ValueError(f"{files}: names {words}, which is not opened; expected a path, or a URL like that of {files}")
+        raise ValueError(
+            f"{files}: names {words}, which is not opened; expected a path, or a URL with the scheme of {files}"
+        )
     return location(words)

@@ -192,7 +192,7 @@ def test_warm_start__says_why_it_begins_anew(caplog: pytest.LogCaptureFixture) -
         model.set_params(lam="path", eps=0.5, validation=None).fit(X, y)
     said = [record.getMessage() for record in caplog.records if "warm_start" in record.getMessage()]
     assert said == [
-        "warm_start: the data are not those of the last fit, so this fit begins anew",
+        "warm_start: the data differ from the last fit's, so this fit begins anew",
         "warm_start: a path begins at its own first lambda, so this fit begins anew",
     ]
 

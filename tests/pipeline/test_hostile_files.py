@@ -125,8 +125,8 @@ MODEL: dict[str, tuple[Edit, str]] = {
 """Edits of a model's folder that loading refuses."""
 
 PREDICTED: dict[str, tuple[Edit, str]] = {
-    "too few names": (fact("features", "label_names", value=[]), "model.json: what it says of its features"),
-    "no text": (fact("features", "text", value=None), "model.json: what it says of its features"),
+    "too few names": (fact("features", "label_names", value=[]), "model.json: what it says about its features"),
+    "no text": (fact("features", "text", value=None), "model.json: what it says about its features"),
     "another structure": (fact("features", "structure", value="segmentation"), "model.json: what it says .*unary"),
     "vocabulary no text": (numbers("shared/vocabulary.npy", lambda v: 0 * v + 255), "model.json: what it says"),
 }

@@ -124,10 +124,15 @@ def test_prose__passes_the_linter() -> None:
     assert done.stdout == ""
 
 
-def test_help__of_every_command_and_choice_passes_the_linter() -> None:
+@pytest.fixture
+def prose() -> ModuleType:
     loader = SourceFileLoader("prose", str(ROOT / ".ci" / "prose"))
-    prose = module_from_spec(spec_from_loader("prose", loader))  # type: ignore[arg-type]
-    loader.exec_module(prose)
+    linter = module_from_spec(spec_from_loader("prose", loader))  # type: ignore[arg-type]
+    loader.exec_module(linter)
+    return linter
+
+
+def test_help__of_every_command_and_choice_passes_the_linter(prose: ModuleType) -> None:
     shown = {}
     for name in known():
         parser = argparse.ArgumentParser()
@@ -166,6 +171,62 @@ def test_linter__finds_what_it_looks_for(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert [line.split(": ", 1)[1].split(" (")[0] for line in done.stdout.splitlines()] == ["26 words", "“that of”"]
+
+
+def test_linter__reads_the_docstrings_of_every_public_name(prose: ModuleType) -> None:
+    read = {name for _, name in prose.public()}
+    assert {*gapwise.__all__} - {"__version__"} <= read
+    assert {"Problem", "Recipe", "PathRule", "Sampler", "Move", "View", "Reader", "Encoder", "Sink", "Verifier"} <= read
+
+
+LINTED = """
+class Part:
+    \"\"\"One part.
+
+    Notes
+    -----
+    {shared}
+
+    w : array, shape (d,)
+        Weights.
+    \"\"\"
+
+    def told(self, w, extra):
+        \"\"\"A number.
+
+        Parameters
+        ----------
+        {described} : int
+            It is that of the caller.
+
+        >>> those of(this)
+        \"\"\"
+
+    def silent(self): ...
+
+    def risky(self, w) -> int:
+        \"\"\"A number.\"\"\"
+        if w:
+            raise ValueError("nobody asked")
+        return 1
+"""
+
+
+def test_linter__finds_what_docstrings_and_messages_lack(tmp_path: Path, prose: ModuleType) -> None:
+    file = tmp_path / "part.py"
+    file.write_text(LINTED.format(shared="Arguments:", described="other"))
+    found = [fault.split(" (write")[0] for fault in prose.docstrings(file, "Part")]
+    assert found == [
+        "Part.told: does not describe extra",
+        "Part.told: “that of”",
+        "Part.silent: has no docstring",
+        "Part.risky: does not say what it raises",
+        "Part.risky: does not say what it returns",
+    ]
+    assert [fault.split(" (write")[0] for fault in prose.messages(file)] == ["line 29: “nobody”"]
+    file.write_text(LINTED.format(shared="Arguments of the methods:", described="extra"))
+    found = [fault.split(" (write")[0] for fault in prose.docstrings(file, "Part")]
+    assert found == ["Part.told: “that of”", "Part.silent: has no docstring", "Part.risky: does not say what it raises"]
 
 
 def test_text__of_the_tutorial_has_a_label_on_every_line() -> None:

@@ -244,7 +244,7 @@ def test_load_model__predicts_with_the_class_that_is_given(honest, tmp_path, mar
     predicted = gapwise.load_model(tmp_path / "model", oracle=python_task.Pairs).predict({"split": "fresh", "n": 3})
     asked = python_task.Pairs("fresh", n=3)
     assert [predicted.named(i) for i in range(3)] == [asked.decode(i, np.arange(7.0)).tolist() for i in range(3)]
-    with pytest.raises(ValueError, match="sequences_csv has no code of one's own"):
+    with pytest.raises(ValueError, match="sequences_csv has no code of your own"):
         model_of(honest, oracle=python_task.Pairs)
 
 

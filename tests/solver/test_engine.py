@@ -162,5 +162,5 @@ def test_pack__refuses_arrays_that_are_not_in_the_specs(monkeypatch: pytest.Monk
     engine = Engine.begin(Task(TINY["multiclass"](), options_of(), path_of(**PATHS["single"])))
     engine.run([Stop(StopAfter(1))])
     monkeypatch.setattr(type(engine.solver), "specs", engine.solver.specs[1:])
-    with pytest.raises(TypeError, match=r"^solver\.method=bcfw: the arrays it packs are not those of its specs"):
+    with pytest.raises(TypeError, match=r"^solver\.method=bcfw: the arrays it packs differ from its specs"):
         engine.pack()

@@ -174,7 +174,7 @@ def test_model__whose_weights_read_again_are_others_is_not_left(tmp_path: Path, 
         save(file, 1.1 * arr, allow_pickle=allow_pickle)
 
     monkeypatch.setattr(np, "save", scaled)
-    with pytest.raises(ValueError, match="the weights written are not those of the model"):
+    with pytest.raises(ValueError, match="the written weights differ from the model's"):
         write_model(tmp_path / "model", {"lambda": 1.0}, 2.0 * weights, {})
     assert (tmp_path / "model" / "model.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -49,7 +49,7 @@ def new_split(raw: object, module: str, arguments: Options) -> tuple[str, Json]:
     if not isinstance(given, Mapping) or not isinstance(given.get("split"), str):
         raise DataError(
             f"input: {raw!r}: {module} reads its inputs itself; expected the name of a split that it can be made with, or "
-            'all arguments that differ from those of the training, such as {"split": "new", "n": 7}'
+            'all arguments that differ from training, such as {"split": "new", "n": 7}'
         )
     return given["split"], {**arguments, **{name: value for name, value in given.items() if name != "split"}}
 
@@ -78,7 +78,7 @@ def with_code(meta: Facts, name: str) -> Json:
     """The same facts with another class or command of the user's own; DataError if they name none."""
     keys = offered(meta["dataset"]).code
     if not keys:
-        raise DataError(f"oracle: {name} is not needed: {meta['dataset']} has no code of one's own")
+        raise DataError(f"oracle: {name} is not needed: {meta['dataset']} has no code of your own")
     made = inner = copy.deepcopy(dict(meta))
     for key in keys[:-1]:
         inner = inner[key]

@@ -120,6 +120,25 @@ class PathRule(Protocol):
         What the rule can do; the same for every path.
     specs : tuple of ArraySpec
         The arrays that `packed` returns.
+
+    Notes
+    -----
+    Arguments of the methods:
+
+    path : PathOptions
+        The options of the section `path`.
+    start : PathStart or None
+        What `start` has returned.
+    problem : Problem
+        n blocks, d weights.
+    spread : Spread
+        Where oracles are called; does not change the result.
+    arrays : mapping of arrays
+        What `packed` has returned; for `bound`, the arrays of path.zarr.
+    attrs : mapping
+        The attributes beside them.
+    lam : float64 array
+        Values of lambda, of any shape.
     """
 
     capabilities: ClassVar[Capabilities]
@@ -164,7 +183,13 @@ class PathRule(Protocol):
         """How the method gets to the next lambda."""
 
     def following(self, solved: Solved) -> Following:
-        """The next lambda, or the end."""
+        """The next lambda, or the end.
+
+        Parameters
+        ----------
+        solved : Solved
+            The lambda that has just been solved, with its certificate and weights.
+        """
 
     def open_end(self) -> OpenEnded | None:
         """What is certified so far, if the path may be stopped anywhere (`capabilities.open_ended`)."""
@@ -172,8 +197,8 @@ class PathRule(Protocol):
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The model of every lambda as cells, from the largest lambda down; {} if only solved lambdas have one.
 
-        In a cell w(lambda) = min(1, cell_scale / lambda) (t_0 w_above + t_1 w_below), where above and below are breakpoints
-        k - 1 and k by falling lambda, and w = 0 outside the path. Arrays: cell_interval (k), cell_low, cell_high,
+        In a cell w(lambda) = min(1, cell_scale / lambda) (t_0 w_above + t_1 w_below). Here above and below are breakpoints
+        k - 1 and k by falling lambda, and w = 0 outside the path. Arrays are cell_interval (k), cell_low, cell_high,
         cell_primal (t, two columns), cell_scale, and others that the rule's certificates need.
 
         Parameters

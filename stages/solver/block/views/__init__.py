@@ -27,9 +27,43 @@ from gapwise.stages.solver.running import Flags, State
 
 
 class View(Protocol):
-    """What a step asks; P, S, flags and i are problem, state, flags and block everywhere.
+    """How a step scores the atoms of a block, measures a move and makes it.
 
-    `direction` is FW, PAIRWISE or AWAY, `target` the slot of the vertex, `away` that of the worst atom with weight.
+    Attributes
+    ----------
+    slots : int64 array
+        Slots of the scored atoms in the pool; the first `count` are in use.
+    values : float64 array
+        Their scores h.
+
+    Notes
+    -----
+    Arguments of the methods:
+
+    P : Problem
+        n blocks, d weights.
+    S : State
+        The arrays of the solve.
+    flags : Flags
+        The options, as numbers.
+    i, k : int
+        The block; the number of the visit in `order`.
+    order : int64 array
+        Blocks of the visits to come.
+    turn, count : int
+        Steps of this visit so far; number of scored atoms.
+    base : float
+        Sum of the scored atoms' scores times their weights.
+    seen : Seen
+        What `survey` has returned.
+    direction : int
+        FW, PAIRWISE or AWAY.
+    target, away : int
+        Slots of the vertex and of the worst atom with weight.
+    h, gamma : float
+        Score of the vertex; length of the move.
+
+    Methods are compiled and raise nothing.
     """
 
     @property
