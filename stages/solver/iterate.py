@@ -20,6 +20,7 @@ import numpy as np
 from gapwise.stages.problems.metric import norm2_of, own_metric
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.block.samplers import sampler, samplers
 from gapwise.stages.solver.block.views.chosen import Views, views_of
 from gapwise.stages.solver.codes import AVERAGED
 from gapwise.stages.solver.counts import BlockCounts
@@ -269,9 +270,15 @@ def check_falling(lam: float, before: float) -> None:
         raise ValueError(f"path: keep_primal needs decreasing lambdas; {lam:g} follows {before:g}")
 
 
+def drawn_by(setup: Setup, problem: Problem, state: State) -> State:
+    """`state` with the running sums of the weights by which blocks are drawn, where these never change."""
+    weights = sampler(samplers()[setup.sampler]).weights
+    return state if weights is None else state._replace(sums=np.cumsum(weights(problem)))
+
+
 def begun(problem: Problem, setup: Setup, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
     """The iterate at the dual point of `pool`."""
-    state = new_state(problem, pool, setup.average, setup.mu)
+    state = drawn_by(setup, problem, new_state(problem, pool, setup.average, setup.mu))
     ledger.counters = state.counters
     return Iterate(problem, setup, state, np.random.default_rng(seed), seed, ledger)
 
@@ -288,7 +295,7 @@ def restored(
     names = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
     supports = Supports(*(arrays[name] for name in names))
     check_state(problem, supports, arrays)
-    state = restored_state(problem, supports, setup.average, setup.mu)
+    state = drawn_by(setup, problem, restored_state(problem, supports, setup.average, setup.mu))
     state.gap[:], state.counters[:] = arrays["block_gap"], arrays["counters"]
     counts = BlockCounts(**attrs["counts"])
     ledger.counts, ledger.counters, ledger.trace = counts, state.counters, restored_trace(arrays["trace"])

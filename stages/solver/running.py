@@ -27,6 +27,8 @@ class State(NamedTuple):
     """float64, (n,): last known block gaps; inf where never computed"""
     tree: np.ndarray
     """float64: `sampling`'s tree over the gaps"""
+    sums: np.ndarray
+    """float64, (n,): running sums of the blocks' fixed weights (`Sampler.weights`); empty where the sampler has none"""
     pool: Pool
     distances: Distances
     """used by cached passes, which make room first"""

@@ -155,6 +155,7 @@ def new_state(problem: Problem, pool: Pool, average: bool = False, stores_mu: bo
         w=np.zeros(problem.d) if problem.lower.size else u,
         gap=np.full(problem.n, np.inf),
         tree=np.zeros(tree_size(problem.n)),
+        sums=np.empty(0),
         pool=pool,
         distances=no_distances(problem.n),
         skip=np.zeros(problem.n, np.int64),

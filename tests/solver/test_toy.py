@@ -81,6 +81,13 @@ def test_toy__gap_sampling_wins_with_its_refreshes_counted_and_without_any(n: in
         assert uniform / np.mean(counts) >= min(n, K) / 5.0
 
 
+def test_toy__lipschitz_sampling_needs_as_many_calls_as_uniform_sampling() -> None:
+    """All blocks have the same constant: the rival of O16 cannot tell the hard one, and draws as uniform sampling does."""
+    n, K = 12, 12
+    for seed in range(2):
+        assert calls_needed(n, K, "lipschitz", seed) == calls_needed(n, K, "uniform", seed)
+
+
 def test_toy__hard_block_needs_a_visit_for_each_wrong_class() -> None:
     """What the counts above rest on: permutation sampling comes by once an epoch, K - 1 epochs long."""
     n, K = 6, 9

@@ -272,6 +272,13 @@ def test_toy__counts_calls_to_a_gap_of_zero(tmp_path: Path) -> None:
     assert (finding.holds, finding.ratio) == (True, pytest.approx(100.0 / 12.0 / 4.0))
 
 
+@pytest.mark.parametrize(("calls", "holds"), [(110.0, True), (50.0, False), (130.0, False)])
+def test_toy__tells_fixed_probabilities_from_uniform_ones(tmp_path: Path, calls: float, holds: bool) -> None:
+    part = sweep(tmp_path, {"uniform": trace(0.02, calls=100.0), "lipschitz": trace(0.02, calls=calls)})
+    (claim,) = [claim for claim in claims() if claim.name == "toy_lipschitz"]
+    assert claim.measure(part).holds is holds
+
+
 def test_paths_figure__sums_work_and_takes_the_least_test_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = {
         "paper": {

@@ -15,6 +15,8 @@ from gapwise.parts import with_parts
 if TYPE_CHECKING:
     import numpy as np
 
+    from gapwise.stages.problems.protocol import Problem
+
 __path__ = with_parts(__path__, "samplers")
 
 SUPPLIED = ("uniform", "permutation", "gap", "max_gap")
@@ -31,6 +33,8 @@ class Sampler(NamedTuple):
     the next ones will read. Each draw must take one number of `rng`."""
     redraws: bool = False
     """Whether a second draw for the same step may give another block; a mini-batch then draws until it has a new one."""
+    weights: Callable[[Problem], np.ndarray] | None = None
+    """(problem) -> float64, (n,): weights that never change, not all zero; `draw` finds their running sums in `S.sums`."""
 
 
 def samplers() -> tuple[str, ...]:

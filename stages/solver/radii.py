@@ -1,0 +1,38 @@
+"""Norms of psi_i(y) = phi(x_i, y_i) - phi(x_i, y); the largest, R_i, bounds the curvature (LJ13 App. A)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.protocol import JIT, Problem, widest_block
+
+
+@driver
+def norms_driver(fingerprint: str) -> Callable[..., None]:
+    """`norms(P, blocks, labels, out)`: out_k <- ||psi_i(labels_k)||^2, i = blocks_k; labels (blocks, longest)."""
+
+    @njit(cache=True, **JIT)
+    def norms(P, blocks, labels, out):
+        fingerprint  # noqa: B018
+        delta_all = np.empty(widest_block(P.local_ptr))
+        for k in range(blocks.size):
+            i = blocks[k]
+            delta = delta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
+            delta[:] = 0.0
+            first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            P.add(i, P.truth[first:last], 1.0, delta)
+            P.add(i, labels[k, : last - first], -1.0, delta)
+            out[k] = max(P.norm2(i, delta), 0.0)
+
+    return norms
+
+
+def squared_norms(problem: Problem, blocks: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """float64, (blocks,): ||psi_i(y)||^2 of a labelling y for each of `blocks`; labels (blocks, longest)."""
+    out = np.empty(blocks.size)
+    norms_driver(problem)(problem, blocks, labels, out)
+    return out

@@ -1,0 +1,78 @@
+"""Lipschitz sampling: by fixed weights, whatever the gaps are, in every method that draws blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from dense import psi_and_loss
+from parts_of import method_of
+from single import never, solver_of
+from tiny import TINY, all_labels, instance, multiclass
+
+from gapwise.stages.solver.block.draws import draw
+from gapwise.stages.solver.block.samplers.lipschitz import LEAST, weights
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.radii import squared_norms
+
+LAM = 0.05
+
+
+def fixed(name: str) -> np.ndarray:
+    """The weights of a solver's blocks, from the running sums that its draws read."""
+    return np.diff(solver_of(instance(name), LAM, sampler="lipschitz").iterate.state.sums, prepend=0.0)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_weights__are_norms_that_some_labelling_has(name: str) -> None:
+    psis, _ = psi_and_loss(instance(name))
+    norms = [np.sum(psi**2, axis=1) for psi in psis]
+    least = LEAST * np.mean(fixed(name))
+    for weight, some in zip(fixed(name), norms, strict=True):
+        assert weight == pytest.approx(some[np.argmin(np.abs(some - weight))], rel=1e-6) or weight <= 1.01 * least
+        assert weight <= max(some.max(), least) * (1.0 + 1e-6)
+
+
+def test_weights__of_classes_are_those_of_the_largest_norm() -> None:
+    """All wrong classes of an example are equally far from its own."""
+    psis, _ = psi_and_loss(instance("multiclass"))
+    np.testing.assert_allclose(fixed("multiclass"), [np.sum(psi**2, axis=1).max() for psi in psis])
+
+
+def test_squared_norms__of_any_labellings() -> None:
+    problem = instance("chain")
+    blocks = np.array([1, 0, 1])
+    labels = np.zeros((3, int(np.diff(problem.label_ptr).max())), problem.truth.dtype)
+    rows = [list(all_labels(problem, i)) for i in range(2)]
+    chosen = rows[1][-1], rows[0][-2], problem.truth[problem.label_ptr[1] : problem.label_ptr[2]]
+    for row, y in zip(labels, chosen, strict=True):
+        row[: len(y)] = y
+    psis, _ = psi_and_loss(problem)
+    np.testing.assert_allclose(
+        squared_norms(problem, blocks, labels), [np.sum(psis[1][-1] ** 2), np.sum(psis[0][-2] ** 2), 0.0], rtol=1e-6
+    )
+
+
+def test_draws__follow_the_weights_and_no_gap() -> None:
+    """Of 20,000 draws, each share is within four standard errors; `order` is empty and not read."""
+    solver = solver_of(multiclass(n=9), LAM, sampler="lipschitz")
+    solver.iterate.state.gap[:] = [1.0, *([0.0] * 8)]
+    solver.iterate.rebuild_tree()
+    state, flags, none = solver.iterate.state, method_of(solver).visits.flags(), np.empty(0, np.int64)
+    rng, many = np.random.default_rng(0), 20_000
+    counts = np.bincount([draw(state, flags, rng, none, k) for k in range(many)], minlength=9)
+    share = weights(solver.problem) / weights(solver.problem).sum()
+    assert share.max() > 3.0 * share.min(), "equal weights would show nothing"
+    assert (np.abs(counts / many - share) < 4.0 * np.sqrt(share * (1.0 - share) / many)).all()
+
+
+def test_weights__of_a_problem_without_features_are_equal() -> None:
+    problem = multiclass(n=4)
+    np.testing.assert_array_equal(weights(problem._replace(norms2=np.zeros(4))), np.ones(4))
+
+
+@pytest.mark.parametrize("choices", [{"method": "mpbcfw", "cache": "gap"}, {"method": "bcfw_nols"}, {"batch_size": 3}])
+def test_methods__that_plan_no_order_converge(choices: dict) -> None:
+    solver = solver_of(multiclass(n=9), LAM, sampler="lipschitz", max_passes=3000.0, **choices)
+    status, point = solver.solve(0.01, never)
+    assert status is Status.CONVERGED
+    assert point.gap >= -1e-12
