@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gapwise.pipeline.estimators.data import Samples
 from gapwise.pipeline.estimators.structured_model import StructuredModel
+from gapwise.stages.problems.answers import signed
 from gapwise.stages.problems.oracle import Oracle
 
 
@@ -49,7 +50,7 @@ class Examples(Oracle):
         return len(self._lent.x)
 
     def truth(self, i: int) -> np.ndarray:
-        return np.asarray(self._lent.y[i])
+        return signed(self._lent.y[i])
 
     def features(self, i: int, y: np.ndarray) -> npt.ArrayLike:
         lent = self._lent
@@ -57,11 +58,11 @@ class Examples(Oracle):
 
     def loss(self, i: int, y: np.ndarray) -> float:
         lent = self._lent
-        return lent.model.loss(np.asarray(lent.y[i]), y)
+        return lent.model.loss(signed(lent.y[i]), y)
 
     def max_oracle(self, i: int, theta: np.ndarray) -> npt.ArrayLike:
         lent = self._lent
-        return lent.model.max_oracle(lent.x[i], np.asarray(lent.y[i]), theta)
+        return lent.model.max_oracle(lent.x[i], signed(lent.y[i]), theta)
 
     def decode(self, i: int, theta: np.ndarray) -> npt.ArrayLike:
         lent = self._lent
@@ -69,7 +70,7 @@ class Examples(Oracle):
 
     def least_loss(self, i: int) -> float:
         lent = self._lent
-        return lent.model.least_loss(lent.x[i], np.asarray(lent.y[i]))
+        return lent.model.least_loss(lent.x[i], signed(lent.y[i]))
 
     def coordinates(self, i: int) -> npt.ArrayLike | None:
         lent = self._lent

@@ -22,7 +22,7 @@ from gapwise.pipeline.estimators.structured_model import StructuredModel
 from gapwise.stages.choice import PICKS
 from gapwise.stages.datasets import Blocks, open_dataset
 from gapwise.stages.problems import build
-from gapwise.stages.problems.answers import labelling
+from gapwise.stages.problems.answers import labelling, signed
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
 
@@ -222,7 +222,7 @@ class StructuredSVM(GapwiseEstimator):
         """
         same_length(X, y, "examples")
         pairs = zip(y, self.predict(X), strict=True)
-        return 1.0 - float(np.mean([self._model.loss(np.asarray(true), predicted) for true, predicted in pairs]))
+        return 1.0 - float(np.mean([self._model.loss(signed(true), predicted) for true, predicted in pairs]))
 
 
 _numbers = itertools.count()

@@ -17,8 +17,9 @@ class StructuredModel:
     The adapter `pipeline.estimators.examples.Examples` turns it and the data into a `gapwise.Oracle`, whose block i is the
     example (x[i], y[i]). The solver calls a user's Python only through that interface.
 
-    x is whatever the user has. A labelling y is a row of integers 0, ..., labels - 1, whose length may depend on x. Methods
-    must always return the same for the same arguments and must not keep `w`: certificates and resuming rely on that.
+    x is whatever the user has. A labelling y is a row of integers 0, ..., labels - 1, whose length may depend on x, and
+    reaches the methods as int64. Methods must always return the same for the same arguments and must not keep `w`:
+    certificates and resuming rely on that.
 
     Attributes
     ----------

@@ -186,7 +186,7 @@ def block_of(oracle: Oracle, split: str, i: int) -> dict[str, np.ndarray]:
     def where(method: str) -> str:
         return f"{type(oracle).__name__}.{method}: {split} block {i}"
 
-    truth = ask(where("truth"), lambda: labelling(oracle.truth(i), labels_of(oracle)).astype(np.int64))
+    truth = ask(where("truth"), lambda: labelling(oracle.truth(i), labels_of(oracle)))
     ids = ask(where("coordinates"), oracle.coordinates, i)
     if ids is not None:
         ids = np.asarray(ids)

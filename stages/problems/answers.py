@@ -17,8 +17,14 @@ from gapwise.stages.problems.user_code import told
 T = TypeVar("T")
 
 
+def signed(labels: object) -> np.ndarray:
+    """`labels` for a user's code, as int64 if they are integers: where they are uint8, 2 y - 1 is 255 for y = 0."""
+    array = np.asarray(labels)
+    return array.astype(np.int64) if array.dtype.kind in "iub" else array
+
+
 def labelling(answer: object, labels: int, length: int | None = None) -> np.ndarray:
-    """`answer` as an array if it is a row of 0, ..., labels - 1 (of `length` entries if given); otherwise ValueError."""
+    """`answer` as int64 if it is a row of 0, ..., labels - 1 (of `length` entries if given); otherwise ValueError."""
     labels_array = np.asarray(answer)
     if labels_array.ndim != 1 or not labels_array.size or length not in (None, labels_array.size):
         wanted = "(length of the labelling,)" if length is None else f"({length},)"
@@ -27,7 +33,7 @@ def labelling(answer: object, labels: int, length: int | None = None) -> np.ndar
         raise ValueError(f"its entries must be integers 0, ..., {labels - 1}, got {labels_array.dtype}: {labels_array}")
     if labels_array.min() < 0 or labels_array.max() >= labels:
         raise ValueError(f"its entries must be 0, ..., {labels - 1}, got {labels_array}")
-    return labels_array
+    return signed(labels_array)
 
 
 def numbers(answer: object, shape: tuple[int, ...]) -> np.ndarray:

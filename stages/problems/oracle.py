@@ -26,9 +26,9 @@ class Oracle:
     `pipeline.estimators.examples.Examples`.
 
     Each process creates its own object as ``Class(split, **arguments)``, with split "train" or "test"; the object reads its
-    data itself. Several threads may call its methods at once. Methods must not keep `theta`, and must always return the
-    same result for the same arguments: certificates and resuming rely on that. `features` or `loss` must raise an error
-    for a row of integers that is no labelling of the block.
+    data itself. Several threads may call its methods at once. Labellings are given to it as int64. Methods must not keep
+    `theta`, and must always return the same result for the same arguments: certificates and resuming rely on that.
+    `features` or `loss` must raise an error for a row of integers that is no labelling of the block.
 
     Attributes
     ----------

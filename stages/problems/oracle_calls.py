@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, objmode
 
 from gapwise.stages.problems.answers import bound as finite_bound
-from gapwise.stages.problems.answers import describe, labelling, numbers, task_loss
+from gapwise.stages.problems.answers import describe, labelling, numbers, signed, task_loss
 from gapwise.stages.problems.facts import Options
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.inner import COUNTED
@@ -132,7 +132,7 @@ def ask_features(spec: np.ndarray, i: int, y: np.ndarray, phi: np.ndarray) -> No
     """phi <- the answer of the user's `features`."""
     oracle = object_for(spec.tobytes())
     try:
-        phi[:] = numbers(oracle.features(i, y.copy()), phi.shape)
+        phi[:] = numbers(oracle.features(i, signed(y)), phi.shape)
     except (Exception, SystemExit) as error:
         raise _refused(oracle, "features", i, error) from error
 
@@ -153,7 +153,7 @@ def ask_bound(spec: np.ndarray, i: int, theta: np.ndarray) -> float:
 
 def _checked_loss(oracle: Oracle, i: int, y: np.ndarray) -> float:
     try:
-        return task_loss(oracle.loss(i, y.copy()))
+        return task_loss(oracle.loss(i, signed(y)))
     except (Exception, SystemExit) as error:
         raise _refused(oracle, "loss", i, error) from error
 

@@ -143,9 +143,7 @@ def _worth(oracle: Oracle, split: str, i: int, theta: np.ndarray, y: np.ndarray)
 def _labels(oracle: Oracle, method: str, split: str, i: int, theta: np.ndarray, length: int) -> np.ndarray:
     """The answer of max_oracle or decode; ValueError names method and block."""
     call = getattr(oracle, method)
-    return ask(
-        _where(oracle, method, split, i), lambda: labelling(call(i, theta.copy()), labels_of(oracle), length).copy()
-    )
+    return ask(_where(oracle, method, split, i), lambda: labelling(call(i, theta.copy()), labels_of(oracle), length))
 
 
 def _other_truths(truths: Sequence[np.ndarray], i: int) -> list[Rival]:

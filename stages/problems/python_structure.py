@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.problems.answers import ask
+from gapwise.stages.problems.answers import ask, signed
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.contract import checked_shapes, local, truth_of
 from gapwise.stages.problems.facts import Facts, Options
@@ -128,5 +128,5 @@ def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.
     """What the class's own `measures` returns; without it the share of the entries that differ from the truth."""
     measures = traits_of(problem).measures
     if measures is not None:
-        return {name: float(value) for name, value in measures(predictions).items()}
+        return {name: float(value) for name, value in measures(signed(predictions)).items()}
     return {"label_error": float(np.mean(predictions != problem.truth))}

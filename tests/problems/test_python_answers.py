@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from lying import lying
+from memory_sink import read
+from python_task import Signs
 
+from gapwise import StructuredModel, StructuredSVM
+from gapwise.pipeline.estimators import examples
+from gapwise.stages.datasets import open_dataset
 from gapwise.stages.evaluate import predict
+from gapwise.stages.problems import build
 from gapwise.stages.solver.oracles import vertices_at
 
 DURING_A_RUN = {
@@ -25,6 +33,51 @@ def test_call__refuses_what_cannot_be_used(how: str) -> None:
     problem = lying(how, block=2)
     with pytest.raises(ValueError, match=DURING_A_RUN[how]):
         vertices_at(problem, np.ones(problem.d), range(problem.n))
+
+
+def test_labels__reach_the_class_with_a_sign() -> None:
+    """They are stored as uint8, of which 2 y - 1 is 255 for y = 0."""
+    sink, facts = read(open_dataset("python_oracle", {"oracle": "python_task:Signs"}))
+    problem, oracle = build("python_oracle", sink.arrays("train"), facts), Signs("train")
+    assert problem.truth.dtype == np.uint8
+    for i, y in itertools.product(range(problem.n), itertools.product(range(2), repeat=2)):
+        phi = np.zeros(2)
+        problem.add(i, np.array(y, np.uint8), 1.0, phi)
+        np.testing.assert_array_equal(phi, oracle.x[i] * (2.0 * np.array(y) - 1.0))
+        assert problem.loss(i, np.array(y, np.uint8)) == np.mean(np.array(y) != oracle.truths[i])
+
+
+def test_labels__of_an_estimators_user_reach_the_model_with_a_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    class Sees(StructuredModel):
+        d = 1
+
+        def features(self, x, y):
+            return [x * (2 * y[0] - 1)]
+
+        def loss(self, y, other):
+            seen.append(y[0] - other[0])
+            return float(y[0] != other[0])
+
+        def max_oracle(self, x, y, w):
+            seen.append(2 * y[0] - 1)
+            return [1]
+
+        def decode(self, x, w):
+            return np.array([1], np.uint8)
+
+        def least_loss(self, x, y):
+            seen.append(y[0] - 1)
+            return 1.0
+
+    y = np.zeros((1, 1), np.uint8)
+    monkeypatch.setitem(examples.LENT, -1, {"train": examples.Lent(Sees(), [3.0], y)})
+    oracle = examples.Examples("train", -1)
+    oracle.loss(0, np.array([1])), oracle.max_oracle(0, np.zeros(1)), oracle.least_loss(0)
+    monkeypatch.setattr(StructuredSVM, "predict", lambda self, X: [np.array([1])])
+    assert StructuredSVM(Sees()).score([3.0], y) == 0.0
+    assert seen == [-1, -1, -1, -1]
 
 
 def test_weights__of_another_size_do_not_reach_compiled_code() -> None:

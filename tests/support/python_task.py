@@ -61,6 +61,34 @@ class Pairs(Oracle):
         return (self.table[i] * theta).sum(axis=1)
 
 
+class Signs(Oracle):
+    """Two labels as signs: features and loss compute with 2 y - 1, which a label 0 that is unsigned breaks."""
+
+    d = 2
+
+    def __init__(self, split: str, n: int = 3) -> None:
+        rng = np.random.default_rng([len(split), n])
+        self.x, self.truths = rng.normal(size=(n, 2)), rng.integers(2, size=(n, 2)).astype(np.uint8)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def truth(self, i: int) -> np.ndarray:
+        return self.truths[i]
+
+    def features(self, i: int, y: np.ndarray) -> np.ndarray:
+        return self.x[i] * (2 * y - 1)
+
+    def loss(self, i: int, y: np.ndarray) -> float:
+        return float(np.mean(np.abs(y - self.truths[i])))
+
+    def max_oracle(self, i: int, theta: np.ndarray) -> np.ndarray:
+        return (self.x[i] * theta + 0.25 * (1 - 2 * self.truths[i].astype(int)) > 0.0).astype(np.uint8)
+
+    def decode(self, i: int, theta: np.ndarray) -> np.ndarray:
+        return (self.x[i] * theta > 0.0).astype(np.uint8)
+
+
 class ListedPairs(Pairs):
     """Its oracle returns the best labellings; `how`: what is wrong with the second one."""
 
