@@ -20,7 +20,7 @@ from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.inputs import label_names
 from gapwise.stages.named_weights import NamedWeights, columns, named_weights
 from gapwise.stages.problems.capabilities import traits_of
-from gapwise.stages.problems.chain import Chain
+from gapwise.stages.problems.chain import Chain, DenseChain
 from gapwise.stages.problems.chain.features import BIASES
 from gapwise.stages.problems.chain.forbidden import BLOCKED
 from gapwise.stages.problems.compiled import driver
@@ -169,6 +169,13 @@ def _row(problem: Problem, i: int, entry: int) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(problem, Multiclass):
         ids = np.flatnonzero(problem.x[i])
         return ids, np.asarray(problem.x[i][ids], np.float64)
+    if isinstance(problem, DenseChain):
+        row, p = int(problem.first[i]) + entry, problem.width
+        x = problem.values[row * p : (row + 1) * p]
+        last = entry == problem.label_ptr[i + 1] - problem.label_ptr[i] - 1
+        biases = p + np.flatnonzero([True, entry == 0, last])
+        ids = np.flatnonzero(x)
+        return np.append(ids, biases), np.append(x[ids].astype(np.float64), np.ones(biases.size))
     assert isinstance(problem, Chain | MulticlassSparse)
     row = int(problem.label_ptr[i]) + entry
     entries = slice(int(problem.row_ptr[row]), int(problem.row_ptr[row + 1]))

@@ -11,6 +11,7 @@ import numpy as np
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.inputs import label_names
 from gapwise.stages.datasets.text.vocabulary import read_vocabulary
+from gapwise.stages.problems.chain.dense import emissions_of
 from gapwise.stages.problems.chain.features import BIASES
 from gapwise.stages.problems.facts import Facts
 
@@ -51,10 +52,13 @@ class NamedWeights:
     pairs: np.ndarray = field(repr=False)
 
     @classmethod
-    def of(cls, w: np.ndarray, labels: Sequence[Label], attributes: Sequence[str]) -> NamedWeights:
-        """Weights w (d,) of a chain over these labels and attributes, the biases not among them."""
+    def of(cls, w: np.ndarray, labels: Sequence[Label], attributes: Sequence[str], dense: bool = False) -> NamedWeights:
+        """Weights w (d,) of a chain over these labels and attributes, the biases not among them.
+
+        `dense`: whether they are stacked as those of `chain.dense`.
+        """
         K = len(labels)
-        return cls(labels, [*attributes, *BIASES], w[: -K * K].reshape(-1, K), w[-K * K :].reshape(K, K))
+        return cls(labels, [*attributes, *BIASES], emissions_of(w, K, dense), w[-K * K :].reshape(K, K))
 
     def top_features(self, label: Label, k: int = 10, *, against: bool = False) -> list[Feature]:
         """The `k` attributes that speak most for a label, by falling weight; or most against it, by rising weight.
@@ -86,7 +90,8 @@ def named_weights(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) 
     labels = [int(name) for name in names] if meta.get("integers") else names
     templates = (meta.get("text") or {}).get("templates")
     if "vocabulary" not in shared:  # arrays, pixels, or hashed attributes
-        return NamedWeights.of(w, labels, columns(int(meta["attributes"]) - len(BIASES)))
+        unnamed = columns(int(meta["attributes"]) - len(BIASES))
+        return NamedWeights.of(w, labels, unnamed, bool(meta.get("dense", False)))
     attributes = [*read_vocabulary(shared)]
     return NamedWeights.of(w, labels, [readable(name) for name in attributes] if templates else attributes)
 

@@ -21,6 +21,7 @@ from gapwise.stages.confidence import NBest, refuse_without_lists
 from gapwise.stages.datasets import Blocks, Known, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.attributes import rows_of_attributes
+from gapwise.stages.datasets.text.matrices import matrix_of, prefers_matrix, write_matrix
 from gapwise.stages.datasets.text.sequences import label_type, write_blocks
 from gapwise.stages.datasets.text.tokens import (
     ATTRIBUTES,
@@ -35,6 +36,7 @@ from gapwise.stages.datasets.text.vocabulary import Rows, number_rows, put_vocab
 from gapwise.stages.explain import Explanation, explain
 from gapwise.stages.named_weights import Feature, NamedWeights, Transition, columns
 from gapwise.stages.problems import build
+from gapwise.stages.problems.chain.dense import emissions_of
 from gapwise.stages.problems.chain.metrics import encode_names
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.loss_names import PER_TOKEN
@@ -147,7 +149,9 @@ class ChainSVM(GapwiseEstimator):
         ----------
         X : list of sequences
             Each is a list of tokens: dicts or lists of attributes in the form of python-crfsuite. Or it is a DataFrame,
-            whose rows are such dicts, or an array or sparse matrix (tokens, p).
+            whose rows are such dicts, or an array or sparse matrix (tokens, p). Arrays of floats, of
+            which more than half are not 0, become one float32 matrix. Others, and sequences of more than 4,096 tokens,
+            become sparse rows.
         y : list of lists
             A label for each token: strings or integers. A string counts as the list of its letters.
         sample_weight : array-like, shape (n,), optional
@@ -192,9 +196,14 @@ class ChainSVM(GapwiseEstimator):
         self.classes_ = _sorted(set(flat))
         if len(self.classes_) < 2:
             raise ValueError(f"y: expected at least two labels, got one only: {self.classes_[0]!r}")
-        if has_columns(train.x):
+        rows: Rows | np.ndarray
+        self._dense = has_columns(train.x) and prefers_matrix(train.x)
+        self.vocabulary_ = None
+        if self._dense:
+            rows = matrix_of(train.x, None)
+            self.n_features_in_ = rows.shape[1]
+        elif has_columns(train.x):
             rows, self.n_features_in_ = rows_of_columns(train.x, None)
-            self.vocabulary_ = None
         else:
             ids: dict[str, int] = {}
             rows, _ = rows_of_attributes(train.x, lambda name: ids.setdefault(name, len(ids)))
@@ -220,24 +229,29 @@ class ChainSVM(GapwiseEstimator):
         return self._meta()
 
     def _meta(self) -> Json:
-        return {"classes": len(self.classes_), "attributes": self.n_features_in_ + 3, **self._facts}
+        dense = {"dense": True} if self._dense else {}
+        return {"classes": len(self.classes_), "attributes": self.n_features_in_ + 3, **dense, **self._facts}
 
-    def _rows(self, X: Sequence[Tokens]) -> tuple[Rows, Known | None]:
+    def _rows(self, X: Sequence[Tokens]) -> tuple[Rows | np.ndarray, Known | None]:
         """Rows of new sequences without attributes that did not occur in training, and how many did; None for arrays."""
         if has_columns(X) is not (self.vocabulary_ is None):
             wanted = "arrays" if self.vocabulary_ is None else "dicts or lists of attributes"
             raise ValueError(f"X: expected tokens as in training, {wanted}")
         if self.vocabulary_ is None:
-            return rows_of_columns(X, self.n_features_in_)[0], None
+            width = self.n_features_in_
+            return matrix_of(X, width) if self._dense else rows_of_columns(X, width)[0], None
         vocabulary = self.vocabulary_
         return rows_of_attributes(X, lambda name: vocabulary.get(name, -1))
 
-    def _write(self, sink: Blocks, split: str, y: Sequence[Sequence[object]], rows: Rows) -> None:
+    def _write(self, sink: Blocks, split: str, y: Sequence[Sequence[object]], rows: Rows | np.ndarray) -> None:
         number: dict[object, int] = {label: k for k, label in enumerate(self.classes_)}
         start = np.cumsum([0, *(len(labels) for labels in y)], dtype=np.int64)
         unknown = len(self.classes_)
         flat = np.array([number.get(label, unknown) for labels in y for label in labels], label_type(unknown + 1))
-        write_blocks(sink, lambda *_: None, split, start, flat, rows, self.n_features_in_ + 3)
+        if isinstance(rows, np.ndarray):
+            write_matrix(sink, lambda *_: None, split, start, flat, rows, train=split != "new")
+        else:
+            write_blocks(sink, lambda *_: None, split, start, flat, rows, self.n_features_in_ + 3)
 
     def _portable(self) -> tuple[Json, dict[str, np.ndarray]]:
         names = [str(label) for label in self.classes_]
@@ -252,7 +266,7 @@ class ChainSVM(GapwiseEstimator):
     def _keep(self, fitted: Fitted) -> None:
         super()._keep(fitted)
         K = len(self.classes_)
-        emissions = self._weights[: -K * K].reshape(-1, K)
+        emissions = emissions_of(self._weights, K, self._dense)
         self.coef_, self.bias_ = emissions[:-3], emissions[-3:]
         self.transitions_ = self._weights[-K * K :].reshape(K, K)
 
@@ -425,7 +439,7 @@ class ChainSVM(GapwiseEstimator):
         """
         weights = self._weights_at(lam)
         names = columns(self.n_features_in_) if self.vocabulary_ is None else list(self.vocabulary_)
-        return NamedWeights.of(weights, self.classes_, names)
+        return NamedWeights.of(weights, self.classes_, names, self._dense)
 
     def top_features(
         self, label: Label, k: int = 10, *, against: bool = False, lam: float | None = None

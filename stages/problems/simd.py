@@ -71,6 +71,21 @@ def load(typingctx, array, index):
     return packed(array, index), codegen
 
 
+@operation(lambda array, index: array[int(index) : int(index) + WIDTH].astype(np.float64))
+def widened(typingctx, array, index):
+    """array[index:index + 8] of float32 as doubles; nothing is checked."""
+    if not (isinstance(array, types.Array) and array.dtype == types.float32 and array.layout == "C"):
+        raise errors.TypingError(f"expected a contiguous array of float32, got {array}")
+
+    def codegen(context, builder, signature, args):
+        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=args[0]).data
+        singles = ir.VectorType(ir.FloatType(), WIDTH)
+        address = builder.bitcast(builder.gep(data, [args[1]]), singles.as_pointer())
+        return builder.fpext(builder.load(address, align=4), _VECTOR)
+
+    return packed(array, index), codegen
+
+
 @operation(
     lambda array, index, stride: array[int(index) : int(index) + (WIDTH - 1) * int(stride) + 1 : int(stride)].copy()
 )
@@ -133,6 +148,18 @@ def multiply(typingctx, a, b):
     return packed(packed, packed), lambda context, builder, signature, args: builder.fmul(*args)
 
 
+@operation(lambda a, b, c: a * b + c)
+def multiply_add(typingctx, a, b, c):
+    """a * b + c, rounded once where the processor can."""
+
+    def codegen(context, builder, signature, args):
+        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+        fused = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{WIDTH}f64")
+        return builder.call(fused, args)
+
+    return packed(packed, packed, packed), codegen
+
+
 @operation(lambda a, b: np.where(a > b, a, b))
 def larger(typingctx, a, b):
     """a where a > b, else b."""
@@ -143,23 +170,36 @@ def larger(typingctx, a, b):
     return packed(packed, packed), codegen
 
 
+def _folded(builder, values, combine):
+    """One of eight: the upper half combined with the lower one, three times."""
+    size = WIDTH
+    while size > 1:
+        size //= 2
+        half = ir.VectorType(ir.IntType(32), size)
+        undefined = ir.Constant(values.type, ir.Undefined)
+        low = builder.shuffle_vector(values, undefined, ir.Constant(half, list(range(size))))
+        high = builder.shuffle_vector(values, undefined, ir.Constant(half, list(range(size, 2 * size))))
+        values = combine(low, high)
+    return builder.extract_element(values, ir.Constant(ir.IntType(32), 0))
+
+
 @operation(lambda x: float(np.max(x)))
 def largest(typingctx, x):
     """The largest of the eight; nan is not looked for."""
 
     def codegen(context, builder, signature, args):
-        (values,) = args
-        size = WIDTH
-        while size > 1:  # the upper half against the lower one
-            size //= 2
-            half = ir.VectorType(ir.IntType(32), size)
-            undefined = ir.Constant(values.type, ir.Undefined)
-            low = builder.shuffle_vector(values, undefined, ir.Constant(half, list(range(size))))
-            high = builder.shuffle_vector(values, undefined, ir.Constant(half, list(range(size, 2 * size))))
-            values = builder.select(builder.fcmp_ordered(">", low, high), low, high)
-        return builder.extract_element(values, ir.Constant(ir.IntType(32), 0))
+        def pick(low, high):
+            return builder.select(builder.fcmp_ordered(">", low, high), low, high)
+
+        return _folded(builder, args[0], pick)
 
     return types.float64(packed), codegen
+
+
+@operation(lambda x: float(np.sum(x)))
+def total(typingctx, x):
+    """The sum of the eight."""
+    return types.float64(packed), lambda context, builder, signature, args: _folded(builder, args[0], builder.fadd)
 
 
 @operation(lambda a, b: sum(1 << k for k in range(WIDTH) if a[k] == b[k]))

@@ -12,6 +12,7 @@ from gapwise.stages.datasets import NEW, DataError, Known, MapBlocks, Raw, Repor
 from gapwise.stages.datasets.text.attributes import rows_of_attributes
 from gapwise.stages.datasets.text.crfsuite import listed
 from gapwise.stages.datasets.text.hashing import Hashed
+from gapwise.stages.datasets.text.matrices import matrix_of, write_matrix
 from gapwise.stages.datasets.text.tables import Table, new_table
 from gapwise.stages.datasets.text.task import Task
 from gapwise.stages.datasets.text.templates import Template, columns_of, rows_by_name
@@ -230,6 +231,8 @@ class ColumnEncoder:
 
     attributes: int
     labels: int
+    dense: bool
+    """Whether tokens are rows of a matrix (`chain.dense`), and no sparse rows."""
 
     def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Sequences as arrays or sparse matrices (tokens, p)."""
@@ -241,8 +244,11 @@ class ColumnEncoder:
         from gapwise.stages.problems.chain.features import BIASES
 
         start, sequences = starts(raw)
-        rows, _ = rows_of_columns(sequences, self.attributes - len(BIASES))
-        unknown = np.zeros(int(start[-1]), dtype=label_type(self.labels))
+        width, unknown = self.attributes - len(BIASES), np.zeros(int(start[-1]), dtype=label_type(self.labels))
+        if self.dense:
+            write_matrix(sink, lambda *_: None, NEW, start, unknown, matrix_of(sequences, width), train=False)
+            return
+        rows, _ = rows_of_columns(sequences, width)
         write_blocks(sink, lambda *_: None, NEW, start, unknown, rows, self.attributes)
 
 
@@ -260,6 +266,6 @@ def text_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> TextEncoder |
     """The encoder of a feature store made by `write_splits`, or of a model of `ChainSVM`."""
     sizes = int(meta["attributes"]), len(shared["label_names"])
     if meta["text"].get("tokens") == COLUMNS:
-        return ColumnEncoder(*sizes)
+        return ColumnEncoder(*sizes, dense=bool(meta.get("dense", False)))
     bits = meta["text"].get("hash_bits")
     return TextEncoder(*sizes, meta["text"], Hashed(bits) if bits else read_vocabulary(shared))

@@ -1,7 +1,9 @@
 """Chains: linear sequences with pairwise transitions and a Viterbi oracle."""
 
 from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.chain.chain import Chain, build
+from gapwise.stages.problems.chain.building import build
+from gapwise.stages.problems.chain.chain import Chain
+from gapwise.stages.problems.chain.dense import DenseChain
 from gapwise.stages.problems.chain.features import derived, stand_ins
 from gapwise.stages.problems.chain.metrics import confusion, metrics
 
@@ -17,4 +19,4 @@ CAPABILITIES = Capabilities(
     stand_ins=stand_ins,
 )
 
-__all__ = ["CAPABILITIES", "Chain", "build", "derived", "metrics"]
+__all__ = ["CAPABILITIES", "Chain", "DenseChain", "build", "derived", "metrics"]

@@ -18,33 +18,24 @@ An example of weight s has s B_i for B_i and s L_i for L_i, hence s times its hi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.chain import ranked
-from gapwise.stages.problems.chain.features import derived
-from gapwise.stages.problems.chain.forbidden import blocked_scores, breaks, refuse_lengths
+from gapwise.stages.problems.chain.forbidden import breaks
 from gapwise.stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
-from gapwise.stages.problems.chain.long import sizes_of
 from gapwise.stages.problems.chain.losses import (
     augmented,
-    costs_of,
     mean_costs,
     sum_of_costs,
-    tables_of,
-    units_of,
 )
 from gapwise.stages.problems.chain.marginals import forward_backward
 from gapwise.stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
-from gapwise.stages.problems.protocol import PLAIN, frozen
+from gapwise.stages.problems.protocol import PLAIN
 
 
 @inner(**PLAIN)
@@ -273,98 +264,3 @@ class Chain(NamedTuple):
         best, scored, turned = np.empty(2 * tokens * K), np.empty((tokens + K) * K), np.empty((tokens + K) * K)
         lists = np.empty((m, ranked.FIELDS)), np.empty(3 * tokens * K)
         return best, scored, turned, np.empty(2 * tokens * K), *lists
-
-
-def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
-    """Chain problem of one split.
-
-    Parameters
-    ----------
-    arrays
-        ``labels`` (tokens,) with ``labels_ptr`` (n + 1,): label ids, one block after the other. ``counts`` (tokens,)
-        and ``ids`` (sum of counts,): attributes of each token, biases included. Optional: ``values``, shaped like ids,
-        if not all are 1; ``gram`` with ``gram_ptr``, empty if the blocks are only to be decoded, otherwise computed here;
-        ``decode_only`` (any array) allows labels >= K. Also optional: what `chain.losses` reads, ``cost`` and
-        ``block_weight`` (n,), and ``forbidden`` (K + 2, K), not 0 where label b may not follow a, be the first (row K) or
-        the last one (row K + 1).
-    meta
-        ``classes`` (K) and ``attributes`` (p, including the three biases); optional ``lower`` and ``upper`` (d,), and
-        ``loss``, ``balanced``, ``label_counts`` and ``n_train`` of `chain.losses`.
-
-    Raises
-    ------
-    ValueError
-        If a block is empty or has more than 2^24 tokens, has a label outside 0..K-1, an attribute outside 0..p-1, or a
-        value that is not finite (the message names the first such block), if the lengths of arrays do not agree, if the
-        loss is none, or if the constraints leave a block without a labelling.
-    """
-    K, p = int(meta["classes"]), int(meta["attributes"])
-    labels, ptr = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"], dtype=np.int64)
-    ids, counts = np.asarray(arrays["ids"]), np.asarray(arrays["counts"])
-    values = np.asarray(arrays.get("values", np.empty(0)))
-    row_ptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    lengths = np.diff(ptr)
-    for name, got, expected in (
-        ("labels", labels.size, int(ptr[-1])),
-        ("counts", counts.size, labels.size),
-        ("ids", ids.size, int(row_ptr[-1])),
-        ("values", values.size, ids.size if values.size else 0),
-    ):
-        if got != expected:
-            raise ValueError(f"chain: {name} has {got} entries, expected {expected}")
-    if p * K >= 2**31:
-        raise ValueError(f"chain: {p} attributes x {K} labels exceed the 2^31 weights that 32-bit ids can address")
-    _refuse("no tokens", lengths <= 0, np.arange(lengths.size + 1))
-    wrong = labels < 0 if "decode_only" in arrays else (labels < 0) | (labels >= K)
-    _refuse(f"a label outside 0..{K - 1}", wrong, ptr)
-    _refuse(f"an attribute outside 0..{p - 1}", (ids < 0) | (ids >= p), row_ptr[ptr])
-    _refuse("a value that is not finite", ~np.isfinite(values), row_ptr[ptr])
-    if "gram" in arrays:
-        gram, gram_ptr = np.asarray(arrays["gram"]), np.asarray(arrays["gram_ptr"])
-    else:
-        gram, gram_ptr = _all_grams(ids, counts, values, ptr, row_ptr)
-    held, entries = np.diff(gram_ptr), np.diff(row_ptr[ptr])
-    if not np.all((held == lengths**2) | (held == sizes_of(entries, lengths))) and np.any(gram_ptr):
-        raise ValueError("chain: gram must hold T * T numbers per block, or the entries of a long one; featurize again")
-    weight, blocked = block_weights("chain", arrays, lengths.size), blocked_scores(arrays, K)
-    refuse_lengths(blocked, lengths)
-    return Chain(
-        n=lengths.size,
-        d=p * K + K * K,
-        local_ptr=frozen(np.concatenate([[0], np.cumsum(lengths * K + K * K)]), np.int64),
-        label_ptr=frozen(ptr),
-        truth=frozen(labels, np.uint8 if max(K, int(labels.max(initial=0)) + 1) <= 256 else np.int16),
-        lower=frozen(np.asarray(meta.get("lower", ())), np.float64),
-        upper=frozen(np.asarray(meta.get("upper", ())), np.float64),
-        labels=K,
-        longest=int(lengths.max(initial=1)),
-        row_ptr=frozen(row_ptr, np.int64),
-        ids=frozen(ids, np.uint8 if p <= 256 else np.uint32),  # two types: each is compiled anew. uint8 for pixels
-        values=frozen(values, np.float32),
-        gram_ptr=frozen(gram_ptr, np.int64),
-        gram=frozen(gram, np.float32),
-        scale=frozen(np.stack([units_of(lengths, meta) / weight, weight], axis=1).reshape(-1)),
-        tables=frozen(tables_of(costs_of(arrays, meta, K), blocked)),
-    )
-
-
-def _refuse(fault: str, bad: np.ndarray, ptr: np.ndarray) -> None:
-    """Raise ValueError if `bad` has a True, naming its block (block i has the entries ptr[i]:ptr[i + 1])."""
-    if bad.any():
-        block = int(np.searchsorted(ptr, int(np.argmax(bad)), side="right")) - 1
-        raise ValueError(f"chain: block {block} has {fault}")
-
-
-def _all_grams(
-    ids: np.ndarray, counts: np.ndarray, values: np.ndarray, ptr: np.ndarray, row_ptr: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    grams = []
-    for i, (a, b) in enumerate(pairwise(ptr)):
-        block = {"ids": ids[row_ptr[a] : row_ptr[b]], "counts": counts[a:b]}
-        if values.size:
-            block["values"] = values[row_ptr[a] : row_ptr[b]]
-        try:
-            grams.append(derived(**block)["gram"])
-        except ValueError as error:
-            raise ValueError(f"chain: block {i} has {error}") from error
-    return np.concatenate(grams), np.concatenate([[0], np.cumsum([gram.size for gram in grams])])

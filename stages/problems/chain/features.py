@@ -56,7 +56,9 @@ def with_biases(
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     """``gram`` of one block's ``ids``, ``counts`` and optional ``values``: (T * T,) float32, exact for binary attributes,
-    or the entries of `long`. ValueError for a block that is too long to train on."""
+    or the entries of `long`. ValueError for a block that is too long to train on. Rows of a matrix have theirs (`dense`)."""
+    if "ids" not in block:
+        return {}
     ids, counts = block["ids"], block["counts"]
     if (why := too_long(counts.size)) is not None:
         raise ValueError(why)

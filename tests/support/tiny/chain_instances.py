@@ -1,4 +1,4 @@
-"""Chains: with binary attributes, and with a few of many attributes that have values."""
+"""Chains: with binary attributes, with a few of many attributes that have values, and with tokens as rows of a matrix."""
 
 from __future__ import annotations
 
@@ -56,8 +56,31 @@ def chain_constrained() -> Problem:
     return chain(4, lengths=(3, 2, 4, 2), arrays_too={"forbidden": FORBIDDEN}, balanced=True)
 
 
+def dense_arrays(seed: int = 6, lengths=(3, 1, 4, 2), width: int = 9, classes: int = 3) -> dict[str, np.ndarray]:
+    """Tokens as rows of normal numbers, in blocks of which the rows of the last come first."""
+    rng, ptr = np.random.default_rng(seed), np.cumsum([0, *lengths])
+    labels = rng.integers(classes, size=ptr[-1])
+    values = rng.normal(size=(ptr[-1], width)) + 0.5 * np.eye(classes, width)[labels]
+    last = lengths[-1]
+    first = np.append(ptr[:-2] + last, 0)
+    return {
+        "labels": labels,
+        "labels_ptr": ptr,
+        "values": np.roll(values, last, axis=0).astype(np.float32),
+        "first": first,
+    }
+
+
+def chain_dense(**more) -> Problem:
+    """Rows of nine columns, so that eight are taken together and one is left."""
+    return build("chain", {**dense_arrays(), **more}, {"classes": 3, "attributes": 12})
+
+
 INSTANCES = {
     "chain": chain, "chain_sparse": chain_sparse, "chain_costs": chain_costs, "chain_constrained": chain_constrained,
+    "chain_dense": chain_dense,
 }  # fmt: skip
-LABELS = {"Chain": lambda problem: problem.labels}
-LABELLINGS = {"Chain": lambda problem, i, y: not breaks(problem.blocked, y, np.array([0, y.size])).any()}
+LABELS = {name: lambda problem: problem.labels for name in ("Chain", "DenseChain")}
+LABELLINGS = {
+    name: lambda problem, i, y: not breaks(problem.blocked, y, np.array([0, y.size])).any() for name in LABELS
+}

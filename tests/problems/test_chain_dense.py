@@ -1,0 +1,155 @@
+"""Chains over a matrix of tokens beside the same chains over sparse rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tiny.chain_instances import dense_arrays
+
+from gapwise.stages.datasets import Blocks
+from gapwise.stages.datasets.text.matrices import matrix_of, prefers_matrix, write_matrix
+from gapwise.stages.datasets.text.tokens import rows_of_columns
+from gapwise.stages.problems import build
+from gapwise.stages.problems.chain import Chain, DenseChain
+from gapwise.stages.problems.chain.dense import emissions_of
+from gapwise.stages.problems.chain.features import with_biases
+from gapwise.stages.problems.chain.long import LONGEST
+
+FACTS = {"classes": 3, "attributes": 44}
+
+
+def both(width: int = 41) -> tuple[Chain, DenseChain]:
+    """The same blocks: 41 columns are 32, 8 and 1. One block has an example weight."""
+    arrays = dense_arrays(width=width)
+    lengths, more = np.diff(arrays["labels_ptr"]), {"block_weight": np.array([1.0, 0.5, 2.0, 1.0])}
+    rows = np.concatenate([arrays["values"][a : a + T] for a, T in zip(arrays["first"], lengths, strict=True)])
+    ids, counts = np.tile(np.arange(width), len(rows)), np.full(len(rows), width)
+    flat = with_biases(ids, counts, arrays["labels_ptr"], width + 3, rows.reshape(-1))
+    pointers = {name: arrays[name] for name in ("labels", "labels_ptr")}
+    facts = {"classes": 3, "attributes": width + 3}
+    sparse, dense = build("chain", {**flat, **pointers, **more}, facts), build("chain", {**arrays, **more}, facts)
+    assert isinstance(sparse, Chain)
+    assert isinstance(dense, DenseChain)
+    return sparse, dense
+
+
+def stacked(w: np.ndarray) -> np.ndarray:
+    """Weights of a `Chain` in the order of a `DenseChain` with 3 labels."""
+    emissions = w[:-9].reshape(-1, 3)
+    return np.concatenate([emissions[:-3].T.reshape(-1), emissions[-3:].reshape(-1), w[-9:]])
+
+
+@pytest.mark.parametrize("width", [3, 41])
+def test_scores_norms_and_moves__are_those_of_sparse_rows(width: int) -> None:
+    sparse, dense = both(width)
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=sparse.d)
+    np.testing.assert_allclose(dense.gram, sparse.gram, rtol=1e-6)
+    for i in range(sparse.n):
+        size, T = int(np.diff(sparse.local_ptr)[i]), int(np.diff(sparse.label_ptr)[i])
+        theta, other, delta = np.empty(size), np.empty(size), rng.normal(size=size)
+        sparse.scores(i, w, theta)
+        dense.scores(i, stacked(w), other)
+        np.testing.assert_allclose(other, theta, rtol=1e-12, atol=1e-12)
+        pushed, ours = np.zeros(sparse.d), np.zeros(sparse.d)
+        sparse.push(i, 0.7, delta, pushed)
+        dense.push(i, 0.7, delta, ours)
+        np.testing.assert_allclose(ours, stacked(pushed), rtol=1e-12, atol=1e-12)
+        assert dense.norm2(i, delta) == pytest.approx(ours @ ours / 0.49, rel=1e-5)
+        y, z = rng.integers(3, size=(2, T)).astype(np.uint8)
+        pushed[:], ours[:] = 0.0, 0.0
+        sparse.pair_push(i, 1.3, y, z, delta, pushed)
+        dense.pair_push(i, 1.3, y, z, delta, ours)
+        np.testing.assert_allclose(ours, stacked(pushed), rtol=1e-12, atol=1e-12)
+
+
+def test_few_scores__are_those_of_all_labels() -> None:
+    _, dense = both()
+    w, rng = np.random.default_rng(1).normal(size=dense.d), np.random.default_rng(2)
+    for i in range(dense.n):
+        size, T = int(np.diff(dense.local_ptr)[i]), int(np.diff(dense.label_ptr)[i])
+        labels, slots = rng.integers(3, size=(5, 4)).astype(np.uint8), np.array([4, 1, 2])
+        theta, scores = np.empty(size), np.empty(3)
+        dense.score_labels(i, w, labels, slots, np.empty(size), scores)
+        dense.scores(i, w, theta)
+        values = [dense.value(i, theta, labels[k, :T]) for k in slots]
+        np.testing.assert_allclose(np.diff(scores), np.diff(values), rtol=1e-12, atol=1e-12)
+
+
+def test_weights_by_attribute__are_those_of_sparse_rows() -> None:
+    w = np.arange(44 * 3 + 9.0)
+    np.testing.assert_array_equal(emissions_of(stacked(w), 3, dense=True), emissions_of(w, 3, dense=False))
+
+
+def test_parts_of_the_blocks__share_the_matrix() -> None:
+    rng, start = np.random.default_rng(0), np.array([0, 2, 3, 7])
+    matrix, labels = rng.normal(size=(7, 5)).astype(np.float32), np.array([0, 1, 1, 0, 1, 0, 1])
+    sink = Blocks("chain")
+    write_matrix(sink, lambda *_: None, "train", start, labels, matrix, train=True)
+    facts = {"classes": 2, "attributes": 8}
+    whole, part = (
+        build("chain", arrays, facts)
+        for arrays in (sink.arrays("train"), sink.part("train", np.array([False, True, True])))
+    )
+    assert np.shares_memory(part.values, matrix)
+    assert part.first.tolist() == [2, 3]
+    w, theta, other = rng.normal(size=whole.d), np.empty(12), np.empty(12)
+    whole.scores(2, w, theta)
+    part.scores(1, w, other)
+    np.testing.assert_array_equal(theta, other)
+    new = Blocks("chain", decoding=True)
+    write_matrix(new, lambda *_: None, "new", start, labels, matrix, train=False)
+    assert build("chain", new.arrays("new"), facts).decodes_only
+
+
+def test_dense_rows__make_a_matrix_and_others_do_not() -> None:
+    dense = [np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[4.0, 0.0]], np.float32)]
+    assert prefers_matrix(dense)
+    assert prefers_matrix([some.tolist() for some in dense])
+    assert not prefers_matrix([some.astype(int) for some in dense])
+    assert not prefers_matrix([dense[0] * [0, 1], dense[1]])  # half of the numbers are 0
+    assert not prefers_matrix([np.ones((LONGEST + 1, 1))])
+    matrix, (rows, _) = matrix_of(dense, 2), rows_of_columns(dense, 2)
+    assert matrix.dtype == np.float32
+    assert matrix[matrix != 0].tolist() == rows.values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([np.eye(2), np.eye(3)], r"X: sequence 1: expected an array \(tokens, 2\), got shape \(3, 3\)"),
+        ([np.ones((1, 2)), np.array([[1.0, 1.0], [np.nan, 1.0]])], "X: sequence 1, token 1: a value is NaN, infinite"),
+        ([np.ones((1, 2)), np.full((2, 2), 1e20)], "X: sequence 1, token 0: it holds a feature of size 1e.20"),
+        ([[["a", "b"]]], r"X: sequence 0: expected an array of numbers \(tokens, p\): "),
+    ],
+)
+def test_bad_rows__are_named(X: list[object], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        matrix_of(X, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"values": np.ones((10, 8))},
+            r"chain: expected values \(rows, 9\) and first \(4,\), got \(10, 8\) and \(4,\)",
+        ),
+        ({"first": np.array([0, 3, 4, 9])}, "chain: block 3 has rows that values lacks"),
+        ({"values": np.full((10, 9), np.nan)}, "chain: block 0 has a value that is not finite"),
+        ({"gram": np.ones(4), "gram_ptr": np.arange(5)}, "chain: gram must hold"),
+    ],
+)
+def test_bad_arrays__are_refused(change: dict[str, np.ndarray], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        build("chain", {**dense_arrays(), **change}, {"classes": 3, "attributes": 12})
+
+
+def test_long_sequences__are_refused_unless_they_are_decoded() -> None:
+    T = LONGEST + 1
+    arrays = {"labels": np.arange(T) % 2, "labels_ptr": np.array([0, T]), "values": np.ones((T, 1), np.float32)}
+    facts = {"classes": 2, "attributes": 4}
+    with pytest.raises(ValueError, match=r"^chain: block 0 has more than 4,096 tokens"):
+        build("chain", arrays, facts)
+    decoding = {"gram": np.empty(0, np.float32), "gram_ptr": np.zeros(2, int)}
+    assert build("chain", {**arrays, **decoding}, facts).decodes_only
