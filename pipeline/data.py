@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gapwise.pipeline.config.settings import Settings, on_this_machine
+from gapwise.stages.criteria import criterion_of
 from gapwise.stages.datasets import DataError, open_dataset, source_digest
 from gapwise.storage.contents import contents
 
@@ -17,11 +18,12 @@ def source_of(settings: Settings) -> dict[str, object]:
     Raises
     ------
     ValueError
-        If the reader or an option is unknown or wrong.
+        If the reader, an option or `run.criterion` is unknown or wrong.
     OSError
         If a file cannot be read.
     """
     reader = open_dataset(settings.dataset["name"], settings.dataset)
+    criterion_of("run.criterion", settings.run.criterion, reader.structure)
     known = Path(on_this_machine(settings.run.root)) / "features"
     code = source_digest(settings.dataset["name"])
     return {**reader.source(), "reader": code, "contents": contents(reader.files(), known)}

@@ -193,6 +193,9 @@ def _picked(best: Facts) -> str:
         return "optimistic: λ chosen on the test split; dataset.validation=0.2 gives an honest one"
     blocks = int(best["validation_blocks"])
     number = f"{blocks:,} validation block" + "s" * (blocks != 1)
+    if "criterion" in best:
+        by = best["criterion"]
+        return f"picked on {number} by {by.replace('_', ' ')}, {_number(best[f'validation_{by}'])} there"
     return f"picked on {number}; one standard error: λ {_number(best['one_se_lambda'])}"
 
 

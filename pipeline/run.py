@@ -23,7 +23,17 @@ from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.compute.ready import check_packages, check_scheduler
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.config.settings import Settings, read
-from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, PROGRESS_SAVED, explains_itself, refuse, refuse_setup
+from gapwise.pipeline.errors import (
+    BAD_CONFIGURATION,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    PROGRESS_SAVED,
+    ConfigError,
+    explains_itself,
+    refuse,
+    refuse_setup,
+)
 from gapwise.pipeline.interrupt import Interrupted, Stop, number_of
 from gapwise.pipeline.job import Job
 from gapwise.pipeline.precompile import Precompile
@@ -123,14 +133,15 @@ def _guarded(job: Job) -> int:
         log.debug("%s", traceback.format_exc())
         job.progress.close()
         if explains_itself(error):
-            refuse(error, FAILED)
+            code = refuse(error, BAD_CONFIGURATION if isinstance(error, ConfigError) else FAILED)
             if job.dir.is_blank:
                 return REFUSED
         else:
             traceback.print_exc()
+            code = FAILED
         print(f"log: {job.progress.path}", file=sys.stderr)
         job.tracker.finish("FAILED")
-        return FAILED
+        return code
     job.progress.close()
     if outcome is None:
         return _print_directory(job.dir)

@@ -13,6 +13,8 @@ PICKS = ("parabola", "least", "one_se")
 
 tests/benchmarks/bench_picking.py compares them.
 """
+LOSS = "loss"
+"""What lambda is chosen by if nothing else is asked for (`criteria`)."""
 REACH = 1.0
 """Decades to either side of the least loss through which `parabola` is fitted."""
 

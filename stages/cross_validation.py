@@ -13,14 +13,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gapwise.stages.choice import Edge, choose, edge_of, standard_error
+from gapwise.stages.choice import LOSS, Edge, choose, edge_of, standard_error
+from gapwise.stages.criteria import Criterion, criterion_of
 from gapwise.stages.featurize import VALIDATION, open_problem
 from gapwise.stages.predict import predict
+from gapwise.stages.problems import structure
 from gapwise.stages.problems.facts import Facts, Json
 from gapwise.storage.backend import DamagedError, Location
+from gapwise.storage.features import open_features
 from gapwise.storage.files import read_json, write_json
 from gapwise.storage.paths import SolvedPath, open_path
 
+FOLDS_OF = {LOSS: "fold_losses"}
+"""What a result calls the values of the folds; else fold_ and the name of the criterion."""
 PER_DECADE = 16
 """Lambdas of the grid in a decade; they are powers of 10^(1/16), whatever the data, so that two grids have the same ones."""
 
@@ -62,29 +67,54 @@ def losses_at(
     done: FinishedRun, split: str, lams: np.ndarray, report: Callable[[int, int], None] = lambda done, total: None
 ) -> np.ndarray:
     """Task losses (lambdas, blocks of `split`) of the models that the run's path certifies at `lams`."""
+    return _at_each(done, split, lams, lambda labels, losses: losses, report)
+
+
+def values_at(
+    done: FinishedRun,
+    split: str,
+    lams: np.ndarray,
+    by: Criterion,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> np.ndarray:
+    """The criterion (lambdas,) on the blocks of `split`."""
+    if by.is_loss:
+        return np.asarray(losses_at(done, split, lams, report).mean(axis=1))
+    features = open_features(done.features)
+    arrays, problem = features.arrays(split), open_problem(done.features, split)
+    measure = structure(features.meta["structure"]).metrics
+    return _at_each(done, split, lams, lambda labels, losses: measure(problem, arrays, labels)[by.name], report)
+
+
+def _at_each(
+    done: FinishedRun, split: str, lams: np.ndarray, of: Callable[..., object], report: Callable[[int, int], None]
+) -> np.ndarray:
+    """`of(labels, losses)` of the model of each lambda; equal models in a row are decoded once."""
     problem, path = open_problem(done.features, split), open_path(done.run)
-    rows: list[np.ndarray] = []
+    rows: list[object] = []
     before = np.full(problem.d, np.nan)
     for lam in lams:
         w = path.weights_at(float(lam)).values
-        rows.append(rows[-1] if np.array_equal(w, before) else predict(problem, w, split=split)[1])
+        rows.append(rows[-1] if np.array_equal(w, before) else of(*predict(problem, w, split=split)))
         before = w
         report(len(rows), len(lams))
     return np.array(rows)
 
 
-def fold_means(done: FinishedRun, lams: np.ndarray, file: Location, report: Callable[[int, int], None]) -> list[float]:
-    """Mean validation loss of a fold at every lambda; stored in `file`, so that it is computed once."""
-    asked = {"key": done.key, "lambda": lams.tolist()}
+def fold_means(
+    done: FinishedRun, lams: np.ndarray, by: Criterion, file: Location, report: Callable[[int, int], None]
+) -> list[float]:
+    """The criterion on a fold's validation blocks at every lambda; stored in `file`, so that it is computed once."""
+    asked, name = {"key": done.key, "lambda": lams.tolist()}, f"validation_{by.name}"
     try:
         means_of = read_json(file) if file.is_file() else {}
     except DamagedError:
         means_of = {}
-    if not isinstance(means_of, dict) or {name: means_of.get(name) for name in asked} != asked:
-        means = losses_at(done, VALIDATION, lams, report).mean(axis=1)
-        means_of = {**asked, "validation_loss": means.tolist()}
+    known = isinstance(means_of, dict) and {name: means_of.get(name) for name in asked} == asked and name in means_of
+    if not isinstance(means_of, dict) or not known:
+        means_of = {**asked, name: values_at(done, VALIDATION, lams, by, report).tolist()}
         write_json(file, means_of)
-    return list(means_of["validation_loss"])
+    return list(means_of[name])
 
 
 def cross_validated(
@@ -92,6 +122,7 @@ def cross_validated(
     whole: FinishedRun,
     folder: Location,
     report: Callable[[int, int, str], None] = lambda done, total, task: None,
+    criterion: str = LOSS,
 ) -> Json:
     """Choose lambda on `folds` and measure the path of `whole`, which has all training blocks, there.
 
@@ -100,20 +131,28 @@ def cross_validated(
     dict
         JSON-able: ``lambda``, ``validation_loss``, ``standard_error`` (lambdas,), ``fold_losses`` (folds, lambdas);
         best_edge (`choice.Edge`), if there is one; best_lambda and one_se_lambda with the mean loss and its standard
-        error there; the test loss of `whole` at both, each
-        with its standard error over test blocks.
+        error there; the test loss of `whole` at both, each with its standard error over test blocks. With another
+        criterion its name takes the place of the loss, as in ``validation_chunk_f1``, and there is its test value, too.
     """
     paths = [open_path(done.run) for done in (*folds, whole)]
     lams = common_grid(paths)
+    by = criterion_of("criterion", criterion, open_features(whole.features).meta["structure"])
 
-    def losses_of(k: int, fold: FinishedRun) -> list[float]:
-        return fold_means(fold, lams, folder / f"fold-{k}.json", lambda row, rows: report(row, rows, f"fold {k}"))
+    def values_of(k: int, fold: FinishedRun) -> list[float]:
+        return fold_means(fold, lams, by, folder / f"fold-{k}.json", lambda row, rows: report(row, rows, f"fold {k}"))
 
-    losses = np.array([losses_of(k, fold) for k, fold in enumerate(folds)])
-    means = losses.mean(axis=0)
-    errors = np.array([standard_error(column) for column in losses.T])
-    choice = choose(lams, means, errors)
+    values = np.array([values_of(k, fold) for k, fold in enumerate(folds)])
+    means = values.mean(axis=0)
+    errors = np.array([standard_error(column) for column in values.T])
+    choice = choose(lams, by.losses(means), errors)
     test = losses_at(whole, "test", lams[[*choice]])
+    measured = {}
+    if not by.is_loss:
+        both = values_at(whole, "test", lams[[*choice]], by).tolist()
+        measured = {
+            "criterion": by.name,
+            **dict(zip((f"{name}_test_{by.name}" for name in choice._fields), both, strict=True)),
+        }
     of_path = all("cell_low" in path for path in paths)
     low = max(float(path["cell_low"][-1]) for path in paths) if of_path else 0.0
     edge = edge_of(lams, choice.best, of_path=of_path, low=low)
@@ -121,36 +160,44 @@ def cross_validated(
         **({} if edge is None else {"best_edge": edge.value}),
         "folds": len(folds),
         "lambda": lams.tolist(),
-        "validation_loss": means.tolist(),
+        f"validation_{by.name}": means.tolist(),
         "standard_error": errors.tolist(),
-        "fold_losses": losses.tolist(),
-        **_at("best", lams, means, errors, choice.best, test[0]),
-        **_at("one_se", lams, means, errors, choice.one_se, test[1]),
+        FOLDS_OF.get(by.name, f"fold_{by.name}"): values.tolist(),
+        **measured,
+        **_at("best", by, lams, means, errors, choice.best, test[0]),
+        **_at("one_se", by, lams, means, errors, choice.one_se, test[1]),
         "run": str(whole.run),
         "fold_runs": [str(done.run) for done in folds],
     }
 
 
 def _at(
-    name: str, lams: np.ndarray, means: np.ndarray, errors: np.ndarray, row: int, test: np.ndarray
+    name: str, by: Criterion, lams: np.ndarray, means: np.ndarray, errors: np.ndarray, row: int, test: np.ndarray
 ) -> dict[str, float]:
     return {
         f"{name}_lambda": float(lams[row]),
-        f"{name}_validation_loss": float(means[row]),
+        f"{name}_validation_{by.name}": float(means[row]),
         f"{name}_standard_error": float(errors[row]),
         f"{name}_test_loss": float(np.mean(test)),
         f"{name}_test_standard_error": standard_error(test),
     }
 
 
+def columns_of(chosen: Facts) -> tuple[str, np.ndarray, np.ndarray]:
+    """The name of the criterion in a result, its means (lambdas,), and its values (folds, lambdas)."""
+    name = chosen.get("criterion", LOSS)
+    return name, np.array(chosen[f"validation_{name}"]), np.array(chosen[FOLDS_OF.get(name, f"fold_{name}")])
+
+
 def table(chosen: Facts) -> list[dict[str, float]]:
-    """One row a lambda: its mean validation loss, the standard error of that, and every fold's loss."""
+    """One row a lambda: the mean criterion on validation blocks, its standard error, and every fold's value."""
+    name, means, values = columns_of(chosen)
     return [
         {
             "lambda": chosen["lambda"][j],
-            "validation_loss": chosen["validation_loss"][j],
+            f"validation_{name}": means[j],
             "standard_error": chosen["standard_error"][j],
-            **{f"fold_{k}": losses[j] for k, losses in enumerate(chosen["fold_losses"])},
+            **{f"fold_{k}": own[j] for k, own in enumerate(values)},
         }
         for j in range(len(chosen["lambda"]))
     ]
@@ -158,18 +205,23 @@ def table(chosen: Facts) -> list[dict[str, float]]:
 
 def lines(chosen: Facts) -> list[str]:
     """What a person reads first."""
+    criterion = chosen.get("criterion", LOSS)
 
-    def loss(name: str, quantity: str) -> str:
-        error = chosen[f"{name}_{'standard_error' if quantity == 'validation_loss' else 'test_standard_error'}"]
+    def value(name: str, quantity: str) -> str:
+        error = chosen[f"{name}_{'test_standard_error' if quantity == 'test_loss' else 'standard_error'}"]
         return f"{chosen[f'{name}_{quantity}']:.3g} ± {error:.2g}"
 
     out = []
+    best = "least mean loss" if criterion == LOSS else f"best mean {criterion.replace('_', ' ')}"
     for head, name, why in (
-        ("best", "best", f"least mean loss of {chosen['folds']} folds"),
+        ("best", "best", f"{best} of {chosen['folds']} folds"),
         ("simpler", "one_se", "the largest within one standard error"),
     ):
-        where = f"λ {chosen[f'{name}_lambda']:.3g} ({why}: {loss(name, 'validation_loss')})"
-        out.append(f"{head:>8}  {where} · test loss there {loss(name, 'test_loss')}")
+        where = f"λ {chosen[f'{name}_lambda']:.3g} ({why}: {value(name, f'validation_{criterion}')})"
+        there = f"test loss there {value(name, 'test_loss')}"
+        if criterion != LOSS:
+            there += f", {criterion.replace('_', ' ')} {chosen[f'{name}_test_{criterion}']:.3g}"
+        out.append(f"{head:>8}  {where} · {there}")
     if "best_edge" in chosen:
         out.append(f"{'':>8}  the best λ lies {Edge(chosen['best_edge']).words}: a better one may lie beyond")
     return [*out, f"{'model':>8}  gapwise export {chosen['run']} --lambda {chosen['best_lambda']:.6g} -o model"]

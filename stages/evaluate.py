@@ -1,7 +1,7 @@
 """Evaluate: task loss and the structure's own measures at every lambda, on training, test and, if any, validation blocks.
 
-Lambda is chosen on the validation blocks, and the test loss there is an estimate of what new data will show. Without them it
-is chosen on the test blocks: the best in hindsight.
+Lambda is chosen on the validation blocks, by the loss or another criterion, and the test loss there is an estimate of what
+new data will show. Without them it is chosen on the test blocks: the best in hindsight.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from itertools import count
 import numpy as np
 from numba import njit
 
-from gapwise.stages.choice import Choice, choose, edge_of, standard_error
+from gapwise.stages.choice import LOSS, Choice, choose, edge_of, standard_error
+from gapwise.stages.criteria import Criterion, criterion_of
 from gapwise.stages.featurize import VALIDATION
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.predict import predict
@@ -41,6 +42,7 @@ def evaluate(
     run_dir: Location,
     *,
     train_between: bool = False,
+    criterion: str = LOSS,
     spread: Spread = HERE,
     report: Callable[[int, int, str], None] = lambda done, total, task: None,
 ) -> Json:
@@ -57,14 +59,16 @@ def evaluate(
     train_between : bool
         Whether training blocks are decoded between breakpoints, too. Without it, measures on them are NaN there, except at
         the best lambda: there are often four times as many training blocks as others, and no choice rests on them.
+    criterion : str
+        What lambda is chosen by: the loss, or a measure of the structure (`criteria`).
 
     Returns
     -------
     dict
-        The `evaluate` part of ``result.json``: best_lambda (least validation loss, or test loss if there is no validation
-        split; the larger lambda on ties), its losses, and the structure's measures there; also the loss of labelling
-        everything 0; best_edge, "low" or "high", if that lambda is the last on this side (`choice.Edge`). With a validation
-        split also what `_of_choice` adds.
+        The `evaluate` part of ``result.json``: best_lambda (best on the validation split, or on the test split if there is
+        no other; the larger lambda on ties), its losses, and the structure's measures there; criterion, if it is not the
+        loss; also the loss of labelling everything 0; best_edge, "low" or "high", if that lambda is the last on this side
+        (`choice.Edge`). With a validation split also what `_of_choice` adds.
     """
     store = open_features(features)
     name = store.meta["structure"]
@@ -103,8 +107,12 @@ def evaluate(
     spread.points(measure_model, first.size)
     order = np.argsort(-lams, kind="stable") if between.size else np.arange(total)
     columns = _columns(measures, of_row)
-    choice = choose(lams, columns["validation_loss"], columns[ERROR]) if VALIDATION in splits else None
-    best = int(order[np.argmin(columns["test_loss"][order])]) if choice is None else choice.best
+    by = criterion_of("criterion", criterion, name)
+    choice = (
+        choose(lams, by.losses(columns[f"{VALIDATION}_{by.name}"]), columns[ERROR]) if VALIDATION in splits else None
+    )
+    least = int(order[np.argmin(by.losses(columns[f"test_{by.name}"])[order])])
+    best = least if choice is None else choice.best
     if "train_loss" not in measures[of_row[best]]:
         measure_split(int(of_row[best]), weights_of_row(best), "train", spread)
         columns = _columns(measures, of_row)
@@ -117,6 +125,7 @@ def evaluate(
     write_predictions(run_dir, problems["test"], arrays["test"], store.meta, labels)
     result: Json = {
         "best_lambda": float(lams[best]),
+        **({} if by.is_loss else {"criterion": by.name}),
         "best_breakpoint": best if best < solved else int(np.sum(path["lambda"] >= lams[best])) - 1,
         **{key: float(values[best]) for key, values in columns.items()},
         "all_zero_test_loss": _constant_loss(problems["test"]),
@@ -126,7 +135,7 @@ def evaluate(
     if (edge := edge_of(lams, best, of_path=of_path, low=low)) is not None:
         result["best_edge"] = edge.value
     if choice is not None:
-        result |= _of_choice(choice, lams, columns, order, problems[VALIDATION].n)
+        result |= _of_choice(choice, by, least, lams, columns, problems[VALIDATION].n)
     write_json(run_dir / "metrics.json", result)
     return result
 
@@ -160,20 +169,21 @@ def _columns(measures: list[dict[str, float]], of_row: np.ndarray) -> dict[str, 
 
 
 def _of_choice(
-    choice: Choice, lams: np.ndarray, columns: dict[str, np.ndarray], order: np.ndarray, blocks: int
+    choice: Choice, by: Criterion, least: int, lams: np.ndarray, columns: dict[str, np.ndarray], blocks: int
 ) -> Json:
-    """What `metrics.json` also has if lambda was chosen on `blocks` validation blocks: the one-standard-error choice and the
-    least test loss, which was not looked at in choosing. `order` has the largest lambda first, which wins on ties."""
-    simple = choice.one_se
-    least = int(order[np.argmin(columns["test_loss"][order])])
+    """What `metrics.json` also has if lambda was chosen on `blocks` validation blocks: the one-standard-error choice, if the
+    loss chose, and row `least`, the best on the test split, which was not looked at in choosing."""
+    simple = {
+        "one_se_lambda": float(lams[choice.one_se]),
+        "one_se_validation_loss": float(columns["validation_loss"][choice.one_se]),
+        "one_se_test_loss": float(columns["test_loss"][choice.one_se]),
+    }
     return {
         "picked_on": VALIDATION,
         "validation_blocks": blocks,
-        "one_se_lambda": float(lams[simple]),
-        "one_se_validation_loss": float(columns["validation_loss"][simple]),
-        "one_se_test_loss": float(columns["test_loss"][simple]),
+        **(simple if by.is_loss else {}),
         "hindsight_lambda": float(lams[least]),
-        "hindsight_test_loss": float(columns["test_loss"][least]),
+        f"hindsight_test_{by.name}": float(columns[f"test_{by.name}"][least]),
     }
 
 

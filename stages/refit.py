@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.choice import Edge, edge_of, picked
+from gapwise.stages.criteria import Criterion
 from gapwise.stages.featurize import VALIDATION
 from gapwise.stages.parallel import Spread
 from gapwise.stages.predict import predict
@@ -46,15 +47,15 @@ class Picked(NamedTuple):
     """The edge of the compared lambdas at which it lies."""
 
 
-def pick(path: Location, rule: str) -> Picked:
-    """By a rule of `choice.PICKS`, from the validation losses that evaluate has left in a path.zarr."""
+def pick(path: Location, rule: str, by: Criterion) -> Picked:
+    """By a rule of `choice.PICKS`, from what evaluate has left in a path.zarr of the validation blocks."""
     stored = set(open_group(path))
     first = EVALUATED if f"{EVALUATED}lambda" in stored else ""
-    names = [f"{first}{name}" for name in ("lambda", f"{VALIDATION}_loss", f"{VALIDATION}_standard_error")]
+    names = [f"{first}{name}" for name in ("lambda", f"{VALIDATION}_{by.name}", f"{VALIDATION}_standard_error")]
     ends = ("cell_low",) if "cell_low" in stored else ()
     arrays, _ = read_group(path, (*names, *ends))
-    lams, losses, errors = (arrays[name] for name in names)
-    chosen = picked(rule, lams, losses, errors)
+    lams, values, errors = (arrays[name] for name in names)
+    chosen = picked(rule, lams, by.losses(values), errors)
     low = float(arrays["cell_low"][-1]) if ends else 0.0
     return Picked(float(lams[chosen]), edge_of(lams, chosen, of_path=bool(ends), low=low))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gapwise.pipeline.errors import ConfigError
 from gapwise.pipeline.stage_graph import flow, stages
-from gapwise.stages.choice import PICKS
+from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.reports.formats import FORMATS
 from gapwise.storage.backend import location
 
@@ -142,6 +142,8 @@ class RunOptions:
     """Whether the lambda that held-out blocks chose is solved on all blocks; None: with data of one's own."""
     pick: str = PICKS[0]
     """How the losses of held-out blocks pick the lambda of `refit`."""
+    criterion: str = LOSS
+    """What lambda is chosen by: the loss, or a measure of the data set's structure; part of the key."""
     train_between: bool = False
     """Whether evaluate also measures training blocks between the breakpoints of a path."""
     managed: bool = False
@@ -158,6 +160,12 @@ class RunOptions:
             if not existing.is_dir():
                 raise ConfigError(f"run.root: expected a directory, or one that can be made, but {existing} is a file")
         one_of("run.pick", self.pick, PICKS)
+        expect(
+            "run.criterion",
+            self.criterion,
+            bool(self.criterion),
+            "loss, or a measure of the data set, such as chunk_f1",
+        )
         if self.stage is not None:
             one_of("run.stage", self.stage, tuple(stages()))
         if self.until is not None:

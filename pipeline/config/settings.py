@@ -35,6 +35,7 @@ from gapwise.pipeline.config.run_options import (
 from gapwise.pipeline.config.validation import with_validation
 from gapwise.pipeline.errors import did_you_mean
 from gapwise.stages import datasets
+from gapwise.stages.choice import LOSS
 from gapwise.stages.solver.combinations import check_path
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import MethodOptions, PathOptions, check_one_of
@@ -103,7 +104,8 @@ class Settings:
 
     @property
     def science(self) -> Record:
-        """Everything that determines the numbers besides the contents of files: data set, solver, path, seed.
+        """Everything that determines the numbers besides the contents of files: data set, solver, path, seed, and what
+        lambda is chosen by.
 
         Not where the data are, the preset's name, or a time limit.
         """
@@ -114,6 +116,8 @@ class Settings:
         if self.path.can.open_ended:  # where to stop, like a limit of time
             del path["eps"]
         science = {"dataset": datasets.science(self.dataset), "solver": solver, "path": path, "seed": self.seed}
+        if self.run.criterion != LOSS:
+            science["criterion"] = self.run.criterion
         # snapshots change no number, but a run without them cannot replace one that should have them
         return {**science, "snapshots": self.snapshots.science} if self.snapshots.science else science
 
@@ -191,6 +195,11 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
     if settings.run.refit and not settings.chooses_lambda and folds is None:
         raise ConfigError(
             "run.refit: expected blocks that lambda is chosen on; give dataset.validation=0.2 or sweep.cv=5"
+        )
+    if settings.run.criterion != LOSS and settings.run.pick == "one_se" and folds is None:
+        raise ConfigError(
+            f"run.pick: one_se needs a standard error, and run.criterion={settings.run.criterion} has one over folds only; "
+            "give sweep.cv=5, or run.pick=parabola"
         )
     return settings
 

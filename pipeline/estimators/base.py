@@ -40,14 +40,15 @@ from gapwise.pipeline.estimators.choices import (
     workers_of,
 )
 from gapwise.pipeline.estimators.data import Data, Samples, part
-from gapwise.pipeline.estimators.fitted import Fitted, HeldLosses, Validated
+from gapwise.pipeline.estimators.fitted import Fitted, Held, HeldValues, Validated
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
 from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.calibrate import calibration_of
 from gapwise.stages.calibration import METHODS, Calibration
-from gapwise.stages.choice import PICKS, Edge, picked
+from gapwise.stages.choice import LOSS, PICKS, Edge, picked
 from gapwise.stages.confidence import NBest, Scores, n_best_of, scores_of
+from gapwise.stages.criteria import Criterion, criterion_of
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.parallel import Spread
 from gapwise.stages.predict import predict as decode
@@ -96,6 +97,11 @@ class GapwiseEstimator(BaseEstimator):
         How the mean losses of the held-out blocks choose. "parabola": the vertex of a parabola in log lam through the
         losses within a decade of the least. "least": the least itself, the larger lam on ties. "one_se": the largest lam
         within one standard error of the least.
+    criterion : str
+        What `pick` looks at: the mean "loss" of the held-out blocks, or a measure of them. The best value then takes the
+        place of the least. Sequences have "token_error", "sequence_error", "chunk_precision", "chunk_recall" and
+        "chunk_f1"; classes "error_rate"; pictures "pixel_accuracy", "foreground_iou" and "foreground_iou_pooled"; a
+        `StructuredSVM` "label_error". Of folds the mean counts, and only with folds is there "one_se".
     solver : str
         A preset of ``conf/solver``; "auto" is ``accelerated`` for given lam and ``bcpfw_gap_cache`` for the path, and
         ``expensive_oracle`` for a `StructuredSVM`.
@@ -119,7 +125,7 @@ class GapwiseEstimator(BaseEstimator):
     path_ : SolvedPath
         What was solved on the blocks that are not held out: lambda, gap, weights, supports. With `validation` also what
         lambda was chosen on: `validated_loss` and `validated_error` at `validated_lambda`, of a path 8 a decade; and
-        `validation_loss` at its breakpoints.
+        `validation_loss` at its breakpoints. With another `criterion` its name takes the place of the loss.
     refit_ : SolvedPath or None
         Of "auto": `lambda_` solved on all blocks, from the dual point of `path_` on. It gives the model at `lambda_`; at any
         other lam, `path_` does.
@@ -139,6 +145,7 @@ class GapwiseEstimator(BaseEstimator):
         eps: float | None = None,
         validation: float | int | None = 0.2,
         pick: str = PICKS[0],
+        criterion: str = LOSS,
         calibration: str | None = None,
         solver: str = "auto",
         max_passes: float | None = None,
@@ -153,6 +160,7 @@ class GapwiseEstimator(BaseEstimator):
         self.eps = eps
         self.validation = validation
         self.pick = pick
+        self.criterion = criterion
         self.calibration = calibration
         self.solver = solver
         self.max_passes = max_passes
@@ -192,25 +200,24 @@ class GapwiseEstimator(BaseEstimator):
         return None
 
     @contextlib.contextmanager
-    def _problems(self, train: Data, held: Data | None, compute: Compute) -> Iterator[tuple[Problem, Problem | None]]:
+    def _problems(self, train: Data, held: Data | None, compute: Compute) -> Iterator[tuple[Problem, Held | None]]:
         """The problems over both parts of the data."""
         name = self._structure_of(train)
         sink = Blocks(name)
         meta = self._learn(sink, train, held, compute)
         first = build(name, sink.arrays("train"), meta)
-        other = None if held is None else build(name, sink.arrays("test"), meta)
+        other = None if held is None else Held.of(name, sink.arrays("test"), meta)
         del sink  # its blocks are a second copy of everything
         yield first, other
 
     @contextlib.contextmanager
-    def _divided(self, data: Data, chosen: np.ndarray, compute: Compute) -> Iterator[tuple[Problem, Problem, Problem]]:
+    def _divided(self, data: Data, chosen: np.ndarray, compute: Compute) -> Iterator[tuple[Problem, Problem, Held]]:
         """The problems over all blocks, over those not `chosen`, and over the others, with the features of all blocks."""
         name = self._structure_of(data)
         sink = Blocks(name)
         meta = self._learn(sink, data, None, compute)
-        parts = (sink.arrays("train"), sink.part("train", ~chosen), sink.part("train", chosen))
-        whole, train, held = (build(name, arrays, meta) for arrays in parts)
-        yield whole, train, held
+        whole, train = (build(name, arrays, meta) for arrays in (sink.arrays("train"), sink.part("train", ~chosen)))
+        yield whole, train, Held.of(name, sink.part("train", chosen), meta)
 
     # -- fit ------------------------------------------------------------------------------------------------------------
     def _fit(self, data: Data, run_dir: str | Location | None) -> Self:
@@ -222,7 +229,12 @@ class GapwiseEstimator(BaseEstimator):
             raise refuse("calibration", self.calibration, f"None or one of {', '.join(METHODS)}")
         seed, workers = seed_of(self.random_state), workers_of(self.n_jobs)
         several = not (is_number(lam) or is_word(lam, PER_BLOCK))
+        by = criterion_of("criterion", self.criterion, self._structure_of(data))
         folds = self._folds(data, n, seed) if several else []
+        if not by.is_loss and self.pick == "one_se" and len(folds) == 1:
+            raise ValueError(
+                f"pick: one_se needs a standard error, and criterion={by.name!r} has one over folds only: validation=5"
+            )
         chosen = folds[0] if len(folds) == 1 else np.zeros(n, bool)
         train, held = part(data, ~chosen), part(data, chosen) if chosen.any() else None
         asked = path_options(PATH if auto else lam, n=len(train.y), tolerance=self.tolerance, eps=self.eps)
@@ -230,12 +242,14 @@ class GapwiseEstimator(BaseEstimator):
         with contextlib.ExitStack() as stack:
             stop = stack.enter_context(Stop()) if run_dir is not None else None
             compute = stack.enter_context(computing(workers, stop))
-            other: Problem | None
+            other: Held | None
             if auto and chosen.any():
                 whole, problem, other = stack.enter_context(self._divided(data, chosen, compute))
             else:
                 problem, other = stack.enter_context(self._problems(train, held, compute))
                 whole = problem
+            if other is not None:
+                other.refuse_unmeasured(by)
             solve = partial(solved, seed=seed, compute=compute, stop=stop, kind=type(self).__name__, check=self.verify)
             hashed = run_dir is not None or self.warm_start
             known = digest(problem, self._own_digest(train)) if hashed else None
@@ -244,13 +258,13 @@ class GapwiseEstimator(BaseEstimator):
             )
             validated = None
             if other is not None:
-                held_out = HeldLosses.of(result.path, result.path, other, spread_of(compute))
-                validated = Validated.of(result.path, [held_out])
+                held_out = HeldValues.of(result.path, result.path, other, by, spread_of(compute))
+                validated = Validated.of(result.path, by, [held_out])
             elif len(folds) > 1:
                 of_folds = partial(solve, options=options, path=path)
-                validated = self._crossed(data, folds, result.path, of_folds, run_dir, compute)
+                validated = self._crossed(data, folds, result.path, by, of_folds, run_dir, compute)
             fitted = Fitted(result, path, self._chosen(result, path, validated, len(train.y)), validated)
-            calibration = self._calibrated(fitted, other, spread_of(compute))
+            calibration = self._calibrated(fitted, None if other is None else other.problem, spread_of(compute))
             if auto:
                 known = digest(whole, self._own_digest(data)) if hashed else None
                 options, goal = self._options(path_options(fitted.lam, n=n, tolerance=self.tolerance, eps=None))
@@ -283,18 +297,19 @@ class GapwiseEstimator(BaseEstimator):
         return calibration_of(held, w, self.calibration, split, np.ones(held.truth.size, bool), spread)
 
     def _crossed(
-        self, data: Data, folds: Sequence[np.ndarray], path: SolvedPath, solve: Callable[..., Solved],
+        self, data: Data, folds: Sequence[np.ndarray], path: SolvedPath, by: Criterion, solve: Callable[..., Solved],
         run_dir: str | Location | None, compute: Compute,
     ) -> Validated:  # fmt: skip
-        """The losses of every fold, by the model of each lambda of `path` that the blocks outside the fold give."""
-        losses = []
+        """The criterion on every fold, by the model of each lambda of `path` that the blocks outside the fold give."""
+        values = []
         for number, fold in enumerate(folds):
             where = None if run_dir is None else location(run_dir) / f"fold-{number}"
             with self._divided(data, fold, compute) as (_, others, left_out):
+                left_out.refuse_unmeasured(by)
                 known = digest(others, self._own_digest(part(data, ~fold))) if where is not None else None
                 apart = solve(others, run_dir=where, data=partial(str, known))
-                losses.append(HeldLosses.of(path, apart.path, left_out, spread_of(compute)))
-        return Validated.of(path, losses)
+                values.append(HeldValues.of(path, apart.path, left_out, by, spread_of(compute)))
+        return Validated.of(path, by, values)
 
     def _options(self, path: PathOptions) -> tuple[MethodOptions, PathOptions]:
         """The options of the solver for a path or given lambdas, and those of the path for this solver."""
@@ -363,7 +378,8 @@ class GapwiseEstimator(BaseEstimator):
         """`lambda_`."""
         lams = result.path["lambda"].values
         if validated is not None:
-            return float(validated.lams[picked(self.pick, validated.lams, validated.losses, validated.errors)])
+            losses = validated.by.losses(validated.values)
+            return float(validated.lams[picked(self.pick, validated.lams, losses, validated.errors)])
         if path.can.finds_lambdas:
             low = float(result.path["cell_low"].values[-1]) if result.path.sizes.get("cell") else float(lams[-1])
             return max(1.0 / n, low)

@@ -16,7 +16,7 @@ from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples, same_length, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.token_losses import Constraints, LabelWeights, token_losses
-from gapwise.stages.choice import PICKS
+from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.confidence import NBest, refuse_without_lists
 from gapwise.stages.datasets import Blocks, Known, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
@@ -59,8 +59,8 @@ class ChainSVM(GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, pick, calibration, solver, max_passes, max_seconds, verify, warm_start, n_jobs,
-    random_state
+    lam, tolerance, eps, validation, pick, criterion, calibration, solver, max_passes, max_seconds, verify, warm_start,
+    n_jobs, random_state
         As for every estimator: see `GapwiseEstimator`.
     min_count : int
         Attributes that occur less often in the training data are left out. Not for arrays.
@@ -110,6 +110,7 @@ class ChainSVM(GapwiseEstimator):
         eps: float | None = None,
         validation: float | int | None = 0.2,
         pick: str = PICKS[0],
+        criterion: str = LOSS,
         calibration: str | None = None,
         min_count: int = 1,
         loss: str = PER_TOKEN,
@@ -125,9 +126,9 @@ class ChainSVM(GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, calibration=calibration, solver=solver,
-            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
-            random_state=random_state,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, criterion=criterion,
+            calibration=calibration, solver=solver, max_passes=max_passes, max_seconds=max_seconds, verify=verify,
+            warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
         )  # fmt: skip
         self.min_count = min_count
         self.loss = loss
@@ -219,6 +220,7 @@ class ChainSVM(GapwiseEstimator):
         self._tables = self._losses.arrays(np.flatnonzero([name in number for name in self._losses.names]))
         for name, table in self._tables.items():
             sink.put("", name, table)
+        sink.put("", "label_names", encode_names(names_of_all(self.classes_)))
         self._write(sink, "train", train.y, rows)
         if held is not None:
             self._write(sink, "test", held.y, self._rows(held.x)[0])
@@ -508,6 +510,12 @@ class ChainSVM(GapwiseEstimator):
         pairs = zip(self.predict(X), data.y, strict=True)
         right = [a == b for predicted, true in pairs for a, b in zip(predicted, true, strict=True)]
         return float(np.mean(right))
+
+
+def names_of_all(classes: Sequence[Label]) -> list[str]:
+    """The names of labels, and at the end one for all labels that training lacks: of chunks, a chunk of its own type."""
+    names = [str(name) for name in classes]
+    return [*names, "B-" if "O" in names else ""]
 
 
 def _plain(labels: Collection[object]) -> list[object]:

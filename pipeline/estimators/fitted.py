@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +10,12 @@ import numpy as np
 from gapwise.pipeline.estimators.certificate import ModelCertificate, certificate_of, ended_early
 from gapwise.pipeline.estimators.solving import Solved
 from gapwise.stages.choice import Edge, edge_of, standard_error
+from gapwise.stages.criteria import Criterion, refuse_unmeasured
 from gapwise.stages.cross_validation import common_grid
 from gapwise.stages.parallel import Spread
 from gapwise.stages.predict import predict
+from gapwise.stages.problems import build, structure
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.refit import nearest
 from gapwise.stages.solver.options import PathOptions, Status
@@ -22,53 +25,82 @@ STRIDE = 2
 """Of the 16 lambdas a decade of `common_grid`."""
 
 
-class Validated(NamedTuple):
-    """Losses of the held-out blocks, at lambdas of equal distance along a path, or at those that were given."""
+class Held(NamedTuple):
+    """Held-out blocks."""
 
-    lams: np.ndarray
-    """float64, (lambdas,), falling"""
-    losses: np.ndarray
-    """float64, (lambdas,): means over the blocks"""
-    errors: np.ndarray
-    """float64, (lambdas,): standard errors of these"""
-    at_breakpoints: np.ndarray
-    """float64, (breakpoints,): means over the blocks"""
+    structure: str
+    problem: Problem
+    arrays: Mapping[str, np.ndarray]
+    """what the structure's measures read"""
 
     @classmethod
-    def of(cls, path: SolvedPath, losses: Sequence[HeldLosses]) -> Validated:
-        """From the losses of all held-out blocks, those of each fold apart; lambdas that a fold's path does not reach are
+    def of(cls, name: str, arrays: Mapping[str, np.ndarray], meta: Facts) -> Held:
+        """The blocks of a structure's arrays."""
+        return cls(name, build(name, arrays, meta), arrays)
+
+    def refuse_unmeasured(self, by: Criterion) -> None:
+        """Raise ValueError if these blocks do not have the criterion."""
+        refuse_unmeasured("criterion", by, self.problem, self.arrays, self.structure)
+
+    def values(self, w: np.ndarray, by: Criterion, spread: Spread) -> np.ndarray:
+        """The task losses of the blocks at w, (blocks,), or the criterion of all together, (1,)."""
+        labels, losses = predict(self.problem, w, spread)
+        if by.is_loss:
+            return losses
+        return np.array([structure(self.structure).metrics(self.problem, self.arrays, labels)[by.name]])
+
+
+class Validated(NamedTuple):
+    """What the held-out blocks say of lambdas of equal distance along a path, or of those that were given."""
+
+    by: Criterion
+    lams: np.ndarray
+    """float64, (lambdas,), falling"""
+    values: np.ndarray
+    """float64, (lambdas,): means over the blocks, or over folds"""
+    errors: np.ndarray
+    """float64, (lambdas,): standard errors of these; NaN for a measure of all blocks together"""
+    at_breakpoints: np.ndarray
+    """float64, (breakpoints,): means over the blocks, or over folds"""
+
+    @classmethod
+    def of(cls, path: SolvedPath, by: Criterion, values: Sequence[HeldValues]) -> Validated:
+        """From the values of all held-out blocks, those of each fold apart; lambdas that a fold's path does not reach are
         left out."""
-        every = np.concatenate([fold.on_grid for fold in losses], axis=1)
+        every = np.concatenate([fold.on_grid for fold in values], axis=1)
         known = ~np.isnan(every).any(axis=1)
         errors = np.array([standard_error(row) for row in every[known]])
-        at_breakpoints = np.concatenate([fold.at_breakpoints for fold in losses], axis=1)
-        return cls(grid_of(path)[known], every[known].mean(axis=1), errors, at_breakpoints.mean(axis=1))
+        if not by.is_loss and len(values) == 1:
+            errors = np.full(errors.size, np.nan)
+        at_breakpoints = np.concatenate([fold.at_breakpoints for fold in values], axis=1)
+        return cls(by, grid_of(path)[known], every[known].mean(axis=1), errors, at_breakpoints.mean(axis=1))
 
     def beside(self, path: SolvedPath) -> SolvedPath:
-        """The path with these losses."""
-        path["validation_loss"] = ("breakpoint", self.at_breakpoints)
+        """The path with these values."""
+        path[f"validation_{self.by.name}"] = ("breakpoint", self.at_breakpoints)
         path["validated_lambda"] = ("validated", self.lams)
-        path["validated_loss"] = ("validated", self.losses)
+        path[f"validated_{self.by.name}"] = ("validated", self.values)
         path["validated_error"] = ("validated", self.errors)
         return path
 
 
-class HeldLosses(NamedTuple):
-    """Losses of one fold's held-out blocks; NaN at lambdas that its path does not reach."""
+class HeldValues(NamedTuple):
+    """What one fold's held-out blocks say; NaN at lambdas that its path does not reach. A column a block, or one for all."""
 
     on_grid: np.ndarray
-    """float64, (lambdas, blocks): at those of `grid_of`"""
+    """float64, (lambdas, columns): at those of `grid_of`"""
     at_breakpoints: np.ndarray
-    """float64, (breakpoints, blocks)"""
+    """float64, (breakpoints, columns)"""
 
     @classmethod
-    def of(cls, path: SolvedPath, fold: SolvedPath, held: Problem, spread: Spread) -> HeldLosses:
+    def of(cls, path: SolvedPath, fold: SolvedPath, held: Held, by: Criterion, spread: Spread) -> HeldValues:
         """At the lambdas of `path`, of the models of `fold`: `path` itself, or that of the blocks outside a fold."""
         if not path.sizes.get("cell"):
-            losses = losses_of(fold["weights"].values, held, spread)
-            return cls(losses, losses)
+            values = values_of(fold["weights"].values, held, by, spread)
+            return cls(values, values)
         breakpoints = path["weights"].values if fold is path else models_of(fold, path["lambda"].values)
-        return cls(losses_of(models_of(fold, grid_of(path)), held, spread), losses_of(breakpoints, held, spread))
+        on_grid = values_of(models_of(fold, grid_of(path)), held, by, spread)
+        return cls(on_grid, values_of(breakpoints, held, by, spread))
 
 
 def grid_of(path: SolvedPath) -> np.ndarray:
@@ -83,15 +115,16 @@ def models_of(path: SolvedPath, lams: np.ndarray) -> Iterator[np.ndarray]:
         yield path.weights_at(lam).values if lam >= end else np.full(path.sizes["feature"], np.nan)
 
 
-def losses_of(models: Iterable[np.ndarray], held: Problem, spread: Spread) -> np.ndarray:
-    """float64, (models, blocks): task losses; equal models in a row are decoded once."""
+def values_of(models: Iterable[np.ndarray], held: Held, by: Criterion, spread: Spread) -> np.ndarray:
+    """float64, (models, columns): of each model; equal models in a row are decoded once."""
     rows: list[np.ndarray] = []
+    columns = held.problem.n if by.is_loss else 1
     before = None
     for w in models:
         if before is not None and np.array_equal(w, before):
             rows.append(rows[-1])
         else:
-            rows.append(np.full(held.n, np.nan) if np.isnan(w).any() else predict(held, w, spread)[1])
+            rows.append(np.full(columns, np.nan) if np.isnan(w).any() else held.values(w, by, spread))
         before = w
     return np.array(rows)
 

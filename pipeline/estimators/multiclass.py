@@ -20,7 +20,7 @@ from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, is_number, refuse
 from gapwise.pipeline.estimators.data import Data, Samples, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
-from gapwise.stages.choice import PICKS
+from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.confidence import refuse_without_lists
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.kernels import NAMES, OF_KERNEL, STRUCTURE, WithPoints
@@ -46,8 +46,8 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, pick, calibration, solver, max_passes, max_seconds, verify, warm_start, n_jobs,
-    random_state
+    lam, tolerance, eps, validation, pick, criterion, calibration, solver, max_passes, max_seconds, verify, warm_start,
+    n_jobs, random_state
         As for every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares.
     fit_intercept : bool
         Whether there is a bias per class: a feature that is always 1, and whose weight is regularised like the others. A
@@ -102,6 +102,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         eps: float | None = None,
         validation: float | int | None = 0.2,
         pick: str = PICKS[0],
+        criterion: str = LOSS,
         calibration: str | None = None,
         fit_intercept: bool = True,
         class_weight: Mapping[object, float] | Literal["balanced"] | None = None,
@@ -119,9 +120,9 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, calibration=calibration, solver=solver,
-            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
-            random_state=random_state,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, criterion=criterion,
+            calibration=calibration, solver=solver, max_passes=max_passes, max_seconds=max_seconds, verify=verify,
+            warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
         )  # fmt: skip
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight

@@ -14,7 +14,7 @@ from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse, seed_of, workers_of
 from gapwise.pipeline.estimators.data import Data, Samples, same_length
 from gapwise.pipeline.estimators.solving import computing
-from gapwise.stages.choice import PICKS
+from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.datasets import NEW, Blocks
 from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
@@ -38,8 +38,8 @@ class SegmentationSVM(GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, pick, calibration, solver, max_passes, max_seconds, verify, warm_start, n_jobs,
-    random_state
+    lam, tolerance, eps, validation, pick, criterion, calibration, solver, max_passes, max_seconds, verify, warm_start,
+    n_jobs, random_state
         As for every estimator: see `GapwiseEstimator`.
     superpixels : int
         Of pictures: about how many superpixels each is divided into.
@@ -82,6 +82,7 @@ class SegmentationSVM(GapwiseEstimator):
         eps: float | None = None,
         validation: float | int | None = 0.2,
         pick: str = PICKS[0],
+        criterion: str = LOSS,
         calibration: str | None = None,
         superpixels: int = 147,
         colour_words: int = 128,
@@ -97,9 +98,9 @@ class SegmentationSVM(GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, calibration=calibration, solver=solver,
-            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
-            random_state=random_state,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, criterion=criterion,
+            calibration=calibration, solver=solver, max_passes=max_passes, max_seconds=max_seconds, verify=verify,
+            warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
         )  # fmt: skip
         self.superpixels = superpixels
         self.colour_words = colour_words
@@ -144,7 +145,7 @@ class SegmentationSVM(GapwiseEstimator):
             self._widths: dict[str, int] = {name: train.x[0][name].shape[1] for name in WIDTHS}
             for split, data in (("train", train), ("test", held)):
                 for number, (graph, labels) in enumerate(zip(data.x, data.y, strict=True) if data else ()):
-                    sink.append(split, **self._graph(number, graph), labels=labels)
+                    sink.append(split, **self._graph(number, graph), labels=labels, foreground=graph["area"] * labels)
             return {"loss": self.loss}
         return self._learn_pictures(sink, train, held, compute)
 

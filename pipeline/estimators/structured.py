@@ -18,8 +18,9 @@ from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples, part, same_length
 from gapwise.pipeline.estimators.examples import LENT, Lent
+from gapwise.pipeline.estimators.fitted import Held
 from gapwise.pipeline.estimators.structured_model import StructuredModel
-from gapwise.stages.choice import PICKS
+from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.datasets import Blocks, open_dataset
 from gapwise.stages.problems import build
 from gapwise.stages.problems.answers import labelling, signed
@@ -34,7 +35,8 @@ class StructuredSVM(GapwiseEstimator):
     ----------
     oracle : StructuredModel
         Features, loss, and the two oracles of one example.
-    lam, tolerance, eps, validation, pick, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+    lam, tolerance, eps, validation, pick, criterion, solver, max_passes, max_seconds, verify, warm_start, n_jobs,
+    random_state
         As for every estimator: see `GapwiseEstimator`. Python holds a lock, so threads gain nothing here; for oracles on
         several processes run the pipeline (`dataset=python_oracle`).
 
@@ -80,6 +82,7 @@ class StructuredSVM(GapwiseEstimator):
         eps: float | None = None,
         validation: float | int | None = 0.2,
         pick: str = PICKS[0],
+        criterion: str = LOSS,
         solver: str = "auto",
         max_passes: float | None = None,
         max_seconds: float | None = None,
@@ -89,7 +92,7 @@ class StructuredSVM(GapwiseEstimator):
         random_state: Seed = 0,
     ) -> None:
         super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, solver=solver,
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, criterion=criterion, solver=solver,
             max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
             random_state=random_state,
         )  # fmt: skip
@@ -128,7 +131,7 @@ class StructuredSVM(GapwiseEstimator):
         return Data(X, y)
 
     @contextlib.contextmanager
-    def _problems(self, train: Data, held: Data | None, compute: Compute) -> Iterator[tuple[Problem, Problem | None]]:
+    def _problems(self, train: Data, held: Data | None, compute: Compute) -> Iterator[tuple[Problem, Held | None]]:
         number = next(_numbers)
         test = held or train
         LENT[number] = {"train": Lent(self._model, train.x, train.y), "test": Lent(self._model, test.x, test.y)}
@@ -140,12 +143,12 @@ class StructuredSVM(GapwiseEstimator):
             except ValueError as error:
                 raise ValueError(str(error).replace("dataset.oracle: Examples.", "oracle.")) from error
             first = build(self._structure, sink.arrays("train"), meta)
-            yield first, None if held is None else build(self._structure, sink.arrays("test"), meta)
+            yield first, None if held is None else Held.of(self._structure, sink.arrays("test"), meta)
         finally:
             del LENT[number]
 
     @contextlib.contextmanager
-    def _divided(self, data: Data, chosen: np.ndarray, compute: Compute) -> Iterator[tuple[Problem, Problem, Problem]]:
+    def _divided(self, data: Data, chosen: np.ndarray, compute: Compute) -> Iterator[tuple[Problem, Problem, Held]]:
         parts = (data, None), (part(data, ~chosen), part(data, chosen))
         with self._problems(*parts[0], compute) as (whole, _), self._problems(*parts[1], compute) as (train, held):
             assert held is not None

@@ -20,8 +20,15 @@ if TYPE_CHECKING:
 def run(job: Job) -> dict[str, object]:
     from gapwise.stages.evaluate import evaluate
 
-    train_between = job.settings.run.train_between
-    evaluate(job.features_path, job.dir.path, train_between=train_between, spread=job.spread, report=job.report)
+    train_between, criterion = job.settings.run.train_between, job.settings.run.criterion
+    evaluate(
+        job.features_path,
+        job.dir.path,
+        train_between=train_between,
+        criterion=criterion,
+        spread=job.spread,
+        report=job.report,
+    )
     return {**figures.run(job), **({"train_between": True} if train_between else {})}
 
 
@@ -58,7 +65,8 @@ def by_split(metrics: Mapping[str, object]) -> dict[str, object]:
     """
     picked_on = metrics.get("picked_on", "test")
     alone = {name: metrics[name] for name in ("all_zero_test_loss", "validation_blocks") if name in metrics}
-    hindsight = {"hindsight_lambda": "best_lambda", "hindsight_test_loss": "test_loss"}
+    by = f"test_{metrics.get('criterion', 'loss')}"
+    hindsight = {"hindsight_lambda": "best_lambda", f"hindsight_{by}": by}
     chosen = {name: value for name, value in metrics.items() if name not in {*alone, *hindsight, "picked_on"}}
     test = {name: metrics[long] for long, name in hindsight.items() if long in metrics}
     return {f"picked_on_{picked_on}": chosen, **({"picked_on_test": test} if test else {}), **alone}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.interrupt import Interrupted
     from gapwise.pipeline.progress import solver_line
+    from gapwise.stages.criteria import criterion_of
     from gapwise.stages.featurize import join, of_split, open_problem
     from gapwise.stages.problems import calls_python
     from gapwise.stages.refit import measure, pick, refit
@@ -32,7 +33,8 @@ def run(job: Job) -> dict[str, object]:
     from gapwise.storage.served import REFIT
 
     settings, folder, features = job.settings, job.dir.path / REFIT, open_features(job.features_path)
-    joined, (lam, edge) = folder / "features", pick(job.dir.path / "path.zarr", settings.run.pick)
+    by = criterion_of("run.criterion", settings.run.criterion, features.meta["structure"])
+    joined, (lam, edge) = folder / "features", pick(job.dir.path / "path.zarr", settings.run.pick, by)
     if not is_complete(joined):
         join(features, joined, job.report)
     python = job.compute.kind == "processes" and calls_python(features.meta["structure"])

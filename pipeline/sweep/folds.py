@@ -86,9 +86,11 @@ def choose_lambda(
     import numpy as np
 
     from gapwise.stages.choice import picked
+    from gapwise.stages.criteria import criterion_of
     from gapwise.stages.cross_validation import FinishedRun, cross_validated, lines, table
     from gapwise.stages.reports.cross_validation import draw
     from gapwise.stages.reports.tables import write_csv
+    from gapwise.storage.features import open_features
     from gapwise.storage.files import write_json
 
     runs = []
@@ -96,7 +98,9 @@ def choose_lambda(
         assert job.settings is not None
         directory, features, _ = locations(job.settings, job.source)
         runs.append(FinishedRun(directory.key, directory.path, features))
-    result = cross_validated(runs[:-1], runs[-1], folder, report)
+    assert jobs[-1].settings is not None
+    asked = jobs[-1].settings.run.criterion
+    result = cross_validated(runs[:-1], runs[-1], folder, report, asked)
     write_json(folder / "cross_validation.json", result)
     write_csv(folder / "cross_validation.csv", table(result))
     draw(result, folder / "figures" / "cross_validation.png")
@@ -104,8 +108,9 @@ def choose_lambda(
     chosen: dict[str, object] = {"figures": ["cross_validation.png"], "cross_validation": numbers}
     if pick is None:
         return {**chosen, "text": lines(result)}
-    columns = [np.array(result[name]) for name in ("lambda", "validation_loss", "standard_error")]
-    lam = float(columns[0][picked(pick, *columns)])
+    by = criterion_of("run.criterion", asked, open_features(runs[-1].features).meta["structure"])
+    lams, values, errors = (np.array(result[name]) for name in ("lambda", f"validation_{by.name}", "standard_error"))
+    lam = float(lams[picked(pick, lams, by.losses(values), errors)])
     again = {**_refitted(jobs[-1], lam, folder, stop, report), "pick": pick}
     gap = f"a gap of {again['gap']:.3g}, {again['gap'] / again['primal']:.2g} of the objective"
     said = f"λ {again['lambda']:.3g} (by {pick}) to {gap}"

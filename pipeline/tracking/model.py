@@ -22,7 +22,7 @@ FOLDER = "model"
 DESCRIPTION = """\
 # Model of λ = {lam:.6g}
 
-The model that the {chosen} loss of the run `{name}` chooses. {how}
+The model that the {chosen} of the run `{name}` chooses. {how}
 
 - problem: {problem}, {blocks}
 - test loss {test_loss:.6g}, train loss {train_loss:.6g}
@@ -93,7 +93,7 @@ def description(name: str, result: Facts, how: str) -> str:
         lam=refit["lambda"] if refit else best["best_lambda"], name=name, how=how, problem=problem["name"],
         blocks=f"{problem['n']:,} training blocks" + (" and the validation blocks" if refit else ""),
         test_loss=(refit or best)["test_loss"], train_loss=best["train_loss"], gap=gap,
-        chosen="validation" if "validation_loss" in best else "test",
+        chosen=f"{'validation' if 'validation_loss' in best else 'test'} {best.get('criterion', 'loss').replace('_', ' ')}",
     )  # fmt: skip
 
 

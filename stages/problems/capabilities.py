@@ -48,6 +48,8 @@ class Capabilities:
         Whether features, or their inner products, are kept as float32.
     counts : tuple of str
         Facts of the features that are numbers of things with weights of their own, so from 1 to d.
+    rising, falling : tuple of str
+        Measures that the module's `metrics` may return, of which more or less is better.
     confusion : function (problem, arrays, meta, predictions) -> (names, matrix), optional
         If single labels mean something: their names, and float64 (labels, labels), how many tokens, pixels or examples of
         each true label (row) are predicted as which.
@@ -69,6 +71,8 @@ class Capabilities:
     features: tuple[str, ...] = ()
     single: bool = False
     counts: tuple[str, ...] = ()
+    rising: tuple[str, ...] = ()
+    falling: tuple[str, ...] = ()
     confusion: Callable[[Any, Block, Options, np.ndarray], tuple[list[str], np.ndarray]] | None = None
     for_training: Callable[[Block], Arrays] | None = None
     stand_ins: Callable[..., Arrays] | None = None

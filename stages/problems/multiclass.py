@@ -171,5 +171,6 @@ CAPABILITIES = Capabilities(
     whole=("x", "labels", "block_weight"),
     features=("x",),
     counts=("classes",),
+    falling=("error_rate",),
     confusion=confusion,
 )

@@ -56,7 +56,12 @@ from gapwise.stages.problems.single_label import (
 __all__ = ["CAPABILITIES", "MulticlassKernel", "build", "derived", "metrics"]
 
 CAPABILITIES = Capabilities(
-    margins=True, n_best=True, whole=("x", "labels", "row", "block_weight"), counts=("classes",), confusion=confusion
+    margins=True,
+    n_best=True,
+    whole=("x", "labels", "row", "block_weight"),
+    counts=("classes",),
+    falling=("error_rate",),
+    confusion=confusion,
 )
 
 OUTSIDE = -1

@@ -149,6 +149,7 @@ CAPABILITIES = Capabilities(
     rows=("row_ptr", "ids", "values"),
     features=("values",),
     counts=("classes", "width"),
+    falling=("error_rate",),
     confusion=confusion,
 )
 

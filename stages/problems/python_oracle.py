@@ -262,4 +262,4 @@ def metrics(
     return {"label_error": float(np.mean(predictions != problem.truth))}
 
 
-CAPABILITIES = Capabilities(calls_python=True, decoded=decoded)
+CAPABILITIES = Capabilities(calls_python=True, decoded=decoded, falling=("label_error",))

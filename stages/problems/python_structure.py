@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.problems.answers import ask, signed
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import Capabilities, traits_of
 from gapwise.stages.problems.contract import checked_shapes, local, truth_of
 from gapwise.stages.problems.facts import Facts, Options
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.problems.scale import check_norms
 from gapwise.stages.problems.user_code import oracle_source, user_object
 
+CAPABILITIES = Capabilities(falling=("label_error",))
 ATTRIBUTES = ("n", "d", "local_ptr", "label_ptr", "truth", "lower", "upper", "labels", "unconstrained")
 METHODS = ("scores", "max_oracle", "decode", "value", "add", "norm2", "push", "loss", "least_loss", "scratch")
 """What `protocol.Problem` asks for."""

@@ -287,7 +287,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Ranking:
     )
 
 
-CAPABILITIES = Capabilities(features=("x",))
+CAPABILITIES = Capabilities(features=("x",), rising=(f"ndcg_at_{CUT}",), falling=("swapped_pairs",))
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:

@@ -57,7 +57,7 @@ def test_params__are_the_science_of_a_run() -> None:
     settings = read(composed("snapshots.every_passes=1"))
     stages = dvc_yaml()["stages"]
     tracked = [param for stage in stages.values() for param in stage.get("params", [])]
-    of_served = {"run.refit", "run.pick"}  # no number of the path depends on them
+    of_served = {"run.refit", "run.pick", "run.criterion"}  # no number of the path depends on them
     assert set(tracked) == {*settings.science, *of_served}
     assert stages["featurize"]["params"] == ["dataset"]
 

@@ -137,3 +137,29 @@ def test_cross_validated__of_a_grid_compares_the_lambdas_that_were_solved(tmp_pa
     folds = [finished(tmp_path, f"fold{k}", k, GRID) for k in range(2)]
     whole = finished(tmp_path, "whole", None, GRID)
     assert cross_validated(folds, whole, tmp_path)["lambda"] == [1.0, 0.1, 0.01]
+
+
+def test_criterion__of_the_folds_takes_the_place_of_their_loss(runs, tmp_path: Path) -> None:
+    folds, whole = runs
+    result = cross_validated(folds, whole, tmp_path, criterion="error_rate")
+    assert result["criterion"] == "error_rate"
+    lams, means = np.array(result["lambda"]), np.array(result["validation_error_rate"])
+    first = folds[0]
+    problem, path = open_problem(first.features, "validation"), open_path(first.run)
+    for j in range(0, lams.size, 9):
+        labels, _ = predict(problem, path.weights_at(float(lams[j])).values)
+        assert result["fold_error_rate"][0][j] == np.mean(labels != problem.truth)
+    np.testing.assert_allclose(means, np.mean(result["fold_error_rate"], axis=0))
+    assert result["best_lambda"] == lams[choose(lams, means, np.zeros(means.size)).best]
+    assert result["best_validation_error_rate"] == means.min()
+    assert [*table(result)[0]][:3] == ["lambda", "validation_error_rate", "standard_error"]
+    assert "best mean error rate of 3 folds" in lines(result)[0]
+    assert f", error rate {result['best_test_error_rate']:.3g}" in lines(result)[0]
+    figure = Figure()
+    paint(figure, result)
+    assert figure.axes[0].get_ylabel() == "error rate"
+    assert (
+        cross_validated(folds, whole, tmp_path)["best_validation_loss"] <= 1.0
+    )  # the stored values are of another criterion
+    again = cross_validated(folds, whole, tmp_path, criterion="error_rate")
+    assert again == result

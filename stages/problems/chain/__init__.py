@@ -15,6 +15,8 @@ CAPABILITIES = Capabilities(
     features=("values",),
     single=True,
     counts=("classes", "attributes"),
+    rising=("chunk_precision", "chunk_recall", "chunk_f1"),
+    falling=("token_error", "sequence_error"),
     confusion=confusion,
     stand_ins=stand_ins,
 )

@@ -4,6 +4,6 @@ from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.matching.matching import Matching, build, derived
 from gapwise.stages.problems.matching.metrics import metrics
 
-CAPABILITIES = Capabilities(features=("x",), single=True)
+CAPABILITIES = Capabilities(features=("x",), single=True, rising=("precision", "recall"), falling=("aer",))
 
 __all__ = ["CAPABILITIES", "Matching", "build", "derived", "metrics"]

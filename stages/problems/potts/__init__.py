@@ -7,5 +7,10 @@ from gapwise.stages.problems.void import silenced
 __all__ = ["CAPABILITIES", "Potts", "build", "derived", "metrics"]
 
 CAPABILITIES = Capabilities(
-    features=("unary", "pairwise"), single=True, counts=("classes",), confusion=confusion, for_training=silenced
+    features=("unary", "pairwise"),
+    single=True,
+    counts=("classes",),
+    confusion=confusion,
+    for_training=silenced,
+    rising=("pixel_accuracy", "class_accuracy"),
 )

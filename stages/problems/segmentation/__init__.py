@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["CAPABILITIES", "FixedSegmentation", "Segmentation", "build", "derived", "metrics"]
 
 CAPABILITIES = Capabilities(
-    margins=True, features=("unary", "pairwise"), single=True, confusion=confusion, for_training=silenced
+    margins=True,
+    features=("unary", "pairwise"),
+    single=True,
+    confusion=confusion,
+    for_training=silenced,
+    rising=("pixel_accuracy", "foreground_iou", "foreground_iou_pooled"),
 )
 
 

@@ -43,6 +43,7 @@ def chart(run: StoredRun) -> Chart:
         layers += level(value, words)
     chosen = "validation" if "validation" in losses else "test"
     loss = losses[chosen]
+    by = run.measured.get("criterion")
     if error is not None and chosen == "validation":
         best, simple = choose(lam, loss, error)
         for k in range(lam.size):
@@ -51,9 +52,12 @@ def chart(run: StoredRun) -> Chart:
             "mark": {"type": "area", "color": GREEN, "opacity": 0.15},
             "encoding": {"x": x, "y": {**y, "field": "least"}, "y2": {"field": "most"}},
         })  # fmt: skip
-        layers += _marked(float(lam[simple]), f"one standard error:\nλ = {lam[simple]:.3g}", x, GREEN, [2, 3])
+        if by is None:
+            layers += _marked(float(lam[simple]), f"one standard error:\nλ = {lam[simple]:.3g}", x, GREEN, [2, 3])
     else:
         best = int(np.argmin(loss))
+    if by is not None:  # another measure than the loss has chosen
+        best = int(np.argmin(np.abs(lam - run.measured["best_lambda"])))
     layers += _marked(float(lam[best]), "", x, GREY, [5, 4])
     layers += _lines(lam, losses, x, y)
     layers.append({
@@ -61,9 +65,12 @@ def chart(run: StoredRun) -> Chart:
         "mark": {"type": "point", "shape": "diamond", "size": 150, "filled": True, "opacity": 1, "color": SPLITS[chosen]},
         "encoding": {"x": x, "y": y},
     })  # fmt: skip
+    how = "" if by is None else f" by {by.replace('_', ' ')}"
     title = f"least test loss {loss[best]:.3g} at λ = {lam[best]:.3g}"
     if chosen == "validation":
-        title = f"λ = {lam[best]:.3g} chosen on validation blocks: test loss {losses['test'][best]:.3g}"
+        title = f"λ = {lam[best]:.3g} chosen{how} on validation blocks: test loss {losses['test'][best]:.3g}"
+    elif by is not None:
+        title = f"λ = {lam[best]:.3g} chosen{how} on test blocks: loss {loss[best]:.3g}"
     words = f"Mean task loss at each λ on the {' and '.join(losses)} blocks; the diamond marks the best λ."
     return Chart((Panel("losses", words, layers, {"data": {"values": wide}}),), title)
 

@@ -19,4 +19,6 @@ def applies(run: ReportedRun) -> bool:
 
 
 def content(run: ReportedRun) -> Markup:
-    return fill("losses", validated="validation_loss" in run.arrays, charts=charts(losses.chart(run)))
+    criterion = str(run.measured.get("criterion", "")).replace("_", " ")
+    validated = "validation_loss" in run.arrays
+    return fill("losses", validated=validated, criterion=criterion, charts=charts(losses.chart(run)))

@@ -46,6 +46,7 @@ def content(run: ReportedRun) -> Markup:
         test_loss=number(measured.get("test_loss")),
         loss=loss_in_words(run.structure, run.features.meta, has_costs(run)) if run.structure else "",
         baseline=nothing_learnt and (nothing_learnt[0], number(nothing_learnt[1])),
+        criterion=str(measured.get("criterion", "")).replace("_", " "),
         validated="validation_loss" in run.arrays, tiles=tiles(run),
         refit={name: number(run.refitted[name]) for name in ("lambda", "test_loss", "gap")} if run.refitted else None,
     )  # fmt: skip
