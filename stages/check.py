@@ -27,6 +27,7 @@ from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, sam
 from gapwise.stages.problems.operations import PYTHON
 from gapwise.stages.problems.oracle_check import try_oracle, try_samples
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
+from gapwise.stages.problems.segmentation.images import in_pixels
 from gapwise.stages.solver.unit_costs import VISIT
 
 BLOCKS = 5
@@ -144,7 +145,8 @@ def check(name: str, options: Mapping[str, Any], seconds: float = 10.0) -> Repor
         return _check_oracle(label, reader, seconds)
     sink = Blocks(reader.structure)
     facts = reader.featurize(sink, map, lambda done, total, what: None)
-    problem = build(reader.structure, sink.arrays("train"), facts)
+    arrays = sink.arrays("train")
+    problem = build(reader.structure, arrays, in_pixels(facts, arrays))
     return check_problem(label, problem, seconds)
 
 

@@ -20,9 +20,10 @@ from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
 from gapwise.stages.problems import build
 from gapwise.stages.problems.facts import Json
-from gapwise.stages.problems.loss_names import BALANCED, PICTURE_LOSSES
+from gapwise.stages.problems.loss_names import BALANCED, PER_PIXEL, PICTURE_LOSSES
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import check_single
+from gapwise.stages.problems.segmentation.images import in_pixels
 from gapwise.storage.backend import Location
 
 Graph: TypeAlias = dict[str, np.ndarray]
@@ -49,7 +50,8 @@ class SegmentationSVM(GapwiseEstimator):
         Of pictures: False for a model of single superpixels.
     loss : str
         "balanced": the mean of two shares by area, of missed foreground and of missed background. "per_image": the share of
-        wrong pixels.
+        wrong pixels. "per_pixel": wrong pixels / mean pixels of the training pictures, so that a wrong pixel costs the same
+        in all pictures.
 
     Attributes
     ----------
@@ -131,7 +133,7 @@ class SegmentationSVM(GapwiseEstimator):
 
     def _checked(self, X: Samples, y: Samples) -> Data:
         if self.loss not in PICTURE_LOSSES:
-            raise refuse("loss", self.loss, " or ".join(map(repr, PICTURE_LOSSES)))
+            raise refuse("loss", self.loss, ", ".join(map(repr, PICTURE_LOSSES)))
         same_length(X, y, "pictures")
         inputs = _inputs(X)
         masks = [_mask(i, mask, labels) for i, (mask, labels) in enumerate(zip(inputs, y, strict=True))]
@@ -146,7 +148,7 @@ class SegmentationSVM(GapwiseEstimator):
             for split, data in (("train", train), ("test", held)):
                 for number, (graph, labels) in enumerate(zip(data.x, data.y, strict=True) if data else ()):
                     sink.append(split, **self._graph(number, graph), labels=labels, foreground=graph["area"] * labels)
-            return {"loss": self.loss}
+            return in_pixels({"loss": self.loss}, sink.arrays("train"))
         return self._learn_pictures(sink, train, held, compute)
 
     def _learn_pictures(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
@@ -167,7 +169,7 @@ class SegmentationSVM(GapwiseEstimator):
         facts = featurize_pictures(load, items, options, seed, sink, compute.map_blocks, lambda *_: None)
         self._encoder = picture_encoder(facts, sink.whole[""])
         self._facts = facts
-        return {**facts, "checked": True, "loss": self.loss}
+        return in_pixels({**facts, "checked": True, "loss": self.loss}, sink.arrays("train"))
 
     def _portable(self) -> tuple[Json, dict[str, np.ndarray]] | None:
         if self._encoder is None:
@@ -278,6 +280,8 @@ class SegmentationSVM(GapwiseEstimator):
     def score(self, X: Samples, y: Samples) -> float:
         """1 minus the mean loss: of pictures over pixels, of graphs over superpixels by their area.
 
+        With "per_pixel" it is the share of right pixels of all pictures together.
+
         Parameters
         ----------
         X, y : list
@@ -289,13 +293,14 @@ class SegmentationSVM(GapwiseEstimator):
             From 0 to 1.
         """
         data = self._checked(X, y)
-        losses = []
+        losses, sizes = [], []
         for x, true, predicted in zip(data.x, data.y, self.predict(X), strict=True):
             area = x["area"] if isinstance(x, dict) else np.ones(true.shape)
             groups = [true == k for k in np.unique(true)] if self.loss == BALANCED else [np.full(true.shape, True)]
             shares = [float(np.sum(area[group & (predicted != true)]) / np.sum(area[group])) for group in groups]
             losses.append(np.mean(shares))
-        return 1.0 - float(np.mean(losses))
+            sizes.append(float(np.sum(area)))
+        return 1.0 - float(np.average(losses, weights=sizes if self.loss == PER_PIXEL else None))
 
 
 def _inputs(X: Samples) -> list[np.ndarray | Graph]:

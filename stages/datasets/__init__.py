@@ -321,14 +321,16 @@ def has_specimen(name: str) -> bool:
 
 def specimen(options: Options) -> Encoded:
     """Tiny training blocks with arrays of the types that the reader called ``options["name"]`` writes."""
+    from gapwise.stages.problems.segmentation.images import in_pixels
+
     module = module_of(str(options["name"]))
     part = offered_by(module)
     if part.specimen is None:
         raise ValueError(f"{module.__name__} does not define specimen(options, sink)")
     reader: Reader = module.open(_own(part, options))
     sink = Blocks(reader.structure)
-    facts = part.specimen(options, sink)
-    return Encoded(reader.structure, sink.arrays("train"), facts)
+    facts, arrays = part.specimen(options, sink), sink.arrays("train")
+    return Encoded(reader.structure, arrays, in_pixels(facts, arrays))
 
 
 FOLDERS = {"conll": "conll2000", "msrc": "msrc_v2", "stanford": "stanford_bg", "weizmann": "horses"}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from gapwise.stages.problems.facts import Facts
-from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE, PER_SEQUENCE, PER_TOKEN
+from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE, PER_PIXEL, PER_SEQUENCE, PER_TOKEN
 
 BALANCED_PICTURE = (
     "the share of each class's pixels in the picture that is labelled wrongly, "
     "averaged over the classes that occur there"
 )
 SHARE_OF_PICTURE = "the share of the picture's pixels that is labelled wrongly"
+PIXELS = (
+    "the number of wrong pixels in the picture, divided by the mean number of labelled pixels of a training picture"
+)
 LOSSES = {
     ("chain", PER_SEQUENCE): "the share of wrong labels in the sequence",
     (
@@ -20,6 +23,8 @@ LOSSES = {
     ("segmentation", PER_IMAGE): SHARE_OF_PICTURE,
     ("potts", BALANCED): BALANCED_PICTURE,
     ("potts", PER_IMAGE): SHARE_OF_PICTURE,
+    ("segmentation", PER_PIXEL): PIXELS,
+    ("potts", PER_PIXEL): PIXELS,
     ("multiclass", ""): "1 for a wrong class, 0 for the right one",
     ("multiclass_sparse", ""): "1 for a wrong class, 0 for the right one",
     ("multiclass_kernel", ""): "1 for a wrong class, 0 for the right one",

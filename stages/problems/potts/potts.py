@@ -260,7 +260,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Potts:
         If a field is invalid; the message names it and the block.
     """
     classes, oracle, sweeps, slack = _options(meta)
-    costs = costs_by(meta.get("loss") or PER_IMAGE, classes)
+    costs = costs_by(meta.get("loss") or PER_IMAGE, classes, meta.get("mean_area"))
     checked = checked_images(
         "potts", arrays, classes, costs, codes=False, features_checked=bool(meta.get("checked", False))
     )

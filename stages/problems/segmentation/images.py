@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.loss_names import BALANCED, PICTURE_LOSSES
+from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE, PER_PIXEL, PICTURE_LOSSES
 from gapwise.stages.problems.operations import SEARCH, mean_size
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.segmentation.maxflow import adjacency
@@ -77,12 +78,16 @@ Costs = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """From labels, areas (both 0 where void) and label_ptr to the loss of a wrong label at each superpixel."""
 
 
-def costs_by(loss: str, classes: int) -> Costs:
+def costs_by(loss: str, classes: int, mean_area: float | None = None) -> Costs:
     """The loss of this name; it is 0 where the area is, as that of void superpixels is.
 
-    ``per_image``: the superpixel's share of the image's labelled pixels. ``balanced``: its share of its class's pixels in
-    the image, divided by the number of classes that occur there.
+    ``per_image``: the superpixel's share of the image's labelled pixels. ``per_pixel``: its pixels / `mean_area`, the mean
+    number of labelled pixels of a training image, so that a wrong pixel costs the same in all images. ``balanced``: its
+    share of its class's pixels in the image, divided by the number of classes that occur there.
     """
+
+    def per_pixel(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
+        return area / mean_area
 
     def per_image(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
         image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
@@ -98,7 +103,26 @@ def costs_by(loss: str, classes: int) -> Costs:
 
     if loss not in PICTURE_LOSSES:
         raise ValueError(f"loss is {loss!r}, expected {' or '.join(PICTURE_LOSSES)}")
-    return balanced if loss == BALANCED else per_image
+    if loss == PER_PIXEL and (mean_area is None or not 0.0 < mean_area < np.inf):
+        raise ValueError(f"loss {PER_PIXEL}: mean_area is {mean_area}, expected pixels > 0 of a mean training image")
+    return {BALANCED: balanced, PER_IMAGE: per_image, PER_PIXEL: per_pixel}[loss]
+
+
+def labelled_pixels(block: Mapping[str, np.ndarray]) -> float:
+    """The labelled pixels of ``area`` (S,), of one image or of several in a row; void superpixels have none."""
+    area, labels = np.asarray(block["area"], float).reshape(-1), np.asarray(block["labels"]).reshape(-1)
+    return float(np.sum(area[labels != VOID]))
+
+
+def with_mean_area(facts: Json, pixels: float, images: int) -> Json:
+    """The facts, and where the loss is ``per_pixel`` also ``mean_area`` of so many training images and their pixels."""
+    return {**facts, "mean_area": pixels / images} if facts.get("loss") == PER_PIXEL and images else facts
+
+
+def in_pixels(facts: Json, arrays: Mapping[str, np.ndarray]) -> Json:
+    """The facts with the ``mean_area`` of the training images in `arrays`, if they are images and the loss needs it."""
+    images = arrays["area_ptr"].size - 1 if "area_ptr" in arrays else 0
+    return with_mean_area(facts, labelled_pixels(arrays), images) if images else facts
 
 
 def least_cost(images: Images, start: int, stop: int) -> float:

@@ -154,8 +154,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
         Features of these dtypes are not copied, so they may be memory-mapped. Shared by all images: ``unary_scale``
         (1,), which uint8 needs.
     meta : Mapping
-        ``loss``: a name of `images.costs_by`, by default ``balanced``. ``checked`` is true if every block has passed
-        `check_features` (featurize runs it through `derived`); then opening tens of gigabytes does not read them.
+        ``loss``: a name of `images.costs_by`, by default ``balanced``; ``per_pixel`` needs ``mean_area``. ``checked`` is
+        true if every block has passed `check_features` (featurize runs it through `derived`); then opening tens of gigabytes
+        does not read them.
 
     Raises
     ------
@@ -163,7 +164,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
         If a field is invalid; the message names it and the block.
     """
     scale = scale_of(arrays)
-    costs = costs_by(meta.get("loss") or BALANCED, 2)
+    costs = costs_by(meta.get("loss") or BALANCED, 2, meta.get("mean_area"))
     checked = checked_images(
         "segmentation", arrays, 2, costs, codes=True, features_checked=bool(meta.get("checked", False))
     )
