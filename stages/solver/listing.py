@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gapwise.stages.problems.capabilities import traits_of
-from gapwise.stages.problems.operations import operations_of
+from gapwise.stages.problems.operations import mean_size, operations_of
 from gapwise.stages.problems.protocol import Problem, max_label_length
 from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.setup import Setup
@@ -13,8 +13,14 @@ from gapwise.stages.solver.setup import Setup
 AUTO = 0
 """`solver.n_best`: as many as `by_cost` says."""
 
-FEWEST, MOST = 12, 16
-"""Labellings a call that `by_cost` chooses among."""
+FEW, MOST = 4, 16
+"""Most labellings a call where calls are cheap, and anywhere."""
+
+ENTRIES = 2.0
+"""Entries of a block for each labelling of a list. Shorter lists save few calls: they differ in an entry or two each."""
+
+VISITS = 2.0
+"""Visits at the price of a call for each labelling that an expensive call returns."""
 
 KEPT = 12
 """A block keeps so many times the labellings of a call, where memory allows it and the options do not ask for more."""
@@ -49,10 +55,17 @@ def listing(problem: Problem, setup: Setup) -> Setup:
 
 
 def by_cost(problem: Problem) -> int:
-    """As many labellings as there are visits at the price of a call, from `FEWEST` to `MOST`; fewer to save memory."""
+    """A labelling for every `VISITS` visits that a call costs, at most `MOST`; fewer to save memory.
+
+    Two calls of an exact pass have 10 to 200 visits between them, and each visit scores what the lists have added. Where a
+    call costs as much as a few visits, lists still pay in seconds if `FEW` labellings cover a block: its cached passes then
+    need fewer steps. Where more would be needed, one labelling is fastest.
+    """
     oracle, visit = operations_of(problem)
+    covering = round(mean_size(problem.label_ptr) / ENTRIES)
+    cheap = covering if covering <= FEW else 1
     bytes_of_one = problem.n * max_label_length(problem) * problem.truth.itemsize
-    return max(1, min(max(FEWEST, min(MOST, round(oracle / visit))), ANSWERS // max(bytes_of_one, 1)))
+    return max(1, min(max(cheap, int(oracle / (VISITS * visit))), MOST, ANSWERS // max(bytes_of_one, 1)))
 
 
 def unused_passes(setup: Setup, most: int) -> int:

@@ -142,9 +142,16 @@ class Costs:
 
 def test_listing__chooses_by_operations_and_bytes() -> None:
     usual = Setup.of(method_options(METHOD, n_best=0), n_best=0)
-    for oracle, m in ((1.0, listing.FEWEST), (13.4, 13), (1e6, listing.MOST)):
-        setup = listing.listing(Costs(oracle), usual)
-        assert (setup.n_best, setup.capacity) == (m, listing.KEPT * m)
+    for oracle, length, m in (
+        (1.0, 1, 1),
+        (1.0, 8, 4),
+        (1.0, 10, 1),
+        (5.0, 8, 4),
+        (26.8, 10, 13),
+        (1e6, 1, listing.MOST),
+    ):
+        setup = listing.listing(Costs(oracle, length=length), usual)
+        assert (setup.n_best, setup.capacity) == (m, max(listing.KEPT * m, 50) if m > 1 else 50)
     assert listing.listing(Costs(1e6, n=10**6), usual).capacity == 50
     assert listing.listing(Costs(1e6, n=10**6, length=100), usual).n_best == listing.ANSWERS // 10**8
     assert listing.listing(segmentation(), usual).n_best == 1
