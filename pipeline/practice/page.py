@@ -109,6 +109,12 @@ def summary(name: str, rows: Sequence[Row]) -> list[str] | None:
     ]  # fmt: skip
 
 
+def overview(rows: Mapping[str, Sequence[Row]]) -> list[str]:
+    """The first table: a line a task that Gapwise and another package have done; [] if there is none."""
+    short = [line for name in TASKS if (line := summary(name, rows[name])) is not None]
+    return markdown([[*PLACES], *short]) if short else []
+
+
 def page(numbers: Mapping[str, Any]) -> str:
     """PRACTICE.md."""
     done = [record for record in numbers["records"] if "figures" in record]
@@ -119,8 +125,7 @@ def page(numbers: Mapping[str, Any]) -> str:
     if numbers["size"] != "full":
         lines.append(f"**practice.size={numbers['size']}: a trial of the machinery; no number means anything.**\n")
     rows = rows_of(numbers)
-    short = [line for name in TASKS if (line := summary(name, rows[name])) is not None]
-    lines += [*markdown([[*PLACES], *short]), ""] if short else []
+    lines += [*overview(rows), ""] if overview(rows) else []
     for name, task in TASKS.items():
         lines += [f"## {task.says}", "", f"{task.tests}.", ""]
         figures = [f"{figure.name} {'↓' if figure.low else '↑'}" for figure in task.judge.figures]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import runpy
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 
 import gapwise
 from gapwise.pipeline.cli import command, known
+from gapwise.pipeline.practice.page import overview, rows_of
 from gapwise.stages.solver.options import Status
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -227,6 +229,16 @@ def test_linter__finds_what_docstrings_and_messages_lack(tmp_path: Path, prose: 
     file.write_text(LINTED.format(shared="Arguments of the methods:", described="extra"))
     found = [fault.split(" (write")[0] for fault in prose.docstrings(file, "Part")]
     assert found == ["Part.told: “that of”", "Part.silent: has no docstring", "Part.risky: does not say what it raises"]
+
+
+def test_home__shows_the_comparison_that_its_command_made() -> None:
+    numbers = json.loads(text(ROOT / ".github" / "practice.json"))
+    table = "\n".join(overview(rows_of(numbers)))
+    assert len(table.splitlines()) > 5
+    assert table in text(ROOT / ".github" / "PRACTICE.md")
+    assert "```{include} _generated/practice.inc.md" in text(DOCS / "index.md")
+    prose = CELL.sub("", text(DOCS / "index.md"))
+    assert re.findall(r"\d+(?:\.\d+)? (?:CPU )?seconds|\.\d{3}|\d times", prose) == []
 
 
 def test_text__of_the_tutorial_has_a_label_on_every_line() -> None:

@@ -156,6 +156,19 @@ def test_compare__tables_and_draws_solves_and_paths(tmp_path: Path, paths: dict[
     assert (only["figures"], only["paths"]) == (["frontier.png"], [])
 
 
+def test_frontier__says_who_needs_least(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    titles: list[str] = []
+    monkeypatch.setattr("gapwise.stages.reports.sweep_figures.frontier.over_all", lambda _, words: titles.append(words))
+    runs = []
+    for variant, passes in (("accelerated", 10.0), ("bcfw_gap", 8.0)):
+        for tolerance in (1e-2, 1e-3):
+            run_dir = tmp_path / f"{variant}-{tolerance}"
+            write_solve(run_dir, passes, tolerance, "PASS_LIMIT" if tolerance < 1e-2 else "CONVERGED")
+            runs.append((variant, "0.01", 0, run_dir))
+    compare("frontier", runs, tmp_path)
+    assert titles == ["To an accuracy of 0.01: fewest exact passes with bcfw gap; fewest seconds with bcfw gap"]
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_whole_axis__is_above_every_exact_gap_and_below_eps(rule: str, paths: dict[str, Path]) -> None:
     arrays, attrs = without_weights(paths[rule] / "path.zarr")

@@ -12,8 +12,20 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gapwise.stages.reports.bounds import gap_label, whole_axis
+from gapwise.stages.reports.comparison import conclusion
 from gapwise.stages.reports.curves import AXES, Runs
-from gapwise.stages.reports.paint import BLUE, GREY, ORANGE, Style, StyleOf, figure_in, legend_beside, plain_ticks
+from gapwise.stages.reports.paint import (
+    BLUE,
+    GREY,
+    LAMBDA_FALLS,
+    ORANGE,
+    Style,
+    StyleOf,
+    figure_in,
+    legend_beside,
+    over_all,
+    plain_ticks,
+)
 from gapwise.stages.reports.prices import (
     PathRun,
     Row,
@@ -68,6 +80,20 @@ def _paint_prices(table: Sequence[Row], style: StyleOf, target: Location) -> Non
         for axes in grid[:, 0]:
             axes.set_ylabel("certified (P − D) / D")
         legend_beside(figure, grid[0, 0])
+        needs = {"exact passes": "passes to {}", "seconds": "seconds to {}"}
+        over_all(figure, conclusion(_side_by_side(table), needs, [row["tolerance"] for row in table]))
+
+
+def _side_by_side(table: Sequence[Row]) -> list[Row]:
+    """One row per variant and lambda, with passes and seconds to each tolerance of the table; inf if there is none."""
+    unknown = {f"{over} to {row['tolerance']:g}": np.inf for over in AXES for row in table}
+    found: dict[tuple[str, str], Row] = {}
+    for row in table:
+        mine = found.setdefault(
+            (row["variant"], row["lambda"]), {"variant": row["variant"], "lambda": row["lambda"], **unknown}
+        )
+        mine.update({f"{over} to {row['tolerance']:g}": row[over] for over in AXES})
+    return list(found.values())
 
 
 def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: Style) -> None:
@@ -100,7 +126,7 @@ def _paint_certified(paths: Sequence[PathRun], target: Location) -> None:
             count, name = solved.size, price.variant.replace("_", " ")
             axes.set_title(f"{name}: {count} λ{'s' * (count > 1)} solved, {price.passes:.0f} exact passes")
             axes.set(ylim=(-0.04 * eps, 1.12 * eps), ylabel=gap_label(path.attrs, relative=path.attrs["relative"]))
-        panels[-1].set(xscale="log", xlabel="λ")
+        panels[-1].set(xscale="log", xlabel=LAMBDA_FALLS)
         panels[-1].set_xlim(first, last)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=3)
