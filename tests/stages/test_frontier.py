@@ -166,7 +166,7 @@ def test_frontier__says_who_needs_least(tmp_path: Path, monkeypatch: pytest.Monk
             write_solve(run_dir, passes, tolerance, "PASS_LIMIT" if tolerance < 1e-2 else "CONVERGED")
             runs.append((variant, "0.01", 0, run_dir))
     compare("frontier", runs, tmp_path)
-    assert titles == ["To an accuracy of 0.01: fewest exact passes with bcfw gap; fewest seconds with bcfw gap"]
+    assert titles == ["To an accuracy of 0.01: fewest exact passes with bcfw gap; fewest seconds with accelerated"]
 
 
 @pytest.mark.parametrize("rule", RULES)
