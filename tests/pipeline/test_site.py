@@ -231,6 +231,31 @@ def test_linter__finds_what_docstrings_and_messages_lack(tmp_path: Path, prose: 
     assert found == ["Part.told: “that of”", "Part.silent: has no docstring", "Part.risky: does not say what it raises"]
 
 
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(DOCS))
+    return import_module("measured")
+
+
+def test_pages__show_the_numbers_that_were_measured(measured: ModuleType) -> None:
+    numbers = measured.stored()
+    assert {*numbers} == {*measured.MEASURES}
+    for page in measured.STATED:
+        shown = " ".join(text(ROOT / page).split())
+        assert [said for said in measured.sentences(page, numbers) if said not in shown] == []
+
+
+def test_measured__writes_what_pages_show(measured: ModuleType) -> None:
+    numbers = {name: dict(values) for name, values in measured.stored().items()}
+    numbers["memory"]["gigabytes"] = 77.0
+    page = ".github/docs/install.md"
+    changed = measured.written(page, text(ROOT / page), numbers)
+    assert "| memory | 77.0 GB for the sample; the" in changed
+    assert len(changed.splitlines()) == len(text(ROOT / page).splitlines())
+    with pytest.raises(ValueError, match=r"install\.md: has no sentence like"):
+        measured.written(page, "nothing", numbers)
+
+
 def test_home__shows_the_comparison_that_its_command_made() -> None:
     numbers = json.loads(text(ROOT / ".github" / "practice.json"))
     table = "\n".join(overview(rows_of(numbers)))

@@ -109,9 +109,18 @@ def ends(lam: np.ndarray, losses: Mapping[str, np.ndarray]) -> list[Row]:
 
 
 def _marked(lam: float, words: str, x: Spec, colour: str, dash: list[int]) -> list[Spec]:
-    """A vertical line at one lambda, with its name at the top."""
+    """A vertical line at one lambda, with its name at the bottom: losses of larger lambdas are high."""
     data = {"values": [{"lambda": lam, "words": words}]}
-    text = {"type": "text", "align": "right", "baseline": "top", "dx": -4, "y": 18, "lineBreak": "\n", "color": colour}
+    text = {
+        "type": "text",
+        "align": "right",
+        "baseline": "line-bottom",
+        "dx": -4,
+        "dy": -18,
+        "y": "height",
+        "lineBreak": "\n",
+        "color": colour,
+    }
     return [
         {"data": data, "mark": {"type": "rule", "color": colour, "strokeDash": dash}, "encoding": {"x": x}},
         {"data": data, "mark": text, "encoding": {"x": x, "text": {"field": "words"}}},

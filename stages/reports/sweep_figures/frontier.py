@@ -87,13 +87,13 @@ def _paint_prices(table: Sequence[Row], style: StyleOf, target: Location) -> Non
 def _side_by_side(table: Sequence[Row]) -> list[Row]:
     """One row per variant and lambda, with passes and seconds to each tolerance of the table; inf if there is none."""
     unknown = {f"{over} to {row['tolerance']:g}": np.inf for over in AXES for row in table}
-    found: dict[tuple[str, str], Row] = {}
+    pairs: dict[tuple[str, str], Row] = {}
     for row in table:
-        mine = found.setdefault(
+        mine = pairs.setdefault(
             (row["variant"], row["lambda"]), {"variant": row["variant"], "lambda": row["lambda"], **unknown}
         )
         mine.update({f"{over} to {row['tolerance']:g}": row[over] for over in AXES})
-    return list(found.values())
+    return list(pairs.values())
 
 
 def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: Style) -> None:
