@@ -129,6 +129,7 @@ SNAPSHOTS = (
     ArraySpec("seconds", _ROW, "f8", "seconds of solving since the beginning, excluding snapshots"),
     ArraySpec("stale_gap", _ROW, "f8", "sum of the last known block gaps; inf until every block has been visited"),
     ArraySpec("dual", _ROW, "f8", "dual objective"),
+    ArraySpec("nonuniformity", _ROW, "f8", "chi of the last known block gaps (O16 Def. 5); nan until all are known"),
     ArraySpec("weights", ("snapshot", "feature"), "f8", "primal point w"),
 )
 
@@ -136,6 +137,7 @@ GAP_TRACE = (
     *SNAPSHOTS[:-1],
     ArraySpec("primal", _ROW, "f8", "primal objective at the snapshot's w, by an exact pass made afterwards"),
     ArraySpec("gap", _ROW, "f8", "duality gap: primal - dual"),
+    ArraySpec("curvature_nonuniformity", _ROW, "f8", "chi of R_i^2, over the oracle's answers at the snapshots so far"),
 )
 
 TRACE_LOSSES = (ArraySpec("test_loss", _ROW, "f8", "mean task loss on the test blocks at the snapshot's w"),)

@@ -17,9 +17,10 @@ from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.oracles import vertices_at
+from gapwise.stages.solver.radii import nonuniformity, squared_norms
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
-from gapwise.storage.layout import GAP_TRACE, SNAPSHOTS, TRACE_LOSSES, open_group, read_group, write_group
+from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, open_group, read_group, write_group
 
 Report = Callable[[int, int, str], None]
 
@@ -47,20 +48,28 @@ def gap_trace(
     source = run_dir / "snapshots.zarr"
     if not source.is_dir():
         return 0
-    columns, _ = read_group(source, tuple(spec.name for spec in SNAPSHOTS if spec.name != "weights"))
-    weights = open_group(source)["weights"]
-    rows = columns["lambda"].size
+    group = open_group(source)
+    columns, _ = read_group(source, tuple(name for name in group.array_keys() if name != "weights"))
+    weights, rows = group["weights"], columns["lambda"].size
+    columns.setdefault("nonuniformity", np.full(rows, np.nan))  # of solves before there was this column
     primal, losses = np.empty(rows), np.empty(rows)
+    radii, uneven = np.zeros(problem.n), np.full(rows, np.nan)
+    every, sampled = np.arange(problem.n), bool(np.isfinite(columns["nonuniformity"]).any())
     for k in range(rows):
         report(k, rows, "exact gaps of snapshots")
         w = np.ascontiguousarray(weights[k], dtype=np.float64)  # type: ignore[index]
-        hinge = float(np.sum(vertices_at(problem, w, range(problem.n), spread).upper_hinge)) / problem.n
+        vertices = vertices_at(problem, w, range(problem.n), spread)
+        if sampled:
+            radii = np.maximum(radii, squared_norms(problem, every, vertices.vertex))
+            uneven[k] = nonuniformity(radii)
+        hinge = float(np.sum(vertices.upper_hinge)) / problem.n
         primal[k] = 0.5 * columns["lambda"][k] * norm2_of(problem, w) + hinge
         if test is not None:
             losses[k] = np.mean(predict(test, w, spread, "test")[1])
     target = run_dir / "gap_trace.zarr"
     attrs = {"certainty": certainty_of(problem)}
-    values = {**columns, "primal": primal, "gap": primal - columns["dual"], "test_loss": losses}
+    own = {"gap": primal - columns["dual"], "curvature_nonuniformity": uneven}
+    values = {**columns, "primal": primal, **own, "test_loss": losses}
     write_group(aside(target), GAP_TRACE if test is None else (*GAP_TRACE, *TRACE_LOSSES), values, attrs)
     publish(target)
     return rows

@@ -17,6 +17,7 @@ import numpy as np
 from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.options import MethodOptions, Status
 from gapwise.stages.solver.packed import Json
+from gapwise.stages.solver.radii import nonuniformity
 from gapwise.stages.solver.solver import Solver
 
 
@@ -92,6 +93,7 @@ class Snapshots:
                 "seconds": counts.seconds,
                 "stale_gap": solver.known_gap,
                 "dual": solver.dual_value(),
+                "nonuniformity": nonuniformity(solver.block_gaps()),
                 "weights": solver.point.copy(),
             }
         )

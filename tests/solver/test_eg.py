@@ -13,7 +13,7 @@ from dense import best, primal_value
 from equality import assert_same_path
 from parts_of import method_of
 from solved import path_of, solved, stopped_and_resumed
-from tiny import instance, potts
+from tiny import chain, instance, potts
 from verified import copy_of
 
 from gapwise.pipeline.config.settings import read
@@ -39,6 +39,16 @@ def eg_of(name: str, lam: float = LAM, **choices) -> Solver:
     options = method_options("eg", **{"max_passes": 3000.0, **choices})
     options.check()
     return begin(instance(name), options, PathOptions(rule="single", lam=lam), None, seed=0)
+
+
+@pytest.mark.parametrize("truth", [[0, 0, 0, 0, 1, 1], [0, 1, 2, 0, 1, 2]])
+def test_start__is_near_the_truth_also_where_it_repeats_a_transition(truth: list[int]) -> None:
+    """The scores of the truth's own statistics would prefer 0 everywhere: all tokens share the transition 0 to 0."""
+    problem = chain(lengths=(6, 6))._replace(truth=np.array([*truth, *truth], np.uint8))
+    solver = begin(problem, method_options("eg", truth=10.0), PathOptions(rule="single", lam=0.01), None, seed=0)
+    solver.rebase()
+    expected = 2.0 * np.exp(-10.0) / (1.0 + 2.0 * np.exp(-10.0))  # two wrong labels a token
+    np.testing.assert_allclose(method_of(solver).it.ell, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", NAMES)

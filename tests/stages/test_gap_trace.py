@@ -8,15 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
+from dense import psi_and_loss
 from solved import solved
 from tiny import TINY
 
 from gapwise.stages.predict import predict
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.reports.curves import column
 from gapwise.stages.reports.gap_trace import gap_trace, read_gap_trace
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
+from gapwise.stages.solver.radii import nonuniformity
 from gapwise.stages.solver.state import derive, restored_state
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.layout import SNAPSHOTS, read_group
@@ -47,11 +51,11 @@ def after(calls: int) -> Callable[[], bool]:
     return lambda: next(left, None) is None
 
 
-def same(a: Path, b: Path, name: str) -> None:
-    first, other = read_group(a / name)[0], read_group(b / name)[0]
+def same(a: Path, b: Path, group: str) -> None:
+    first, other = read_group(a / group)[0], read_group(b / group)[0]
     assert first.keys() == other.keys()
-    for column in first.keys() - MEASURED:
-        assert first[column].tobytes() == other[column].tobytes(), column
+    for name in first.keys() - MEASURED:
+        assert first[name].tobytes() == other[name].tobytes(), name
 
 
 @pytest.mark.parametrize("name", ["chain", "segmentation", "multiclass_cone"])
@@ -72,6 +76,31 @@ def test_gap_trace__is_the_exact_gap(tmp_path: Path, name: str) -> None:
             assert gaps["gap"][k] == pytest.approx(trace["gap"][row], rel=1e-9, abs=1e-12)
             assert gaps["primal"][k] == pytest.approx(trace["primal"][row], rel=1e-12)
     assert met >= 3
+    known = np.isfinite(gaps["nonuniformity"])
+    assert (known == np.isfinite(gaps["stale_gap"]) & (gaps["stale_gap"] > 0.0)).all()
+    assert ((gaps["nonuniformity"][known] >= 1.0) & (gaps["nonuniformity"][known] <= np.sqrt(problem.n))).all()
+    last = gaps["curvature_nonuniformity"][-1]
+    norms = [np.sum(psi**2, axis=1) for psi in psi_and_loss(problem)[0]]
+    assert 1.0 <= last <= np.sqrt(problem.n)
+    if name == "multiclass_cone":  # all wrong labels of a block have the same norm
+        assert last == pytest.approx(nonuniformity(np.array([norm.max() for norm in norms])), rel=1e-6)
+
+
+def test_nonuniformity__of_vectors() -> None:
+    assert nonuniformity(np.ones(9)) == 1.0
+    assert nonuniformity(np.eye(9)[3]) == pytest.approx(3.0)
+    x = np.array([1.0, 2.0, 5.0])
+    assert np.linalg.norm(x) == pytest.approx(nonuniformity(x) / np.sqrt(3.0) * np.sum(x)), "O16 Lemma 6"
+    assert nonuniformity(np.array([-1e-18, 1.0])) == pytest.approx(np.sqrt(2.0)), "rounding may leave a gap below zero"
+    assert np.isnan([nonuniformity(np.zeros(3)), nonuniformity(np.array([1.0, np.inf]))]).all()
+
+
+def test_gap_trace__of_snapshots_without_the_gaps_spread(tmp_path: Path) -> None:
+    problem = TINY["multiclass"]()
+    with_snapshots(problem, tmp_path, 1.0)
+    del zarr.open_group(tmp_path / "snapshots.zarr", mode="a")["nonuniformity"]
+    assert gap_trace(problem, tmp_path) > 3
+    assert np.isnan(column(read_gap_trace(tmp_path), "predicted")).all()
 
 
 def test_snapshots__of_an_accelerated_solve_have_the_dual_of_lambda(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def trace(fall: float, calls: float = 100.0, seconds: float = 0.01, passes: int 
         **{name: values.astype(np.int64) for name, values in whole.items()},
         "lambda": 0 * numbers + 0.01, "passes": numbers, "seconds": seconds * numbers, "stale_gap": 0 * numbers,
         "dual": dual, "primal": primal, "gap": primal - dual, "test_loss": 0.2 + 0.1 * fall**numbers,
+        "nonuniformity": 0 * numbers + np.nan, "curvature_nonuniformity": 0 * numbers + np.nan,
     }  # fmt: skip
 
 
@@ -277,6 +278,21 @@ def test_toy__tells_fixed_probabilities_from_uniform_ones(tmp_path: Path, calls:
     part = sweep(tmp_path, {"uniform": trace(0.02, calls=100.0), "lipschitz": trace(0.02, calls=calls)})
     (claim,) = [claim for claim in claims() if claim.name == "toy_lipschitz"]
     assert claim.measure(part).holds is holds
+
+
+@pytest.mark.parametrize(("chi", "holds"), [(1.4, True), (1.0, False), (np.nan, None)])
+def test_predicted_improvement__is_that_of_theorem_2(tmp_path: Path, chi: float, holds: bool | None) -> None:
+    known = np.full(N, chi)
+    known[0] = np.nan  # before all block gaps are known
+    runs = {
+        name: trace(0.5) | {"nonuniformity": known, "curvature_nonuniformity": known}
+        for name in ("uniform", "every 10")
+    }
+    part = sweep(tmp_path, runs)
+    (claim,) = [claim for claim in claims() if claim.name == "predicted"]
+    finding = claim.measure(part)
+    assert finding.holds is holds
+    assert finding.ratio == (pytest.approx(chi**2) if holds is not None else None)
 
 
 def test_paths_figure__sums_work_and_takes_the_least_test_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,9 @@ eta_i is halved, and the step is tried again. After a step that raises the dual,
 
 Blocks are visited in a new seeded permutation every pass.
 
-*The start* is sigma_i = `truth` m_i(y_i), c_i = 0: weights that favour labellings near the true one. With the uniform start,
-`truth` = 0, w is of the order 1/lambda; the vertex, at which other methods start, would never be left.
+*The start* is sigma_i = 0, c_i = -`truth` / (least loss of block i): weights fall by exp(-`truth`) with each wrong entry, so
+w is small. (Scores `truth` m_i(y_i) may prefer another labelling, because all tokens of a chain share its transitions.) With
+the uniform start, `truth` = 0, w is of the order 1/lambda; the vertex, at which other methods start, would never be left.
 
 For max-margin problems the paper proves O(1/epsilon) steps. Weights of labellings that are not in the optimum fall
 exponentially, but the closer their gradients are to the largest, the slower.
@@ -63,8 +64,8 @@ class Options(MethodOptions):
     """First step size of every block, in one over the unit of the loss; too large costs a few halvings."""
     growth: float = 1.05
     """What a step that raises the dual multiplies the block's step size by."""
-    truth: float = 5.0
-    """Score of each entry of the true labelling at the start; 0: all labellings weigh the same."""
+    truth: float = 15.0
+    """At the start a labelling weighs exp(-truth) times as much for each wrong entry; 0: all labellings weigh the same."""
     refresh_every: int = 10
     """Passes between exact passes."""
 
@@ -135,10 +136,9 @@ class MarginalIterate:
     def forget(self) -> None:
         """Go to the start."""
         P = self.problem
-        self.sigma[:], self.weight[:], self.gap[:] = 0.0, 0.0, np.inf
-        for i in range(P.n):
-            truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
-            P.add(i, truth, self.options.truth, self.sigma[P.local_ptr[i] : P.local_ptr[i + 1]])
+        self.sigma[:], self.gap[:] = 0.0, np.inf
+        least = np.array([P.least_loss(i) for i in range(P.n)])
+        self.weight[:] = -self.options.truth / np.where(least > 0.0, least, 1.0)
 
     def rebase(self) -> None:
         """mu, ell, u and w from the scores."""
