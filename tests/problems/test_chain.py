@@ -215,6 +215,24 @@ def test_derived__a_long_block_has_the_gram_matrix_of_a_short_one(monkeypatch):
         np.testing.assert_array_equal(derived(**each)["gram"], gram)
 
 
+@pytest.mark.parametrize("most", [40, 300, 10_000])
+@pytest.mark.parametrize("dense", [1 << 24, 0])
+def test_derived__is_the_product_of_all_rows(monkeypatch, most, dense):
+    """Of few attributes, of many that mostly occur once, and of some that all tokens have, one of them twice in a token."""
+    monkeypatch.setattr(features, "DENSE", dense)
+    rng = np.random.default_rng(3)
+    counts = rng.integers(0, 5, size=12)
+    tokens, alone = np.repeat(np.arange(12), counts), {"ids": np.arange(300, 312), "counts": np.ones(12, np.int64)}
+    ids = np.where(rng.random(tokens.size) < 0.3, most - 1, rng.integers(0, most, size=tokens.size))
+    ids[:2] = most - 1
+    rows = np.zeros((12, most))
+    np.add.at(rows, (tokens, ids), 1.0)
+    gram = derived(ids=ids, counts=counts)["gram"]
+    assert gram.dtype == np.float32
+    np.testing.assert_array_equal(gram.reshape(12, 12), rows @ rows.T)
+    np.testing.assert_array_equal(derived(**alone)["gram"].reshape(12, 12), np.eye(12))
+
+
 def test_build__blocks_that_are_only_decoded_need_no_gram_matrix():
     """As long as they may be. Solving would read one."""
     tokens = 200_000

@@ -12,6 +12,12 @@ BIASES = ("bias", "bias:first", "bias:last")
 DENSE, TILE = 1 << 24, 256
 """Most entries of the matrix tokens x attributes of a block that is laid out; tokens of a larger one at a time."""
 
+FEW = 256
+"""So many attributes are all columns of that matrix, whether a block has them or not."""
+
+EXACT = 1 << 12
+"""Tokens with fewer attributes, all of value 1, have inner products below 2^24: float32 sums them exactly."""
+
 
 def too_long(tokens: int) -> str | None:
     """Why a sequence of so many tokens cannot be trained on; None if it can."""
@@ -66,27 +72,52 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     token = np.repeat(np.arange(counts.size), counts)
     if counts.size > long.LONGEST:
         return {"gram": long.entries_of(token, ids, values if values.size else None, counts.size)}
-    known, column = np.unique(ids, return_inverse=True)
-    weights = np.asarray(values, dtype=np.float64) if values.size else None
-    if counts.size * known.size > DENSE:
-        return {"gram": _gram_of_sparse(token, column.reshape(-1), weights, counts.size)}
-    cell = token * known.size + column.reshape(-1)
-    rows = np.bincount(cell, weights=weights, minlength=counts.size * known.size)
-    rows = rows.reshape(counts.size, -1).astype(np.float64)
-    # not rows @ rows.T: BLAS would wake its threads for each of thousands of small products
-    return {"gram": np.einsum("ta,sa->ts", rows, rows).astype(np.float32).reshape(-1)}
+    if values.size or counts.max(initial=0) >= EXACT:
+        weights = np.asarray(values, dtype=np.float64) if values.size else None
+        known, column = np.unique(ids, return_inverse=True)
+        column, width, alone = column.reshape(-1), known.size, None
+    elif (width := int(ids.max(initial=-1)) + 1) <= FEW:  # pixels
+        weights, column, alone = None, ids.astype(np.int64), np.zeros(counts.size, np.float32)
+    else:
+        weights, (token, column, width, alone) = None, _shared(token, ids, counts.size)
+    if counts.size * width > DENSE:
+        gram = _gram_of_sparse(token, column, weights, (counts.size, width))
+    else:
+        rows = np.bincount(token * width + column, weights=weights, minlength=counts.size * width)
+        rows = rows.reshape(counts.size, width).astype(np.float64 if alone is None else np.float32)
+        # not rows @ rows.T: BLAS would wake its threads for each of thousands of small products
+        gram = np.einsum("ta,sa->ts", rows, rows).astype(np.float32, copy=False)
+    if alone is not None:
+        gram.flat[:: counts.size + 1] += alone
+    return {"gram": gram.reshape(-1)}
 
 
-def _gram_of_sparse(token: np.ndarray, column: np.ndarray, weights: np.ndarray | None, tokens: int) -> np.ndarray:
-    """The same of entries (token, column), summed in float64, with few rows laid out at a time."""
+def _shared(token: np.ndarray, ids: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
+    """Entries (token, column) of the attributes that occur more than once, how many columns they have, and float32
+    (tokens,), how many other attributes each token has: these count on the diagonal alone, and are most of a sentence's.
+    """
+    order = np.argsort(ids)
+    token, ids = token[order], ids[order]
+    first = np.append(True, ids[1:] != ids[:-1])
+    alone = first & np.append(first[1:], True)
+    several = ~alone
+    column = np.cumsum(first[several]) - 1
+    width = int(column[-1]) + 1 if column.size else 0
+    return token[several], column, width, np.bincount(token[alone], minlength=tokens).astype(np.float32)
+
+
+def _gram_of_sparse(
+    token: np.ndarray, column: np.ndarray, weights: np.ndarray | None, shape: tuple[int, int]
+) -> np.ndarray:
+    """The same of entries (token, column) of a matrix, summed in float64, with few rows laid out at a time."""
     from scipy import sparse
 
     entries = np.ones(token.size) if weights is None else weights
-    rows = sparse.csr_matrix((entries, (token, column)))
-    gram = np.empty((tokens, tokens), np.float32)
-    for first in range(0, tokens, TILE):
+    rows = sparse.csr_matrix((entries, (token, column)), shape)
+    gram = np.empty((shape[0], shape[0]), np.float32)
+    for first in range(0, shape[0], TILE):
         gram[first : first + TILE] = (rows[first : first + TILE] @ rows.T).toarray()
-    return gram.reshape(-1)
+    return gram
 
 
 def stand_ins(**block: np.ndarray) -> dict[str, np.ndarray]:
