@@ -141,6 +141,15 @@ def _compare_at_hand(P, i, theta, y, most, z, decode, values, scratch, rival, wo
             _compare(P, i, theta, y, most, z, code, rival, worth, k)
 
 
+@inner(**JIT)
+def _answer(P, i, w, y, scratch):
+    """y <- the oracle's answer for block i at w; returns theta_i, and workspace for a labelling."""
+    theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+    P.scores(i, w, theta)
+    P.max_oracle(i, theta, y, scratch)
+    return theta, np.empty(y.size, P.truth.dtype)
+
+
 @driver
 def answers_driver(fingerprint: str) -> Callable[..., None]:
     """`answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth)`: one oracle call per block.
@@ -156,13 +165,10 @@ def answers_driver(fingerprint: str) -> Callable[..., None]:
         end = 0
         for k in range(blocks.size):
             i = blocks[k]
-            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
-            P.scores(i, w, theta)
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            z = np.empty(last - first, P.truth.dtype)
             start, end = end, end + last - first
             y = labels[start:end]
-            P.max_oracle(i, theta, y, scratch)
+            theta, z = _answer(P, i, w, y, scratch)
             most[k] = P.loss(i, y) + P.value(i, theta, y)
             hinges[k] = most[k] - P.value(i, theta, P.truth[first:last])
             rival[k] = NOTHING
@@ -185,13 +191,10 @@ def bounded_driver(fingerprint: str) -> Callable[..., None]:
         end = 0
         for k in range(blocks.size):
             i = blocks[k]
-            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
-            P.scores(i, w, theta)
             truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
-            z = np.empty(truth.size, P.truth.dtype)
             start, end = end, end + truth.size
             y = labels[start:end]
-            P.max_oracle(i, theta, y, scratch)
+            theta, z = _answer(P, i, w, y, scratch)
             most[k] = P.max_bound(i, theta, y, scratch)
             reached[k] = P.loss(i, y) + P.value(i, theta, y)
             hinges[k] = most[k] - P.value(i, theta, truth)

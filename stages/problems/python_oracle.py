@@ -25,6 +25,7 @@ from gapwise.stages.problems.oracle import Oracle as Oracle
 from gapwise.stages.problems.oracle import has_bound, labels_of, load_oracle
 from gapwise.stages.problems.oracle_calls import object_for
 from gapwise.stages.problems.protocol import dot, frozen
+from gapwise.stages.problems.shared import takes
 from gapwise.stages.problems.user_code import oracle_source
 
 
@@ -118,6 +119,10 @@ class PythonOracle(NamedTuple):
         return (np.empty(0),)
 
 
+@takes(
+    PythonOracle, "unconstrained", "operations", "scores", "max_oracle", "max_oracles", "max_oracles_scratch", "decode",
+    "value", "add", "norm2", "push", "loss", "least_loss", "scratch",
+)  # fmt: skip
 class BoundedPythonOracle(NamedTuple):
     """A `PythonOracle` whose user's class is approximate and defines `max_bound`; a class of its own, so that nothing is
     compiled or called for the others."""
@@ -133,21 +138,6 @@ class BoundedPythonOracle(NamedTuple):
     ids: np.ndarray
     spec: np.ndarray
     lists: bool = False
-
-    unconstrained = PythonOracle.unconstrained  # type: ignore[misc]
-    operations = PythonOracle.operations  # type: ignore[misc]
-    scores = PythonOracle.scores  # type: ignore[misc]
-    max_oracle = PythonOracle.max_oracle  # type: ignore[misc]
-    max_oracles = PythonOracle.max_oracles  # type: ignore[misc]
-    max_oracles_scratch = PythonOracle.max_oracles_scratch  # type: ignore[misc]
-    decode = PythonOracle.decode  # type: ignore[misc]
-    value = PythonOracle.value  # type: ignore[misc]
-    add = PythonOracle.add  # type: ignore[misc]
-    norm2 = PythonOracle.norm2  # type: ignore[misc]
-    push = PythonOracle.push  # type: ignore[misc]
-    loss = PythonOracle.loss  # type: ignore[misc]
-    least_loss = PythonOracle.least_loss  # type: ignore[misc]
-    scratch = PythonOracle.scratch  # type: ignore[misc]
 
     @property
     def certainty(self) -> str:
@@ -200,7 +190,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | Bound
             f"python_oracle: {meta['oracle']}: accuracy is {nu!r}; expected a number in (0, 1], and only with "
             "approximate = True"
         )
-    return kind(  # type: ignore[call-arg]
+    return kind(
         n=n,
         d=d,
         local_ptr=frozen(local, np.int64),

@@ -51,6 +51,7 @@ from gapwise.stages.problems.segmentation.kernels import add_cut, gram_form, row
 from gapwise.stages.problems.segmentation.maxflow import workspace as cut_workspace
 from gapwise.stages.problems.segmentation.segmentation import Segmentation
 from gapwise.stages.problems.segmentation.segmentation import derived as segmentation_derived
+from gapwise.stages.problems.shared import takes
 
 MOST_LABELS = 254
 
@@ -68,6 +69,7 @@ PROVEN = 1e-10
 """Share of the answer's value that the bound may exceed it by where more sweeps would only remove rounding."""
 
 
+@takes(Segmentation, "unconstrained", "by_sum", "loss", "least_loss")
 class Potts(NamedTuple):
     """n images; d = K D_U + D_P, the unary weights first, label by label."""
 
@@ -89,11 +91,6 @@ class Potts(NamedTuple):
     pairwise: np.ndarray
     """float32, (edge_ptr[-1], D_P), >= 0"""
     images: Images
-
-    unconstrained = Segmentation.unconstrained  # type: ignore[misc]
-    by_sum = Segmentation.by_sum  # type: ignore[misc]
-    loss = Segmentation.loss  # type: ignore[misc]
-    least_loss = Segmentation.least_loss  # type: ignore[misc]
 
     @property
     def labels(self) -> int:
@@ -270,7 +267,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Potts:
     lower[first:] = 0.0
     if meta.get("potts") is not None:
         lower[first:] = upper[first:] = float(meta["potts"])
-    return Potts(  # type: ignore[call-arg]  # methods taken from Segmentation are no fields
+    return Potts(
         n=checked.label_ptr.size - 1,
         d=width,
         local_ptr=frozen(classes * checked.label_ptr + checked.images.edge_ptr),

@@ -30,8 +30,10 @@ from gapwise.stages.problems.segmentation.cut import best_labelling, forced_scor
 from gapwise.stages.problems.segmentation.images import Images, cut_operations, wrong_area
 from gapwise.stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot
 from gapwise.stages.problems.segmentation.segmentation import Segmentation
+from gapwise.stages.problems.shared import takes
 
 
+@takes(Segmentation, "labels", "unconstrained", "by_sum", "scratch", "ranked_scratch")
 class FixedSegmentation(NamedTuple):
     """n images; d = D_U."""
 
@@ -51,12 +53,6 @@ class FixedSegmentation(NamedTuple):
     energy: np.ndarray
     """float64, (n,): E_i(y_i)"""
     images: Images
-
-    labels = Segmentation.labels  # type: ignore[misc]
-    unconstrained = Segmentation.unconstrained  # type: ignore[misc]
-    by_sum = Segmentation.by_sum  # type: ignore[misc]
-    scratch = Segmentation.scratch  # type: ignore[misc]
-    ranked_scratch = Segmentation.ranked_scratch  # type: ignore[misc]
 
     @property
     def weightless(self) -> bool:
@@ -147,7 +143,7 @@ def with_fixed_weight(problem: Segmentation, weight: float) -> FixedSegmentation
     strength = weight * np.asarray(P.pairwise, np.float64).sum(axis=1)
     image = np.repeat(np.arange(P.n), np.diff(P.images.edge_ptr))
     cut = P.truth[P.label_ptr[image] + edges[:, 0]] != P.truth[P.label_ptr[image] + edges[:, 1]]
-    return FixedSegmentation(  # type: ignore[call-arg]  # methods taken from Segmentation are no fields
+    return FixedSegmentation(
         n=P.n,
         d=P.unary.shape[1],
         local_ptr=P.label_ptr,

@@ -65,10 +65,17 @@ class Descending(ABC):
         """The path goes down to its end."""
         return
 
+    @classmethod
+    def lower_end(cls, point: Certificate, eps: float) -> float:
+        """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
+        if point.gap >= eps:
+            raise ValueError(f"path: the gap {point.gap:.3g} at lambda {point.lam:.6g} is not below eps {eps:g}")
+        return 0.0 if point.hinge <= eps or point.norm2 == 0.0 else cls.lower_root(point, eps)
+
     @staticmethod
     @abstractmethod
-    def lower_end(point: Certificate, eps: float) -> float:
-        """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
+    def lower_root(point: Certificate, eps: float) -> float:
+        """The lambda > 0 below that of `point` at which its gap reaches eps."""
 
     @abstractmethod
     def following(self, solved: Solved) -> Following:
@@ -89,12 +96,6 @@ def next_down(rule: Descending, solved: Solved) -> Following:
     if solved.index + 1 >= path.max_breakpoints:
         return Following(math.nan, low, Status.PASS_LIMIT)
     return Following(low, low)
-
-
-def check_gap(point: Certificate, eps: float) -> None:
-    """ValueError unless the gap is below eps."""
-    if point.gap >= eps:
-        raise ValueError(f"path: the gap {point.gap:.3g} at lambda {point.lam:.6g} is not below eps {eps:g}")
 
 
 def stepwise_model(

@@ -26,7 +26,6 @@ from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.descend import (
     Descending,
     below_first,
-    check_gap,
     just_above,
     next_down,
     second_order,
@@ -51,11 +50,8 @@ class OneSided(Descending):
         return start_below_zero(problem, path, spread)
 
     @staticmethod
-    def lower_end(point: Certificate, eps: float) -> float:
-        """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
-        check_gap(point, eps)
-        if point.hinge <= eps or point.norm2 == 0.0:
-            return 0.0
+    def lower_root(point: Certificate, eps: float) -> float:
+        """The lower root of the quadratic above."""
         e = (eps - point.gap) / point.norm2
         # lam + e - sqrt(e^2 + 2 e lam), free of cancellation
         return point.lam**2 / (point.lam + e + math.sqrt(e * e + 2.0 * e * point.lam))

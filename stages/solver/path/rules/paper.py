@@ -21,7 +21,6 @@ from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.descend import (
     Descending,
     below_first,
-    check_gap,
     just_above,
     next_down,
     stepwise_model,
@@ -47,11 +46,8 @@ class Paper(Descending):
         return paper_start(problem, path, spread)
 
     @staticmethod
-    def lower_end(point: Certificate, eps: float) -> float:
-        """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
-        check_gap(point, eps)
-        if point.hinge <= eps or point.norm2 == 0.0:
-            return 0.0
+    def lower_root(point: Certificate, eps: float) -> float:
+        """rho lambda."""
         return point.lam * (1.0 - (eps - point.gap) / (point.hinge - point.gap))
 
     def warm_start(self) -> str:

@@ -112,15 +112,11 @@ class TwoSided:
         path, point = self.path, solved.point
         assert point is not None
         goal = Goal(closing(path.eps), path.relative)
-        if goal.excess(point.primal, point.dual) >= 0.0:
+        if not self.add(solved, point, goal):
             return Following(math.nan, point.lam, solved.status)
-        last = all(p.lam > point.lam for p in self.stack.points)
-        self.stack.add(*self.point_of(solved, point))
         lam = self.advance(goal)
-        if lam is None:
-            ended = self.finish(goal)
-            if ended:
-                return Following(math.nan, self.stack.cells[-1].low if last else point.lam, ended)
+        if lam is None and (ended := self.finish(goal)):
+            return Following(math.nan, self.lower_end(point.lam), ended)
         narrow = lam is not None and self.stack.points[1].lam >= (1.0 - NARROW) * self.stack.points[0].lam
         if narrow or solved.index + 1 >= path.max_breakpoints:
             return Following(math.nan, point.lam, Status.PASS_LIMIT)
@@ -133,18 +129,15 @@ class TwoSided:
         goal = Goal(closing(self.path.eps), self.path.relative)
         lows = [one.point.lam for one in solved if one.point is not None]
         for k, one in enumerate(solved):
-            point = one.point
+            point, lowest = one.point, self.stack.points[-1]
             assert point is not None
-            if goal.excess(point.primal, point.dual) >= 0.0:
+            if not self.add(one, point, goal):
                 return Round([], lows[: k + 1], one.status)
-            lowest = self.stack.points[-1]
-            self.stack.add(*self.point_of(one, point))
             if point.lam < lowest.lam:
                 self.above = SolvedPoint(lowest.lam, 0.0, lowest.hinge, 0.0, lowest.norm2, 0.0, 0.0)
-        last = self.stack.points[-1]
         if self.advance(goal) is None and (ended := self.finish(goal)):
-            lows = [self.stack.cells[-1].low if lam == last.lam else lam for lam in lows]
-            return Round([], lows, ended)
+            return Round([], [self.lower_end(lam) for lam in lows], ended)
+        last = self.stack.points[-1]
         between, narrow = self.failing(goal)
         room = min(most, self.path.max_breakpoints - solved[-1].index - 1)
         if narrow or room <= 0:
@@ -155,6 +148,17 @@ class TwoSided:
             enough = 0.0 if self.path.relative else LAST_ALONE * goal.eps
             lams += next_lambdas(last, self.above, below, least, enough, room - len(lams))
         return Round(lams, lows)
+
+    def add(self, solved: Solved, point: Certificate, goal: Goal) -> bool:
+        """Add a solved lambda to the stack; False if its gap misses the goal."""
+        if goal.excess(point.primal, point.dual) >= 0.0:
+            return False
+        self.stack.add(*self.point_of(solved, point))
+        return True
+
+    def lower_end(self, lam: float) -> float:
+        """Down to where a solved lambda certifies once the path has ended: the last one to the end, others to themselves."""
+        return self.stack.cells[-1].low if lam == self.stack.points[-1].lam else lam
 
     def failing(self, goal: Goal) -> tuple[list[float], bool]:
         """The worst lambdas of the intervals that are not certified, and whether one of these is too narrow to go on."""
