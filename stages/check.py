@@ -24,6 +24,7 @@ from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, sampled
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.operations import PYTHON
 from gapwise.stages.problems.oracle_check import try_oracle, try_samples
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
@@ -282,6 +283,7 @@ def _oracle_driver(fingerprint: str) -> Any:
     @njit(cache=True, **JIT)
     def call(P, w, blocks):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch = P.scratch()
         total = 0.0
         for k in range(blocks.size):

@@ -19,6 +19,7 @@ from gapwise.stages.problems import capabilities, structures
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.facts import Kernel
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 
 
@@ -102,6 +103,7 @@ def scores_driver(fingerprint: str) -> Kernel:
     @njit(cache=True, **JIT)
     def scored(P, w, blocks, classes, labels, margins, table):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch, end, longest = P.ranked_scratch(1), 0, 0
         for k in range(blocks.size):
             longest = max(longest, P.label_ptr[blocks[k] + 1] - P.label_ptr[blocks[k]])
@@ -131,6 +133,7 @@ def n_best_driver(fingerprint: str) -> Kernel:
     @njit(cache=True, **JIT)
     def listed(P, w, blocks, n, labels, scores):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch, end = P.ranked_scratch(n), 0
         for k in range(blocks.size):
             i = blocks[k]

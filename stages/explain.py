@@ -27,6 +27,7 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.facts import Facts, Kernel
 from gapwise.stages.problems.multiclass import Multiclass
 from gapwise.stages.problems.multiclass_sparse import MulticlassSparse, class_weights
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 
 EXPLAINED = ("chain", "multiclass", "multiclass_sparse")
@@ -96,6 +97,7 @@ def rival_driver(fingerprint: str) -> Kernel:
     @njit(cache=True, **JIT)
     def rival(P, w, i, entry, given, classes, y, z):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch, theta = P.scratch(), np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
         P.scores(i, w, theta)
         P.decode(i, theta, y, scratch)

@@ -8,6 +8,7 @@ from numba import njit
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.facts import Kernel
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 from gapwise.stages.problems.weightless import task_loss
 
@@ -19,6 +20,7 @@ def predict_driver(fingerprint: str) -> Kernel:
     @njit(cache=True, **JIT)
     def predict(P, w, blocks, labels, losses):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch = P.scratch()
         end = 0
         for k in range(blocks.size):

@@ -24,6 +24,7 @@ from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Bounded, Problem, frozen
 
 ROUNDING = 1e-6
@@ -161,6 +162,7 @@ def answers_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch = P.scratch()
         end = 0
         for k in range(blocks.size):
@@ -187,6 +189,7 @@ def bounded_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def bounded(P, w, blocks, decode, values, labels, most, hinges, rival, worth, reached):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch = P.scratch()
         end = 0
         for k in range(blocks.size):
@@ -216,6 +219,7 @@ def stored_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def stored(P, w, offset, label, label_offset, answer, most, rival, worth, start, stop):
         fingerprint  # noqa: B018
+        w = one_type(w)
         for i in range(start, stop):
             theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
             P.scores(i, w, theta)

@@ -19,6 +19,7 @@ from gapwise.stages.certify.oracle import Answers, OracleError, compare_stored, 
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.marginals import Scores
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, widest_block
 
 
@@ -132,6 +133,7 @@ def inside_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def inside(P, w, offset, alpha, label, label_offset, mu, out, start, stop):
         fingerprint  # noqa: B018
+        w = one_type(w)
         mean_all = np.empty(widest_block(P.local_ptr))
         for i in range(start, stop):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]

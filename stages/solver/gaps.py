@@ -11,6 +11,7 @@ from numba import njit
 from gapwise.stages.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, max_label_length, widest_block
 from gapwise.stages.solver.block.views.distances import atoms_of, score_slots
 from gapwise.stages.solver.oracles import BASES, ORACLES, Vertices, bases, check_vertices, run_driver, vertices_at
@@ -144,6 +145,7 @@ def cached_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def cached(P, pool, w, gap, start, stop):
         fingerprint  # noqa: B018
+        w = one_type(w)
         widest = widest_block(P.local_ptr)
         theta_all, most = np.empty(widest), largest(pool.counts)
         slots_all, places_all, values_all = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)

@@ -17,6 +17,7 @@ from gapwise.stages.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, frozen, max_label_length
 from gapwise.stages.solver.codes import FEW_ATOMS
 from gapwise.stages.solver.supports import Pool, empty_pool
@@ -109,6 +110,7 @@ def exact_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def exact(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch = P.scratch()
         theta_all = np.empty(widest_of(P, blocks))
         for k in range(blocks.size):
@@ -127,6 +129,7 @@ def bounded_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def bounded(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex, bound):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch = P.scratch()
         theta_all = np.empty(widest_of(P, blocks))
         for k in range(blocks.size):

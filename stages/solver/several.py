@@ -18,6 +18,7 @@ from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, frozen, max_label_length
 from gapwise.stages.solver.oracles import ROUNDING, Vertices, check_vertices, widest_of
 from gapwise.stages.solver.supports import find, insert
@@ -74,6 +75,7 @@ def several_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def several(P, w, m, blocks, h, hinge, loss, vertex, listed):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch = P.max_oracles_scratch(m)
         theta_all, losses = np.empty(widest_of(P, blocks)), np.empty(m)
         rows_all = np.empty(m * vertex.shape[1], vertex.dtype)
@@ -90,6 +92,7 @@ def several_bounded_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def several(P, w, m, blocks, h, hinge, loss, vertex, listed, bound):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch = P.max_oracles_scratch(m)
         theta_all, losses = np.empty(widest_of(P, blocks)), np.empty(m)
         rows_all = np.empty(m * vertex.shape[1], vertex.dtype)

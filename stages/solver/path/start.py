@@ -10,6 +10,7 @@ from numba import njit
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
 from gapwise.stages.problems.weightless import is_weightless
 from gapwise.stages.solver.objective import require_cone
@@ -51,6 +52,7 @@ def decode_driver(fingerprint: str):
     @njit(cache=True, **JIT)
     def excess(P, w, blocks, out):
         fingerprint  # noqa: B018
+        w = one_type(w)
         scratch = P.scratch()
         for k in range(blocks.size):
             i = blocks[k]
