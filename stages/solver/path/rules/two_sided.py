@@ -150,10 +150,14 @@ class TwoSided:
         return Round(lams, lows)
 
     def add(self, solved: Solved, point: Certificate, goal: Goal) -> bool:
-        """Add a solved lambda to the stack; False if its gap misses the goal."""
+        """Add a solved lambda to the stack: its numbers, its w, and its w(alpha) if that is another; False if its gap misses
+        the goal."""
         if goal.excess(point.primal, point.dual) >= 0.0:
             return False
-        self.stack.add(*self.point_of(solved, point))
+        worst = solved.worst_hinge() if self.path.relative else math.inf
+        dual = solved.dual_weights
+        own = None if dual is None else point.lam**2 * self.stack.product(dual, dual)
+        self.stack.add(solved_point(point, worst, own), solved.weights, dual)
         return True
 
     def lower_end(self, lam: float) -> float:
@@ -170,13 +174,6 @@ class TwoSided:
                 lams.append(pair.worst(goal, low, high))
                 narrow = narrow or low >= (1.0 - NARROW) * pair.above.lam
         return lams, narrow
-
-    def point_of(self, solved: Solved, point: Certificate) -> tuple[SolvedPoint, np.ndarray, np.ndarray | None]:
-        """What a solved lambda contributes, its w, and its w(alpha) if that is another."""
-        worst = solved.worst_hinge() if self.path.relative else math.inf
-        dual = solved.dual_weights
-        own = None if dual is None else point.lam**2 * self.stack.product(dual, dual)
-        return solved_point(point, worst, own), solved.weights, dual
 
     def advance(self, goal: Goal) -> float | None:
         """Certify intervals from the top down; returns the lambda to solve inside the first that fails, or None."""
