@@ -23,6 +23,7 @@ KERNELS = (
     "gapwise.stages.problems.compiled",
     "gapwise.stages.problems.inner",
     "gapwise.stages.problems.metric",
+    "gapwise.stages.problems.one_type",
     "gapwise.stages.problems.operations",
     "gapwise.stages.problems.prefetch",
     "gapwise.stages.problems.simd",
