@@ -22,7 +22,14 @@ LEAST = 0.01
 @inner(**PLAIN)
 def draw(S, flags, rng, order, k):
     """Takes one number of `rng`; by bisection in the running sums of the weights."""
-    return min(np.searchsorted(S.sums, rng.random() * S.sums[-1], side="right"), S.sums.size - 1)
+    low, high, drawn = 0, S.sums.size - 1, rng.random() * S.sums[-1]
+    while low < high:  # every structure's steps compile this, and NumPy's search takes a third of a second
+        middle = (low + high) // 2
+        if S.sums[middle] > drawn:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def weights(problem: Problem) -> np.ndarray:
