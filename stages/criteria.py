@@ -60,7 +60,7 @@ def refuse_unmeasured(
     """Raise ValueError, which lists those there are, if evaluate does not compute the criterion on these blocks."""
     if criterion.is_loss:
         return
-    found = structure(name).metrics(problem, arrays, problem.truth)
-    if criterion.name not in found:
-        there = ", ".join([LOSS, *(measure for measure in measures(name) if measure in found)])
+    measured = structure(name).metrics(problem, arrays, problem.truth)
+    if criterion.name not in measured:
+        there = ", ".join([LOSS, *(measure for measure in measures(name) if measure in measured)])
         raise ValueError(f"{key}: expected one of {there}, which these data have, got {criterion.name!r}")

@@ -102,9 +102,9 @@ def losses() -> dict[str, Any]:
 def size() -> dict[str, Any]:
     """What an installation takes on disk: the files of the package's dependencies and of theirs."""
     sizes: dict[str, float] = {}
-    ahead = ["gapwise"]
-    while ahead:
-        name = ahead.pop()
+    queue = ["gapwise"]
+    while queue:
+        name = queue.pop()
         try:
             files = distribution(name).files or []
         except PackageNotFoundError:
@@ -114,7 +114,7 @@ def size() -> dict[str, Any]:
         for text in requires(name) or []:
             wanted = Requirement(text)
             if (wanted.marker is None or wanted.marker.evaluate({"extra": ""})) and wanted.name not in sizes:
-                ahead.append(wanted.name)
+                queue.append(wanted.name)
     largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
     return {"gigabytes": sum(sizes.values()), "largest": f"{largest[0]}, {largest[1]} and {largest[2]}"}
 

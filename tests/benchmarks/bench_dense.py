@@ -108,8 +108,8 @@ def crf(n: int, width: int) -> None:
             gold = gold + self.ends[0][y[:, 0]] + self.ends[1][y[rows, lengths - 1]]
             alpha = self.ends[0] + scores[:, 0]
             for t in range(1, x.shape[1]):
-                ahead = torch.logsumexp(alpha[:, :, None] + self.steps, 1) + scores[:, t]
-                alpha = torch.where(mask[:, t, None], ahead, alpha)
+                longer = torch.logsumexp(alpha[:, :, None] + self.steps, 1) + scores[:, t]
+                alpha = torch.where(mask[:, t, None], longer, alpha)
             return (torch.logsumexp(alpha + self.ends[1], 1) - gold).mean()
 
         def tag(self, x: Any) -> list[int]:

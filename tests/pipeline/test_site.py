@@ -217,8 +217,8 @@ class Part:
 def test_linter__finds_what_docstrings_and_messages_lack(tmp_path: Path, prose: ModuleType) -> None:
     file = tmp_path / "part.py"
     file.write_text(LINTED.format(shared="Arguments:", described="other"))
-    found = [fault.split(" (write")[0] for fault in prose.docstrings(file, "Part")]
-    assert found == [
+    faults = [fault.split(" (write")[0] for fault in prose.docstrings(file, "Part")]
+    assert faults == [
         "Part.told: does not describe extra",
         "Part.told: “that of”",
         "Part.silent: has no docstring",
@@ -227,8 +227,12 @@ def test_linter__finds_what_docstrings_and_messages_lack(tmp_path: Path, prose: 
     ]
     assert [fault.split(" (write")[0] for fault in prose.messages(file)] == ["line 29: “nobody”"]
     file.write_text(LINTED.format(shared="Arguments of the methods:", described="extra"))
-    found = [fault.split(" (write")[0] for fault in prose.docstrings(file, "Part")]
-    assert found == ["Part.told: “that of”", "Part.silent: has no docstring", "Part.risky: does not say what it raises"]
+    faults = [fault.split(" (write")[0] for fault in prose.docstrings(file, "Part")]
+    assert faults == [
+        "Part.told: “that of”",
+        "Part.silent: has no docstring",
+        "Part.risky: does not say what it raises",
+    ]
 
 
 @pytest.fixture

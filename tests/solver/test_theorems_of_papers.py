@@ -357,8 +357,8 @@ def test_o16_theorem_3__a_cache_by_a_stale_gap(name: str, lam: float, share: flo
     cache = CacheOptions(kind="gap", F=0.0, nu=share * dual.n)
     h = errors(dual, STEPS, SEEDS, count, sampler="uniform", cache=cache, refresh_every=2)
     k, n = np.arange(STEPS + 1.0), dual.n
-    found = nearest(h.mean(axis=0), 2.0 * n / (share * k + 2.0 * n) * (dual.total / share + h[0, 0]))
-    assert found > 0.03 * share**2, "looser by the square of nu~, but for that as the rate of Theorem 1"
+    closest = nearest(h.mean(axis=0), 2.0 * n / (share * k + 2.0 * n) * (dual.total / share + h[0, 0]))
+    assert closest > 0.03 * share**2, "looser by the square of nu~, but for that as the rate of Theorem 1"
     assert share == 1.0 or max(hits) > 0
 
 
