@@ -22,7 +22,7 @@ from typing import Protocol
 
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
-from gapwise.pipeline.tracking.store import import_mlflow
+from gapwise.pipeline.tracking.store import MODELS, import_mlflow
 from gapwise.pipeline.tracking.view import VERSION, project, project_sweep
 from gapwise.storage.backend import Location, location
 from gapwise.storage.records import Facts, Record
@@ -88,11 +88,11 @@ def store_uri(options: TrackingOptions) -> str:
 
 
 def shown_store(options: TrackingOptions) -> str:
-    """`store_uri` for people: the path of a database here, and no password of one elsewhere."""
+    """`store_uri` for people: the path of a database here and the folder beside it, and no password of one elsewhere."""
     uri = store_uri(options)
     scheme, rest = uri.split("://", 1) if "://" in uri else ("", uri)
     if scheme == "sqlite":
-        return rest.removeprefix("/")
+        return f"{rest.removeprefix('/')} and {MODELS}/ beside it"
     return uri if "@" not in rest else f"{scheme}://{rest.rpartition('@')[2]}"
 
 

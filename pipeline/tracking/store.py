@@ -21,6 +21,8 @@ LOCK_SECONDS = 5.0
 """How long to wait for a database that another program holds."""
 TURN_SECONDS = 60.0
 """How long to wait for other runs that write there."""
+MODELS = "mlruns"
+"""Folder beside a local database, where MLflow looks by default: figures and models, by experiment, and the lock."""
 BATCH = 1000
 """Most metrics, parameters and tags together that MLflow takes in one call."""
 
@@ -49,7 +51,7 @@ def import_mlflow() -> None:
 def store(uri: str) -> Iterator[MlflowClient]:
     """A client of the store at `uri`; a local database is this process's alone until the block ends.
 
-    Runs that end at the same moment take turns with a lock file beside the database; the first one makes it. Raises
+    Runs that end at the same moment take turns with a lock file in `MODELS`; the first one makes it. Raises
     sqlite3.Error if another program holds the database, where MLflow would retry for minutes.
     """
     _set_up()
@@ -78,7 +80,7 @@ def _turn(database: Path) -> Iterator[None]:
         if waited > TURN_SECONDS:
             raise LockedError(f"the database is in use by {holder}")
 
-    with locked(database.with_name(f".{database.name}.lock"), waiting, seconds=0.1):
+    with locked(database.parent / MODELS / f".{database.name}.lock", waiting, seconds=0.1):
         yield
 
 
@@ -89,7 +91,7 @@ def experiment_id(client: MlflowClient, uri: str, name: str, tags: Mapping[str, 
         return str(experiment.experiment_id)
     location = None
     if uri.startswith("sqlite:///"):
-        location = (Path(uri.removeprefix("sqlite:///")).resolve().parent / "mlruns" / name).as_uri()
+        location = (Path(uri.removeprefix("sqlite:///")).resolve().parent / MODELS / name).as_uri()
     return str(client.create_experiment(name, artifact_location=location, tags=dict(tags)))
 
 

@@ -30,7 +30,9 @@ def test_first_run__keeps_its_files_here_says_so_and_warns_of_nothing(tmp_path: 
     )
     assert done.returncode == 0, done.stderr
     assert not re.search("warn|mlflow|alembic", done.stderr, re.IGNORECASE), done.stderr
-    shown = sorted(path.name for path in here.iterdir() if not path.name.startswith("."))
-    assert shown == ["mlflow.db", "mlruns", "runs", "test.csv", "train.csv"]
-    assert f"stored  runs in {here / 'runs'} (run.root, $GAPWISE_RUNS) · MLflow in {here / 'mlflow.db'}" in done.stdout
+    assert sorted(path.name for path in here.iterdir()) == ["mlflow.db", "mlruns", "runs", "test.csv", "train.csv"]
+    assert (
+        f"stored  runs in {here / 'runs'} (run.root, $GAPWISE_RUNS) · MLflow in {here / 'mlflow.db'} and mlruns/ beside it"
+        in done.stdout
+    )
     assert len(list((here / "runs").glob("multiclass_arrays-*/result.json"))) == 1
