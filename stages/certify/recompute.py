@@ -20,7 +20,7 @@ from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.problems.one_type import one_type
-from gapwise.stages.problems.protocol import JIT, Problem, frozen, widest_block
+from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
 
 
 class Rebuilt(NamedTuple):
@@ -72,9 +72,10 @@ def chunk_length(d: int) -> int:
 
 @driver
 def rebuild_driver(fingerprint: str) -> Callable[..., None]:
-    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, worst_and_scale, chunk, start, stop)`: blocks
-    start to stop - 1; calls for consecutive ranges come in order and cover all blocks, `sums` (2, d) and `worst_and_scale`
-    (2,) begin at 0.
+    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, worst_and_scale, work, chunk, start, stop)`:
+    blocks start to stop - 1; calls for consecutive ranges come in order and cover all blocks, `sums` (2, d) and
+    `worst_and_scale` (2,) begin at 0. work (2, largest p_i) is workspace: fresh memory for each block would take longer
+    than what is computed in it.
 
     worst_and_scale <- (largest |sum alpha - 1| or -alpha, scale). ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,)
     come in zeroed, or with the mu (flat local) and ell of a dual point without supports; an empty mu stands for zeros and
@@ -83,16 +84,15 @@ def rebuild_driver(fingerprint: str) -> Callable[..., None]:
     """
 
     @njit(cache=True, **JIT)
-    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, worst_and_scale, chunk, start, stop):
+    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, worst_and_scale, work, chunk, start, stop):
         fingerprint  # noqa: B018
         n = ell.size
         worst, scale = worst_and_scale[0], worst_and_scale[1]
         part, lost = sums[0], sums[1]
-        mean_all = np.empty(widest_block(P.local_ptr))
         for i in range(start, stop):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            mean = mean_all[: hi - lo]
+            mean, residual = work[0, : hi - lo], work[1, : hi - lo]
             for j in range(hi - lo):
                 mean[j] = mu[lo + j] if mu.size > 0 else 0.0
             total = 0.0
@@ -103,7 +103,8 @@ def rebuild_driver(fingerprint: str) -> Callable[..., None]:
                 P.add(i, y, alpha[a], mean)
                 ell[i] += alpha[a] * P.loss(i, y)
             worst = max(worst, abs(total - 1.0))
-            residual = -mean
+            for j in range(hi - lo):
+                residual[j] = -mean[j]
             P.add(i, P.truth[first:last], 1.0, residual)
             P.push(i, 1.0, residual, part)
             scale += np.sqrt(max(P.norm2(i, residual), 0.0))
@@ -127,17 +128,16 @@ def rebuild_driver(fingerprint: str) -> Callable[..., None]:
 
 @driver
 def inside_driver(fingerprint: str) -> Callable[..., None]:
-    """`inside(P, w, offset, alpha, label, label_offset, mu, out, start, stop)`: out_i <- <theta_i, mu_i> of blocks start to
-    stop - 1; mu_i as in `rebuild_driver`."""
+    """`inside(P, w, offset, alpha, label, label_offset, mu, out, work, start, stop)`: out_i <- <theta_i, mu_i> of blocks
+    start to stop - 1; mu_i and work as in `rebuild_driver`."""
 
     @njit(cache=True, **JIT)
-    def inside(P, w, offset, alpha, label, label_offset, mu, out, start, stop):
+    def inside(P, w, offset, alpha, label, label_offset, mu, out, work, start, stop):
         fingerprint  # noqa: B018
         w = one_type(w)
-        mean_all = np.empty(widest_block(P.local_ptr))
         for i in range(start, stop):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            theta, mean = np.empty(hi - lo), mean_all[: hi - lo]
+            theta, mean = work[0, : hi - lo], work[1, : hi - lo]
             P.scores(i, w, theta)
             for j in range(hi - lo):
                 mean[j] = mu[lo + j] if mu.size > 0 else 0.0
@@ -164,8 +164,9 @@ def exact(
     answered = exact_pass(problem, w, spread, decode=True)
     offset, _, label, label_offset = supports
     compare_stored(problem, w, answered, offset, label, label_offset, spread)
-    inside, given = np.empty(problem.n), (problem, frozen(w), *supports, point.mu)
-    spread.in_order(lambda start, stop: inside_driver(problem)(*given, inside, start, stop), problem)
+    inside, work = np.empty(problem.n), np.empty((2, max_local_size(problem)))
+    run, given = inside_driver(problem), (problem, frozen(w), *supports, point.mu, inside, work)
+    spread.in_order(lambda start, stop: run(*given, start, stop), problem)
     if offset[0] == offset[-1]:
         refuse_beyond(answered.most, point.ell, inside)
     return math.fsum((answered.most - point.ell - inside) / problem.n), math.fsum(answered.hinges) / problem.n, answered
@@ -217,8 +218,8 @@ def summed(
 ) -> tuple[np.ndarray, float, float]:
     """What `rebuild_driver` makes of a dual point: psi (d,), |sum alpha - 1| or -alpha at the worst, scale."""
     P, psi, sums, worst_and_scale = problem, np.zeros(problem.d), np.zeros((2, problem.d)), np.zeros(2)
-    run, chunk = rebuild_driver(P), chunk_length(P.d)
-    spread.in_order(lambda start, stop: run(P, *supports, mu, ell, psi, sums, worst_and_scale, chunk, start, stop), P)
+    run, rest = rebuild_driver(P), (worst_and_scale, np.empty((2, max_local_size(P))), chunk_length(P.d))
+    spread.in_order(lambda start, stop: run(P, *supports, mu, ell, psi, sums, *rest, start, stop), P)
     return psi, float(worst_and_scale[0]), float(worst_and_scale[1])
 
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from configs import composed
 from omegaconf import OmegaConf
+from real_runs import ended
+from waiting import wait_for
 
 from gapwise.pipeline.config.settings import CONF
 from gapwise.pipeline.sweep.papers import PaperOptions, wanted_parts, words
 from gapwise.pipeline.sweep.plan import sweep_options
 from gapwise.stages.reports.papers import claims
+from gapwise.storage.results import read_path
 
 PAPERS = OmegaConf.to_container(OmegaConf.load(CONF / "experiment" / "papers.yaml").papers)
 PARTS, FIGURES = PAPERS["parts"], PAPERS["figures"]
@@ -71,31 +77,72 @@ def test_options__are_refused_by_name(given: dict, expected: str) -> None:
         PaperOptions(**given).check()
 
 
-@pytest.mark.slow
-def test_papers__carry_out_their_parts_and_go_on(tmp_path: Path) -> None:
+GAPS = (
+    "+papers.parts.o16_own={shows: gaps, sweep: ['+experiment=compare_family', 'dataset=sequences_csv', "
+    "'dataset.file=train.txt', 'dataset.test_file=train.txt', 'sweep.only=[bcfw,bcfw_gap]', 'sweep.lambdas=[0.1]'], "
+    "minutes: ['sweep.seeds=[0]', 'sweep.passes=6', 'sweep.rebase_passes=1']}"
+)
+"""A part over four sequences."""
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> Path:
+    """A folder with the data of `GAPS`."""
     lines = ["P\tw=a\tw=b\nQ\tw=b\n", "Q\tw=c\n", "P\tw=a\nP\tw=c\nQ\tw=b\n", "Q\tw=b\nP\tw=d\n"]
     (tmp_path / "train.txt").write_text("\n".join(lines))
-    own = (
-        "{shows: gaps, sweep: ['+experiment=compare_family', 'dataset=sequences_csv', 'dataset.file=train.txt', "
-        "'dataset.test_file=train.txt', 'sweep.only=[bcfw,bcfw_gap]', 'sweep.lambdas=[0.1]'], "
-        "minutes: ['sweep.seeds=[0]', 'sweep.passes=6', 'sweep.rebase_passes=1']}"
-    )
-    given = (
-        f"+papers.parts.o16_own={own}", "sweep.only=[o16_own,lj13_fig1_conll]", "sweep.workers=1", "tracking=none",
-        "papers.record=PAPERS.md",
-    )  # fmt: skip
-    command = [sys.executable, "-m", "pipeline", "+experiment=papers", *given]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs"), "GAPWISE_DATA": str(tmp_path)}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert "papers: left out lj13_fig1_conll: " in done.stderr
-    folder = tmp_path / "runs" / "papers"
-    assert done.stdout.splitlines()[-1] == f"papers: {folder / 'index.html'}"
+    return tmp_path
+
+
+def started(folder: Path, runs: str, *given: str, **more: str) -> subprocess.Popen[str]:
+    """`+experiment=papers` in `folder` with the part `GAPS`, its runs in `runs`."""
+    command = [sys.executable, "-m", "pipeline", "+experiment=papers", GAPS, *given, "sweep.workers=1", "tracking=none"]
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "GAPWISE_RUNS": str(folder / runs),
+        "GAPWISE_DATA": str(folder),
+    } | more
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env=env, stdout=pipe, stderr=pipe, text=True)
+
+
+@pytest.mark.slow
+def test_papers__carry_out_their_parts_and_go_on(four: Path) -> None:
+    given = "sweep.only=[o16_own,lj13_fig1_conll]", "papers.record=PAPERS.md"
+    done = ended(started(four, "runs", *given))
+    assert done.code == 0, done.err
+    assert "papers: left out lj13_fig1_conll: " in done.err
+    folder = four / "runs" / "papers"
+    assert done.out.splitlines()[-1] == f"papers: {folder / 'index.html'}"
     record = json.loads((folder / "papers.json").read_text())
     assert [*record["left_out"]] == ["lj13_fig1_conll"]
     assert "data:image/png;base64," in (folder / "index.html").read_text(encoding="utf-8")
     assert "+experiment=compare_family" in (folder / "index.html").read_text(encoding="utf-8")
-    assert (tmp_path / "PAPERS.md").is_file()
-    again = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
-    assert again.returncode == 0
-    assert "sweep: 2 runs, 2 complete; " in again.stderr
+    assert (four / "PAPERS.md").is_file()
+    again = ended(started(four, "runs", *given))
+    assert again.code == 0
+    assert "sweep: 2 runs, 2 complete; " in again.err
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_papers__that_are_killed_go_on_to_the_same_page(four: Path) -> None:
+    """But for the pictures, which have an axis of measured seconds."""
+    given, plain = "sweep.only=[o16_own]", {"NUMBA_DISABLE_JIT": "1"}
+    calm = ended(started(four, "calm", given, **plain))
+    assert calm.code == 0, calm.err
+    victim = started(four, "killed", given, **plain)
+    wait_for(lambda: any(four.glob("killed/*/path.zarr")), victim)
+    victim.kill()
+    assert ended(victim).code == -signal.SIGKILL
+    assert not (four / "killed" / "papers").exists()
+    on = ended(started(four, "killed", given, **plain))
+    assert on.code == 0, on.err
+    for name in ("papers.json", "index.html"):
+        pages = [(four / runs / "papers" / name).read_text(encoding="utf-8") for runs in ("calm", "killed")]
+        calm_page, page = (re.sub(r"data:image/png;base64,[^\"]*", "", text) for text in pages)
+        assert page.replace(str(four / "killed"), str(four / "calm")) == calm_page, name
+    for run in four.glob("calm/sequences_csv-*"):
+        expected, found = (read_path(four / runs / run.name / "path.zarr")[0] for runs in ("calm", "killed"))
+        for name in ("weights", "support_alpha", "gap"):
+            np.testing.assert_array_equal(found[name], expected[name])
