@@ -13,6 +13,8 @@ from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, all_labels, potts
 
 from gapwise.stages.init_path import init_path
+from gapwise.stages.problems.certainty import ESTIMATE
+from gapwise.stages.solver import gaps
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
@@ -190,3 +192,11 @@ def test_estimates__use_the_largest_value_at_hand():
     assert record.certainty == "estimate"
     assert record.point.gap >= 0.0
     assert record.record().keys() & {"bound_slack", "proven"} == set()
+
+
+def test_estimates__are_raised_to_what_the_dual_point_is_worth():
+    """The first block's dual point is worth .5 more than the oracle's answer: its hinge is .5 larger, its gap 0."""
+    h, hinge, loss = np.array([2.0, 3.0]), np.array([1.0, 1.25]), np.ones(2)
+    found = gaps._gaps(Vertices(h, hinge, loss, np.zeros((2, 1), np.uint8), h), np.array([2.5, 2.0]), ESTIMATE)
+    assert found.hinge.tolist() == [1.5, 1.25]
+    assert found.gap.tolist() == [0.0, 0.5]
