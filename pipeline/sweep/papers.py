@@ -76,13 +76,15 @@ def papers(cfg: DictConfig) -> int:
         for number, name in enumerate(wanted, start=1):
             print(f"papers: {number}/{len(wanted)} {name}: {options.parts[name]['shows']}", file=sys.stderr, flush=True)
             try:
-                part, code = _part(name, options, given, stop)
+                part, code, anything_new = _part(name, options, given, stop)
             except (Interrupted, KeyboardInterrupt):
                 return interrupted(stop)
             if code >= INTERRUPTED:
                 return code
             codes.append(code)
             shown.append(part)
+            if not anything_new and number < len(wanted):
+                continue
             try:
                 _write(folder, options, shown, wanted, command_of(given))
             except OSError as error:
@@ -116,8 +118,9 @@ def command_of(line: Sequence[str]) -> str:
     return shlex.join(["python", "-m", "pipeline", *line])
 
 
-def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) -> tuple[Shown, int]:
-    """The sweep of one part, and its exit code. Without its data a part is left out, and the page says so."""
+def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) -> tuple[Shown, int, bool]:
+    """The sweep of one part, its exit code, whether any run was carried out. Without its data a part is left out, and the
+    page says so."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
@@ -135,18 +138,18 @@ def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) ->
         whole = described(cfg, experiment, line, stop)
     except (HydraException, OmegaConfBaseException) as error:
         refuse(ConfigError(explain(error)), BAD_CONFIGURATION)
-        return about.without(explain(error)), BAD_CONFIGURATION
+        return about.without(explain(error)), BAD_CONFIGURATION, False
     except (ValueError, OSError) as error:
         print(f"papers: left out {name}: {error}", file=sys.stderr, flush=True)
-        return about.without(str(error)), DONE
+        return about.without(str(error)), DONE, False
     code = carry_out(whole, stop)
-    return about.of(whole.folder), code
+    return about.of(whole.folder), code, any(row["status"] != "complete" for row in whole.rows)
 
 
 def _write(
     folder: Location, options: PaperOptions, shown: Sequence[Shown], wanted: Sequence[str], command: str
 ) -> None:
-    """The page, the table of claims and, if asked for, the page in Markdown: after every part."""
+    """The page, the table of claims and, if asked for, the page in Markdown: after parts with new runs, and last."""
     from gapwise.pipeline.source_code import commit
     from gapwise.stages.reports.papers.page import write_index, write_json_claims, write_markdown
 

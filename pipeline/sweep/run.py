@@ -8,11 +8,14 @@ of a sweep, `<run.root>/sweeps/<experiment>-<key>`, depends only on the keys of 
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from gapwise.parts import sources
 from gapwise.pipeline.compute.local import REMOTE
 from gapwise.pipeline.compute.ready import check_scheduler
 from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions
@@ -110,17 +113,20 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
         ]
         run_tasks(tasks, workers, whole.folder, stop, *_reporting(rows, tracker), far)
     result = _summary(whole)
-    wrong = False
-    if (whole.figure or whole.folds) and not stop():
+    wrong, drawn = False, None if todo else drawn_before(whole)
+    if drawn is not None:
+        result |= {name: value for name, value in drawn.items() if name not in result}
+    elif (whole.figure or whole.folds) and not stop():
         try:
-            result |= _folds(whole, stop) if whole.folds else _compare(whole)
+            result |= _folds(whole, stop) if whole.folds else {**_compare(whole), DRAWN: drawn_from(whole)}
         except Interrupted:
             pass
         except (ValueError, OSError, KeyError) as error:
             wrong = bool(refuse(error, FAILED, "figures: "))
     write_json(whole.folder / "summary.json", result)
     write_csv(whole.folder / "runs.csv", rows)
-    _report(whole)
+    if drawn is None or not (whole.folder / "report.html").is_file():
+        _report(whole)
     rule = "─" * 88
     text = [rule, *table.lines(rows, time.monotonic() - started), rule, *result.get("text", ())]
     print("\n".join(text), flush=True)
@@ -208,6 +214,35 @@ def _compare(whole: Sweep) -> dict[str, object]:
         run = (row["variant"], row["lambda"], row["seed"], location(row["run"]))
         parts.setdefault(row["dataset"], []).append(run)
     return compare_parts(str(whole.figure), parts, whole.folder, whole.formats)
+
+
+DRAWN = "drawn_from"
+"""Entry of summary.json: what its figures and tables were made from."""
+
+
+def drawn_from(whole: Sweep) -> str:
+    """Hash of the finished runs and their numbers, of which figure and formats are wanted, and of the code that draws."""
+    from gapwise.stages import reports
+
+    (folder,) = map(Path, reports.__path__)
+    files = {str(file.relative_to(folder)): file for file in folder.rglob("*.py")} | sources("gapwise.stages.reports")
+    code = [[name, hashlib.sha256(file.read_bytes()).hexdigest()] for name, file in sorted(files.items())]
+    rows = [{name: value for name, value in row.items() if name not in ("status", "seconds")} for row in whole.rows]
+    return fingerprint({"rows": rows, "figure": whole.figure, "formats": whole.formats, "code": code})
+
+
+def drawn_before(whole: Sweep) -> Record | None:
+    """summary.json with the figures and tables of an earlier command, if they would be the same now; otherwise None."""
+    from gapwise.stages.reports.sweep_figures import figure_file
+
+    try:
+        before = read_json(whole.folder / "summary.json")
+    except (ValueError, OSError):
+        return None
+    if whole.folds or not before or before.get(DRAWN) != drawn_from(whole):
+        return None
+    names = [f"{name.removesuffix('.png')}.{form}" for name in before.get("figures", ()) for form in whole.formats]
+    return before if all(figure_file(whole.folder, name).is_file() for name in names) else None
 
 
 def _report(whole: Sweep) -> None:

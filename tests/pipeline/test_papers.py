@@ -119,9 +119,21 @@ def test_papers__carry_out_their_parts_and_go_on(four: Path) -> None:
     assert "data:image/png;base64," in (folder / "index.html").read_text(encoding="utf-8")
     assert "+experiment=compare_family" in (folder / "index.html").read_text(encoding="utf-8")
     assert (four / "PAPERS.md").is_file()
+    (sweep,) = [file.parent for file in (four / "runs" / "sweeps").rglob("summary.json")]
+    pages = *sorted((sweep / "figures").glob("*.png")), sweep / "report.html", folder / "index.html"
+    made = [page.stat().st_mtime_ns for page in pages]
     again = ended(started(four, "runs", *given))
     assert again.code == 0
     assert "sweep: 2 runs, 2 complete; " in again.err
+    now = [page.stat().st_mtime_ns for page in pages]
+    assert now[:-1] == made[:-1], "drawn again, although nothing changed"
+    assert now[-1] > made[-1]
+    summary = json.loads((sweep / "summary.json").read_text())
+    assert summary["figures"]
+    assert summary["table"]
+    (sweep / "summary.json").write_text(json.dumps(summary | {"drawn_from": "other code"}))
+    assert ended(started(four, "runs", *given)).code == 0
+    assert all(page.stat().st_mtime_ns > before for page, before in zip(pages, made, strict=True))
 
 
 @pytest.mark.slow
