@@ -14,6 +14,8 @@ import numpy as np
 
 HELD_OUT = 0.2
 """Share of the training units on which settings are chosen: the default of our estimators."""
+GAMMAS = ("scale", 0.01, 0.003)
+"""Of RBF kernels, ours and others'."""
 Setting: TypeAlias = Mapping[str, Any]
 Labels: TypeAlias = Any
 """What is predicted for one unit: a label for each row, a set of links, scores."""

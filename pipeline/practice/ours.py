@@ -9,13 +9,15 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapwise.pipeline.practice.contest import HELD_OUT, Asked, Contestant, Labels, Part, Tuned
+from gapwise.pipeline.practice.contest import GAMMAS, HELD_OUT, Asked, Contestant, Labels, Part, Setting, Tuned
+from gapwise.pipeline.practice.contest import words as in_words
 from gapwise.stages.datasets import DataError
 from gapwise.stages.problems.matching import Matching
 from gapwise.stages.problems.matching.metrics import chosen
@@ -42,17 +44,28 @@ def _size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def by_estimator(says: str, make: Callable[[int], Any]) -> Contestant:
-    """An estimator with its defaults; `make(seed)` makes it."""
+def by_estimator(says: str, make: Callable[..., Any], grid: Sequence[Setting] = ({},)) -> Contestant:
+    """An estimator, `make(seed, **arguments)`, with its defaults but for the best setting of a `grid`.
+
+    The loss of the held-out units at the lambda that they choose also chooses among several settings. The best one is
+    then fitted with `lam="auto"`, which solves its path again.
+    """
 
     def warm_up(asked: Asked) -> None:
         part = asked.data.train
-        _fitted(make, part.take(np.arange(0, len(part.x), max(1, min(TENTH, len(part.x) // 60)))), asked.seed).predict(
+        part = part.take(np.arange(0, len(part.x), max(1, min(TENTH, len(part.x) // 60))))
+        _fitted(partial(make, **grid[0]), part, asked.seed).predict(
             asked.data.test.x[:2] if not isinstance(asked.data.test.x[0], np.ndarray) else asked.data.test.x[0]
         )
 
     def tune(asked: Asked) -> Tuned:
-        model = _fitted(make, asked.data.train, asked.seed)
+        losses = []
+        for setting in grid if len(grid) > 1 else ():
+            tried = _fitted(partial(make, **setting, lam="path"), asked.data.train, asked.seed)
+            (at,) = np.flatnonzero(tried.path_["validated_lambda"].values == tried.lambda_)
+            losses.append(float(tried.path_["validated_loss"].values[at]))
+        best = grid[int(np.argmin(losses))] if losses else grid[0]
+        model = _fitted(partial(make, **best), asked.data.train, asked.seed)
         model.save(asked.folder / "model")
 
         def predict(x: Sequence[Any]) -> Sequence[Labels]:
@@ -61,7 +74,8 @@ def by_estimator(says: str, make: Callable[[int], Any]) -> Contestant:
                 return labels
             return np.split(model.predict(np.concatenate(x)), np.cumsum([len(unit) for unit in x])[:-1])
 
-        return Tuned(predict, f"lambda = {model.lambda_:.3g}", _size(asked.folder / "model"))
+        chosen = in_words({**best, "lambda": float(f"{model.lambda_:.3g}")})
+        return Tuned(predict, chosen, _size(asked.folder / "model"))
 
     return Contestant(says, tune, ours=True, warm_up=warm_up)
 
@@ -166,11 +180,14 @@ def _chain(**given: Any) -> Contestant:
     return by_estimator(f"Gapwise, ChainSVM({shown})", make)
 
 
-def _multiclass(seed: int) -> Any:
+def _multiclass(seed: int, **given: Any) -> Any:
     from gapwise import MulticlassSVM
 
-    return MulticlassSVM(random_state=seed)
+    return MulticlassSVM(random_state=seed, **given)
 
 
 CHAIN, CHAIN_BIO = _chain(), _chain(constraints="bio")
 MULTICLASS = by_estimator("Gapwise, MulticlassSVM()", _multiclass)
+RBF = by_estimator(
+    "Gapwise, MulticlassSVM(kernel='rbf')", partial(_multiclass, kernel="rbf"), [{"gamma": gamma} for gamma in GAMMAS]
+)

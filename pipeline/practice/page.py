@@ -90,7 +90,7 @@ def rows_of(numbers: Mapping[str, Any]) -> dict[str, list[Row]]:
 
 
 def summary(name: str, rows: Sequence[Row]) -> list[str] | None:
-    """A line of the first table: ours as it is by default (the first of the table) and the best of the others."""
+    """A line of the first table: ours that is first in the table and the best of the others."""
     lead = TASKS[name].judge.figures[0]
     ours = next((row for row in rows if row.ours and row.done), None)
     others = [row for row in rows if row.done and not row.ours]

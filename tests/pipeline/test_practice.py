@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from configs import composed
 
@@ -20,6 +21,7 @@ from gapwise.pipeline.config.settings import CONF
 from gapwise.pipeline.practice import judges, run
 from gapwise.pipeline.practice.contest import Asked, Data, Part, by_validation
 from gapwise.pipeline.practice.measure import BRIEF, LEAST, MANY, fastest_of, resampled
+from gapwise.pipeline.practice.ours import by_estimator
 from gapwise.pipeline.practice.page import page, rows_of, summary
 from gapwise.pipeline.practice.peers import pairs
 from gapwise.pipeline.practice.run import PracticeOptions
@@ -160,6 +162,33 @@ def test_summary__says_where_ours_is(mine: float, standing: str) -> None:
     assert line is not None
     assert line[4] == standing
     assert line[3] == "0.0600 ± 0.0010, svc"
+
+
+class Guess:
+    """An estimator whose held-out loss is known; it has all of what `by_estimator` asks for."""
+
+    def __init__(self, seed: int, gamma: float, lam: object = "auto") -> None:
+        self.gamma, self.lam, self.lambda_ = gamma, lam, 0.5
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> Guess:
+        losses = {1.0: [0.1, 0.3], 2.0: [0.25, 0.2], 3.0: [0.3, 0.25]}[self.gamma]
+        self.path_ = {"validated_lambda": pd.Series([1.0, 0.5]), "validated_loss": pd.Series(losses)}
+        return self
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir()
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        assert self.lam == "auto"
+        return np.full(len(x), self.gamma)
+
+
+def test_grid__is_chosen_from_by_the_loss_where_lambda_was_chosen(tmp_path: Path) -> None:
+    part = Part([np.ones((1, 2))] * 4, [np.ones(1)] * 4, [np.ones(1)] * 4)
+    asked = Asked(Data(part, part), TASKS["usps"].judge, 0, 60.0, tmp_path)
+    tuned = by_estimator("guess", Guess, [{"gamma": gamma} for gamma in (1.0, 2.0, 3.0)]).tune(asked)
+    assert tuned.setting == "gamma = 2, lambda = 0.5"
+    assert tuned.predict(part.x)[3].tolist() == [2.0]
 
 
 def letters(folder: Path) -> None:

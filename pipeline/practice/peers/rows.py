@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gapwise.pipeline.practice.contest import (
+    GAMMAS,
     Contestant,
     Labels,
     Part,
@@ -94,7 +95,7 @@ LIBLINEAR = _contestant("LIBLINEAR (LinearSVC)", _liblinear, [{"C": C} for C in 
 LOGISTIC = _contestant("logistic regression", _logistic, [{"C": C} for C in COSTS], "sklearn.linear_model")
 RBF = _contestant(
     "SVM with RBF kernel (SVC)", _rbf,
-    [{"C": C, "gamma": gamma} for C in (1.0, 10.0, 100.0) for gamma in ("scale", 0.01, 0.003)], "sklearn.svm",
+    [{"C": C, "gamma": gamma} for C in (1.0, 10.0, 100.0) for gamma in GAMMAS], "sklearn.svm",
 )  # fmt: skip
 FOREST = _contestant(
     "random forest, 100 trees", _forest, [{"min_samples_leaf": k} for k in (1, 4, 16)], "sklearn.ensemble"
