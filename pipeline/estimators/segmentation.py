@@ -7,18 +7,20 @@ from itertools import pairwise
 from typing import Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse, seed_of, workers_of
-from gapwise.pipeline.estimators.data import Data, Samples, same_length
+from gapwise.pipeline.estimators.data import Data, Samples, same_length, weighted
 from gapwise.pipeline.estimators.solving import computing
 from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.datasets import NEW, Blocks
 from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
 from gapwise.stages.problems import build
+from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.loss_names import BALANCED, PER_PIXEL, PICTURE_LOSSES
 from gapwise.stages.problems.protocol import Problem
@@ -110,7 +112,14 @@ class SegmentationSVM(GapwiseEstimator):
         self.pairwise = pairwise
         self.loss = loss
 
-    def fit(self, X: Samples, y: Samples, *, run_dir: str | Location | None = None) -> Self:
+    def fit(
+        self,
+        X: Samples,
+        y: Samples,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+        run_dir: str | Location | None = None,
+    ) -> Self:
         """Solve and verify.
 
         Parameters
@@ -121,6 +130,9 @@ class SegmentationSVM(GapwiseEstimator):
             (S,) in pixels (ones by default).
         y : list
             Masks (H, W), or labels (S,): 0 and 1, or False and True; 1 is the foreground.
+        sample_weight : array-like, shape (n,), optional
+            Weights >= 0 of the pictures, relative to their mean: the objective is (lam / 2) ||w||^2 plus the weighted mean
+            of the hinges. With the same lam, a weight of 2 does what giving a picture twice does.
         run_dir : path or URL, optional
             Where the state is committed: the same call goes on after a kill, to the same bits.
 
@@ -129,7 +141,7 @@ class SegmentationSVM(GapwiseEstimator):
         ValueError
             If data or a parameter cannot be used; names the picture and the field.
         """
-        return self._fit(self._checked(X, y), run_dir)
+        return self._fit(weighted(self._checked(X, y), sample_weight), run_dir)
 
     def _checked(self, X: Samples, y: Samples) -> Data:
         if self.loss not in PICTURE_LOSSES:
@@ -143,6 +155,9 @@ class SegmentationSVM(GapwiseEstimator):
 
     def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
         self._encoder: PictureEncoder | None = None
+        for split, data in (("train", train), ("test", held)):
+            if data is not None and data.weight is not None:
+                sink.put(split, BLOCK_WEIGHT, data.weight / data.weight.mean())
         if isinstance(train.x[0], dict):
             self._widths: dict[str, int] = {name: train.x[0][name].shape[1] for name in WIDTHS}
             for split, data in (("train", train), ("test", held)):

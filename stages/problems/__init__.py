@@ -64,8 +64,12 @@ def build(name: str, arrays: Mapping[str, np.ndarray], meta: Facts) -> Problem:
     from gapwise.stages.problems.scale import check_scale  # imports numpy, which lists of runs do not need
 
     part = structure(name)
+    can = capabilities_of(part)
+    if "block_weight" in arrays and "block_weight" not in can.whole:
+        weighed = ", ".join(other for other in structures() if "block_weight" in capabilities(other).whole)
+        raise ValueError(f"{name}: weights of blocks are not known to this structure; these know them: {weighed}")
     if not meta.get("checked", False):
-        check_scale(name, capabilities_of(part), arrays)
+        check_scale(name, can, arrays)
     problem: Problem = part.build(arrays, meta)
     if problem.lower.shape != problem.upper.shape or problem.lower.shape not in ((0,), (problem.d,)):
         raise ValueError(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from library import blobs, sentences
+from library import blobs, graphs, sentences
 from scipy import sparse
 from sklearn.base import clone
 
-from gapwise import ChainSVM, MulticlassSVM
+from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM
 from gapwise.stages.choice import picked
 
 
@@ -86,6 +86,20 @@ def test_sample_weight__of_two_does_what_giving_an_example_twice_does(kind: type
 
 
 @pytest.mark.slow
+def test_sample_weight__of_two_does_what_giving_a_picture_twice_does() -> None:
+    X, y = graphs(8)
+    weight = np.where(np.arange(8) % 3 == 0, 2.0, 1.0)
+    twice = np.repeat(np.arange(8), weight.astype(int))
+    model = SegmentationSVM(lam=0.1, tolerance=1e-6)
+    copied = clone(model).fit([X[i] for i in twice], [y[i] for i in twice])
+    model.fit([*X, X[0]], [*y, 1 - np.asarray(y[0])], sample_weight=3.0 * np.append(weight, 0.0))
+    assert float(model.path_["primal"][0]) == pytest.approx(float(copied.path_["primal"][0]), rel=1e-5)
+    np.testing.assert_allclose(model.coef_, copied.coef_, atol=0.002)
+    plain = clone(model).fit(X, y)
+    assert np.abs(plain.coef_ - model.coef_).max() > 0.005
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* was chosen at the .* edge")
 def test_sample_weight__goes_with_the_examples_into_held_out_parts_and_folds() -> None:
     X, y = blobs(30)
@@ -94,8 +108,8 @@ def test_sample_weight__goes_with_the_examples_into_held_out_parts_and_folds() -
         model = MulticlassSVM(eps=0.2, random_state=3, **choices).fit(X, y, sample_weight=weight)
         assert model.certificate_.holds
         assert model.refit_.sizes["block"] == 30
-    words = sentences(30)
-    assert ChainSVM(eps=0.2).fit(*words, sample_weight=weight).certificate_.holds
+    for make, data in ((ChainSVM, sentences(30)), (SegmentationSVM, graphs(30))):
+        assert make(eps=0.2).fit(*data, sample_weight=weight).certificate_.holds
 
 
 def test_class_weight__must_be_positive_and_of_known_form() -> None:

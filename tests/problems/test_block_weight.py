@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dense import optimum, psi_and_loss
+from tiny.blocks import ragged
 from tiny.multiclass_instances import csr
 from walks import EPS, walked
 
@@ -14,6 +15,7 @@ from gapwise.stages.confidence import scores_of
 from gapwise.stages.problems import build
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.segmentation import derived
 from gapwise.stages.solver.options import ENDED
 
 WEIGHT = np.array([0.5, 2.0, 1.0, 0.5, 2.0, 1.0])
@@ -51,7 +53,22 @@ def chain(times: np.ndarray, **more: np.ndarray) -> Problem:
     return build("chain", {**arrays, **more}, {"classes": 2, "attributes": 7})
 
 
-STRUCTURES = {"multiclass": multiclass, "multiclass_sparse": sparse, "chain": chain}
+def segmentation_blocks() -> list[dict[str, np.ndarray]]:
+    rng, edges = np.random.default_rng(6), np.array([[0, 1], [1, 2]])
+    labels = [rng.permutation([0, 1, 1]) for _ in WEIGHT]
+    blocks = [
+        {"unary": (rng.normal(size=(3, 2)) + own[:, None]).astype(np.float32), "pairwise": np.ones((2, 1), np.float32),
+         "edges": edges, "labels": own, "area": rng.integers(1, 5, size=3).astype(float)} for own in labels
+    ]  # fmt: skip
+    return [block | derived(**block) for block in blocks]
+
+
+def segmentation(times: np.ndarray, **more: np.ndarray) -> Problem:
+    blocks = segmentation_blocks()
+    return build("segmentation", ragged([blocks[i] for i in times]) | more, {})
+
+
+STRUCTURES = {"multiclass": multiclass, "multiclass_sparse": sparse, "chain": chain, "segmentation": segmentation}
 
 
 def weighted(name: str) -> tuple[Problem, Problem, Problem]:
@@ -104,3 +121,13 @@ def test_build__refuses_what_is_no_weight(name: str, wrong: list[float]) -> None
         ValueError, match=f"^{name}: block_weight must hold 6 numbers > 0; leave out blocks of weight 0"
     ):
         STRUCTURES[name](np.arange(6), block_weight=np.array(wrong))
+
+
+def test_build__refuses_weights_where_a_structure_does_not_know_them() -> None:
+    arrays = {"block_weight": WEIGHT}
+    with pytest.raises(
+        ValueError, match=r"^potts: weights of blocks are not known to this structure; these know them: chain,"
+    ):
+        build("potts", arrays, {"classes": 3})
+    with pytest.raises(ValueError, match=r"^segmentation: block_weight needs learned weights of edges"):
+        build("segmentation", ragged(segmentation_blocks()) | arrays, {"potts": 0.1})

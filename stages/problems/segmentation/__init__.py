@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from gapwise.stages.problems.block_weight import NAME
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.segmentation import segmentation
@@ -19,6 +20,7 @@ __all__ = ["CAPABILITIES", "FixedSegmentation", "Segmentation", "build", "derive
 
 CAPABILITIES = Capabilities(
     margins=True,
+    whole=("block_weight",),
     features=("unary", "pairwise"),
     single=True,
     confusion=confusion,
@@ -31,4 +33,6 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation | Fixed
     """`segmentation.build`; with `meta["potts"]` that is the fixed weight of all pairwise features (`fixed`)."""
     problem = segmentation.build(arrays, meta)
     weight = meta.get("potts")
+    if weight is not None and NAME in arrays:
+        raise ValueError(f"segmentation: {NAME} needs learned weights of edges; leave it out, or dataset.potts")
     return problem if weight is None else with_fixed_weight(problem, float(weight))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE, PER_PIXEL, PICTURE_LOSSES
@@ -221,14 +222,14 @@ def checked_images(
         for i in range(sizes.size):
             x, edge_x = unary[label_ptr[i] : label_ptr[i + 1]], pairwise[edge_ptr[i] : edge_ptr[i + 1]]
             check_features(x, edge_x, f"{structure}: block {i}")
-    truth = np.where(void, 0, labels)
+    truth, weight = np.where(void, 0, labels), np.repeat(block_weights(structure, arrays, sizes.size), sizes)
     arc_ptr, head, reverse, edge = adjacency(edges, edge_ptr, label_ptr)
     images = Images(
         edge_ptr=frozen(edge_ptr),
         edges=frozen(edges, np.int32),
         gram_ptr=frozen(ptr["gram"]),
         gram=frozen(arrays["gram"], np.float32).reshape(-1),
-        loss_if_wrong=frozen(costs(truth, np.where(void, 0.0, area), label_ptr)),
+        loss_if_wrong=frozen(weight * costs(truth, np.where(void, 0.0, area), label_ptr)),
         arc_ptr=frozen(arc_ptr),
         head=frozen(head),
         reverse=frozen(reverse),

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.loss_names import BALANCED
@@ -65,6 +66,8 @@ class Segmentation(NamedTuple):
     pairwise: np.ndarray
     """float32, (edge_ptr[-1], D_P), >= 0"""
     images: Images
+    block_weight: np.ndarray
+    """float64, (n,): weights of images; the loss of `images` has them, features have not"""
 
     @property
     def labels(self) -> int:
@@ -91,6 +94,9 @@ class Segmentation(NamedTuple):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
         rows_dot(self.unary, self.unary_scale, self.label_ptr[i], w[:width], theta[:size])
         rows_dot(self.pairwise, 1.0, self.images.edge_ptr[i], w[width:], theta[size:])
+        if self.block_weight[i] != 1.0:
+            for j in range(theta.size):
+                theta[j] *= self.block_weight[i]
 
     def max_oracle(self, i, theta, y, scratch):
         _cut(self, i, theta, True, y, scratch)
@@ -112,10 +118,12 @@ class Segmentation(NamedTuple):
     def norm2(self, i, delta):
         size = self.label_ptr[i + 1] - self.label_ptr[i]
         unary = gram_form(self.images.gram[self.images.gram_ptr[i] : self.images.gram_ptr[i + 1]], delta[:size])
-        return max(unary, 0.0) + rows_norm2(self.pairwise, self.images.edge_ptr[i], delta[size:])
+        norm2 = max(unary, 0.0) + rows_norm2(self.pairwise, self.images.edge_ptr[i], delta[size:])
+        return self.block_weight[i] ** 2 * norm2
 
     def push(self, i, c, delta, w):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
+        c *= self.block_weight[i]
         rows_add(self.unary, self.label_ptr[i], c * self.unary_scale, delta[:size], w[:width])
         rows_add(self.pairwise, self.images.edge_ptr[i], c, delta[size:], w[width:])
 
@@ -152,7 +160,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
         ends a < b < S, ``labels`` (S,) in {0, 1} or VOID, ``area`` (S,) in labelled pixels, ``gram`` (S * S,) float32 from
         `derived`.
         Features of these dtypes are not copied, so they may be memory-mapped. Shared by all images: ``unary_scale``
-        (1,), which uint8 needs.
+        (1,), which uint8 needs. ``block_weight`` (n,) may hold weights of images.
     meta : Mapping
         ``loss``: a name of `images.costs_by`, by default ``balanced``; ``per_pixel`` needs ``mean_area``. ``checked`` is
         true if every block has passed `check_features` (featurize runs it through `derived`); then opening tens of gigabytes
@@ -181,6 +189,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
         unary_scale=scale,
         pairwise=checked.pairwise,
         images=checked.images,
+        block_weight=block_weights("segmentation", arrays, checked.label_ptr.size - 1),
     )
 
 
