@@ -63,6 +63,22 @@ def test_claims__are_about_parts_that_there_are() -> None:
     assert {part for claim in claims() for part in claim.parts} <= set(PARTS)
 
 
+def test_page__has_the_claims_that_there_are_and_counts_them() -> None:
+    """The page in the repository: sentences, places and measures as in the code, totals as in its own table, no folder."""
+    page = (ROOT / "stages" / "reports" / "PAPERS.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| “")
+    ]
+    known = {(f"“{claim.quote}”", claim.source, claim.judged) for claim in claims()}
+    assert rows
+    assert {tuple(row[:3]) for row in rows} <= known
+    assert {row[3] for row in rows} <= {part["shows"] for part in PARTS.values()}
+    counts = [sum(row[4] == words for row in rows) for words in ("holds", "does not hold", "not decided")]
+    text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
+    assert text.format(len(rows), *counts) in page
+    assert not re.search(r"(?:^|[\s='\"(])/(?:\w+/)+", page)
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

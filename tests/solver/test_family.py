@@ -10,14 +10,18 @@ from dense import best, primal_value
 from parts_of import dual_of, method_of
 from pools import slots_of
 from single import LAM, never, solver_of
+from solved import options_of
 from tiny import TINY, by_all_methods, instance
 
-from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.counts import TRACE
+from gapwise.stages.solver.engine import solve
+from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.objective import squared_norm
 from gapwise.stages.solver.options import SAMPLERS, Status
 from gapwise.stages.solver.state import derive
 from gapwise.stages.solver.steps import steps
 
+COLUMN = TRACE.index("oracle_calls")
 MEMBERS = list(itertools.product(SAMPLERS, steps(), ("none", "gap")))
 
 
@@ -143,6 +147,18 @@ def test_limits__leave_their_status_and_a_certificate(limit, status):
     got, point = solver.solve(1e-12, never)
     assert got is status
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-12)
+
+
+@pytest.mark.parametrize("passes", [1.0, 3.0, 10.0])
+@pytest.mark.parametrize("method", sorted(methods()))
+def test_max_passes__leaves_the_certifying_pass_to_come_on_top(method, passes):
+    """Steps of whole passes begin below the limit, and a visit of eg may take several computations of marginals."""
+    problem = instance("chain")
+    options = options_of(method=method, max_passes=passes)
+    found = solve(problem, 0.05, options, tolerance=1e-13)
+    spent = found.trace[-1][COLUMN] / problem.n
+    if found.status is Status.PASS_LIMIT:
+        assert passes <= spent <= passes + (3.0 if method == "eg" else 2.0)
 
 
 def test_cache__saves_oracle_calls_and_keeps_its_capacity():
