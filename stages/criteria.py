@@ -8,13 +8,15 @@ together has one over folds only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gapwise.stages.choice import LOSS
 from gapwise.stages.problems import capabilities, structure
-from gapwise.stages.problems.protocol import Problem
+
+if TYPE_CHECKING:  # imports numba, which a complete run does not need
+    from gapwise.stages.problems.protocol import Problem
 
 
 class Criterion(NamedTuple):
@@ -48,6 +50,8 @@ def measures(name: str) -> dict[str, bool]:
 
 def criterion_of(key: str, name: str, structure_name: str) -> Criterion:
     """The criterion of this name; ValueError, which begins with `key` and lists the names, if the structure has none."""
+    if name == LOSS:  # without the structure, which imports numba
+        return Criterion()
     known = {LOSS: False, **measures(structure_name)}
     if name not in known:
         raise ValueError(f"{key}: expected one of {', '.join(known)} for the structure {structure_name}, got {name!r}")
