@@ -22,6 +22,7 @@ LISTED = {
     "stages/problems/numba_private.py: self_test.total": "compiled where the test runs",
     "stages/problems/numba_private.py: self_test.twice": "compiled where the test runs",
     "stages/problems/simd.py: _address": "called by numba's code generator, whose objects have no types",
+    "stages/problems/simd.py: _folded": "called by numba's code generator, whose objects have no types",
     "stages/problems/single_label.py: least_loss": "a method of each class that is given METHODS",
 }
 """Functions without annotations that no rule explains, and why they have none."""

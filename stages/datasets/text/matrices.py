@@ -35,6 +35,7 @@ def prefers_matrix(X: Sequence[Tokens]) -> bool:
 def matrix_of(X: Sequence[Tokens], width: int | None) -> np.ndarray:
     """float32 (tokens, p), the rows of all sequences; `width`: the p they must have. ValueError names a sequence."""
     start, matrix = np.cumsum([0, *lengths_of(X)]), np.empty((0, 0), np.float32)
+    largest = np.zeros(int(start[-1]))  # of each token, before it becomes float32
     for i, sequence in enumerate(X):
         try:
             rows = sequence.toarray() if is_sparse(sequence) else np.asarray(sequence)
@@ -49,10 +50,10 @@ def matrix_of(X: Sequence[Tokens], width: int | None) -> np.ndarray:
             matrix = np.empty((int(start[-1]), width), np.float32)
         with np.errstate(over="ignore"):  # refused below
             matrix[start[i] : start[i + 1]] = rows
-    largest = np.maximum(matrix.max(axis=1, initial=0.0), -matrix.min(axis=1, initial=0.0))
+        largest[start[i] : start[i + 1]] = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))
     if not np.isfinite(largest).all():
         token = int(np.argmin(np.isfinite(largest)))
-        raise ValueError(f"X: {_place(start, token)}: a value is NaN, infinite or beyond float32")
+        raise ValueError(f"X: {_place(start, token)}: a value is NaN or infinite")
     check_single(largest, lambda token: f"X: {_place(start, token)}")
     return matrix
 
