@@ -25,6 +25,7 @@ def trace(error: float, lack: float, fall: float, lam: float = 0.01) -> dict[str
         **{name: values.astype(np.int64) for name, values in whole.items()},
         "lambda": 0 * passes + lam, "passes": passes, "seconds": 0.01 * passes, "stale_gap": 0 * passes,
         "dual": dual, "primal": primal, "gap": primal - dual, "test_loss": 0.2 + 0.1 * fall**passes,
+        "nonuniformity": 0 * passes + 1.0, "curvature_nonuniformity": 0 * passes + 1.0,
     }  # fmt: skip
 
 
