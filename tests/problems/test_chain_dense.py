@@ -118,7 +118,10 @@ def test_dense_rows__make_a_matrix_and_others_do_not() -> None:
     ("X", "message"),
     [
         ([np.eye(2), np.eye(3)], r"X: sequence 1: expected an array \(tokens, 2\), got shape \(3, 3\)"),
-        ([np.ones((1, 2)), np.array([[1.0, 1.0], [np.nan, 1.0]])], "X: sequence 1, token 1: a value is NaN, infinite"),
+        (
+            [np.ones((1, 2)), np.array([[1.0, 1.0], [np.nan, 1.0]])],
+            "X: sequence 1, token 1: a value is NaN or infinite",
+        ),
         ([np.ones((1, 2)), np.full((2, 2), 1e20)], "X: sequence 1, token 0: it holds a feature of size 1e.20"),
         ([[["a", "b"]]], r"X: sequence 0: expected an array of numbers \(tokens, p\): "),
     ],
