@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import hashlib
 import multiprocessing
 import os
 import platform
@@ -150,16 +149,13 @@ def mark_of(settings: Settings) -> Path | None:
         return None
     if not os.access(folder, os.W_OK):
         return None
-    digest = hashlib.sha256()
     files = [package / "evaluate.py", *(file for room in ROOMS for file in (package / room).rglob("*.py"))]
     sources = {file.relative_to(package).as_posix(): file for file in files}
     own = parts.sources(*(f"gapwise.stages.{room}" for room in ROOMS))
-    for name, file in sorted({**sources, **{f"{parts.VARIABLE}/{name}": file for name, file in own.items()}}.items()):
-        digest.update(name.encode() + b"\0" + file.read_bytes())
+    sources |= {f"{parts.VARIABLE}/{name}": file for name, file in own.items()}
     machine = (sys.version, version("numba"), version("llvmlite"), platform.node(), os.environ.get("NUMBA_CPU_NAME"))
     chosen = [choices(part) for part in (settings.dataset, asdict(settings.solver), asdict(settings.path))]
-    digest.update(repr((machine, chosen)).encode())
-    return folder / f"compiled-{digest.hexdigest()[:16]}"
+    return folder / f"compiled-{parts.digest_of(sources, repr((machine, chosen)))[:16]}"
 
 
 def choices(options: Facts) -> list[object]:

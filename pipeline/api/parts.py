@@ -19,9 +19,10 @@ Parts of your own go before those of installed packages.
 from __future__ import annotations
 
 import functools
+import hashlib
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from pkgutil import iter_modules
 
@@ -146,6 +147,14 @@ def sources(*packages: str) -> dict[str, Path]:
         own = (file for kind in kinds for file in sorted((root / kind).rglob("*.py")))
         files[VARIABLE] = {str(file.relative_to(root)): file for file in own}
     return {f"{name}/{relative}": file for name, of_one in files.items() for relative, file in of_one.items()}
+
+
+def digest_of(files: Mapping[str, Path], more: str = "") -> str:
+    """SHA-256 of names and contents of source files, in the order of their names, and of `more`; 64 hexadecimal digits."""
+    digest = hashlib.sha256(more.encode())
+    for name, file in sorted(files.items()):
+        digest.update(name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
 
 
 def files_beside(part: Path) -> dict[str, Path]:

@@ -68,7 +68,7 @@ def weighted(data: Data, sample_weight: npt.ArrayLike | None) -> Data:
         k = int(np.argmax(bad))
         raise ValueError(f"sample_weight: entry {k} is {weight[k]:g}; expected a number >= 0")
     if not weight.any():
-        raise ValueError("sample_weight: all weights are 0; expected one above 0 at least")
+        raise ValueError("sample_weight: all weights are zero; expected one above zero at least")
     return part(data._replace(weight=weight), weight > 0)
 
 

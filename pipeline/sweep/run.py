@@ -8,14 +8,13 @@ of a sweep, `<run.root>/sweeps/<experiment>-<key>`, depends only on the keys of 
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gapwise.parts import sources
+from gapwise.parts import digest_of, sources
 from gapwise.pipeline.compute.local import REMOTE
 from gapwise.pipeline.compute.ready import check_scheduler
 from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions
@@ -226,9 +225,8 @@ def drawn_from(whole: Sweep) -> str:
 
     (folder,) = map(Path, reports.__path__)
     files = {str(file.relative_to(folder)): file for file in folder.rglob("*.py")} | sources("gapwise.stages.reports")
-    code = [[name, hashlib.sha256(file.read_bytes()).hexdigest()] for name, file in sorted(files.items())]
     rows = [{name: value for name, value in row.items() if name not in ("status", "seconds")} for row in whole.rows]
-    return fingerprint({"rows": rows, "figure": whole.figure, "formats": whole.formats, "code": code})
+    return fingerprint({"rows": rows, "figure": whole.figure, "formats": whole.formats, "code": digest_of(files)})
 
 
 def drawn_before(whole: Sweep) -> Record | None:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import functools
 import gzip
-import hashlib
 import logging
 import os
 import pkgutil
@@ -40,7 +39,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from gapwise.parts import files_beside, with_parts
+from gapwise.parts import digest_of, files_beside, with_parts
 from gapwise.stages.datasets.offers import Offered, offered_by
 from gapwise.stages.problems import capabilities, structure
 from gapwise.stages.problems.capabilities import Capabilities
@@ -272,10 +271,7 @@ def source_digest(name: str) -> str:
     """
     module = module_of(name)
     files = {**files_beside(Path(str(module.__file__))), **_imported(module.__name__)}
-    digest = hashlib.sha256()
-    for relative, file in sorted(files.items()):
-        digest.update(relative.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:12]
+    return digest_of(files)[:12]
 
 
 def _imported(module: str) -> dict[str, Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
 import sys
 from collections.abc import Callable
@@ -28,10 +27,7 @@ def sources_fingerprint(problem_class: type) -> str:
     (`gapwise.parts`), and the files of the structure itself, wherever its class is defined: its module or package,
     and what they import from the same folder (`user_code.own_files`).
     """
-    digest = hashlib.sha256(MODE.encode())
-    for name, file in sorted(_sources(problem_class).items()):
-        digest.update(name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()
+    return parts.digest_of(_sources(problem_class), MODE)
 
 
 def _sources(problem_class: type) -> dict[str, Path]:

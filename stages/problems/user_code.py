@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import importlib
 import inspect
 import sysconfig
@@ -12,6 +11,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
+from gapwise.parts import digest_of
 from gapwise.stages.problems.trust import permit
 
 OURS = ("gapwise",)
@@ -31,10 +31,7 @@ def oracle_source(oracle: str) -> str:
     module = user_module(oracle)
     if module.__name__.partition(".")[0] in OURS:
         return "ours"
-    digest = hashlib.sha256()
-    for name, file in sorted(own_files(module).items()):
-        digest.update(name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:12]
+    return digest_of(own_files(module))[:12]
 
 
 def own_files(module: ModuleType) -> dict[str, Path]:

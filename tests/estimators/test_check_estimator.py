@@ -12,6 +12,7 @@ from gapwise import MulticlassSVM
 pytestmark = pytest.mark.slow
 
 QUICK = {
+    "check_all_zero_sample_weights_error",
     "check_classifiers_one_label",
     "check_dict_unchanged",
     "check_estimators_nan_inf",
@@ -45,4 +46,7 @@ def test_quick_checks__exist() -> None:
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 def test_multiclass__passes(check: Any) -> None:
-    check(MulticlassSVM())
+    if name_of(check).startswith("check_sample_weight_equivalence"):  # lam="auto" holds out others of repeated examples
+        check(MulticlassSVM(lam=0.1, tolerance=1e-9))
+    else:
+        check(MulticlassSVM())

@@ -130,7 +130,7 @@ def test_choices__that_cannot_be_used_are_named(choices: dict[str, Any], says: s
     [
         ([1.0], r"sample_weight: expected 12 numbers, one for each block, got shape \(1,\)"),
         ([1.0] * 11 + [-1.0], "sample_weight: entry 11 is -1; expected a number >= 0"),
-        ([0.0] * 12, "sample_weight: all weights are 0"),
+        ([0.0] * 12, "sample_weight: all weights are zero"),
         (["a"] * 12, "sample_weight: expected numbers"),
     ],
 )

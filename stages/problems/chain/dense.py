@@ -21,11 +21,17 @@ from gapwise.stages.problems.chain.chain import Chain, multiply_all
 from gapwise.stages.problems.chain.dense_kernels import dense_scores, few_dense_scores, push_dense, push_dense_pair
 from gapwise.stages.problems.operations import Operations, mean_size
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
+from gapwise.stages.problems.shared import takes
 
 BLAS = 1 << 21
 """Multiplications of the least Gram matrix that is left to BLAS."""
 
 
+@takes(  # what reads no features
+    Chain, "decodes_only", "block_weight", "blocked", "unconstrained", "max_oracle", "max_oracles", "decode", "marginals",
+    "max_marginals", "n_best", "value", "add", "norm2", "pair_norm2", "pair_follow", "loss", "least_loss", "forbidden",
+    "scratch", "max_oracles_scratch", "ranked_scratch",
+)  # fmt: skip
 class DenseChain(NamedTuple):
     """n label sequences over `width` columns and `labels` labels; d = (width + 3) * labels + labels**2."""
 
@@ -78,9 +84,7 @@ class DenseChain(NamedTuple):
         push_dense_pair(self.values, self.first[i] * self.width, T, K, self.width, c, y, z, w, self.d - K * K)
 
     def pair_move(self, i, c, y, z, delta, w):
-        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
-        c *= self.scale[2 * i + 1]
-        push_dense_pair(self.values, self.first[i] * self.width, T, K, self.width, c, y, z, w, self.d - K * K)
+        self.pair_push(i, c, y, z, delta, w)
 
     def score_labels(self, i, w, labels, slots, theta, scores):
         K, T, first = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.first[i] * self.width
@@ -96,17 +100,6 @@ class DenseChain(NamedTuple):
         elif stage == 3:
             prefetch_range(self.gram, self.gram_ptr[i], self.gram_ptr[i + 1])
             prefetch(self.truth, self.label_ptr[i])
-
-
-SHARED = (
-    "decodes_only", "block_weight", "blocked", "unconstrained", "max_oracle", "max_oracles", "decode", "marginals",
-    "max_marginals", "n_best", "value", "add", "norm2", "pair_norm2", "pair_follow", "loss", "least_loss", "forbidden",
-    "scratch", "max_oracles_scratch", "ranked_scratch",
-)  # fmt: skip
-"""What reads no features."""
-
-for _name in SHARED:
-    setattr(DenseChain, _name, vars(Chain)[_name])
 
 
 def emissions_of(w: np.ndarray, K: int, dense: bool) -> np.ndarray:

@@ -64,9 +64,9 @@ class Sweep:
             pair, worst = self.axis.interval(k)
             if worst.bound > closing(self.level) / SLACK:
                 open_intervals.append(Worst(self.again(pair, worst.lam), worst.bound))
-        return (
-            open_intervals if self.axis.bottom(self.level)[1] else [*open_intervals, Worst(self.below_last(), math.inf)]
-        )
+        if not self.axis.bottom(self.level)[1]:
+            open_intervals.append(Worst(self.below_last(), math.inf))
+        return open_intervals
 
     def again(self, pair: Pair, lam: float) -> float:
         """`lam`, or the end of the interval that is close to it and was solved for an earlier level."""
