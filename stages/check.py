@@ -18,17 +18,17 @@ from numba import njit
 
 from gapwise.stages.datasets import Blocks, DataError, open_dataset
 from gapwise.stages.datasets.python_oracle import PythonOracleReader, block_of, weights_of
-from gapwise.stages.problems import build
+from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.answers import ask
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, sampled
+from gapwise.stages.problems.loss_unit import with_unit
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.operations import PYTHON
 from gapwise.stages.problems.oracle_check import try_oracle, try_samples
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
-from gapwise.stages.problems.segmentation.images import in_pixels
 from gapwise.stages.solver.unit_costs import VISIT
 
 BLOCKS = 5
@@ -147,7 +147,7 @@ def check(name: str, options: Mapping[str, Any], seconds: float = 10.0) -> Repor
     sink = Blocks(reader.structure)
     facts = reader.featurize(sink, map, lambda done, total, what: None)
     arrays = sink.arrays("train")
-    problem = build(reader.structure, arrays, in_pixels(facts, arrays))
+    problem = build(reader.structure, arrays, with_unit(capabilities(reader.structure).unit, facts, arrays))
     return check_problem(label, problem, seconds)
 
 

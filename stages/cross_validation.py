@@ -205,22 +205,22 @@ def table(chosen: Facts) -> list[dict[str, float]]:
 
 def lines(chosen: Facts) -> list[str]:
     """What a person reads first."""
-    criterion = chosen.get("criterion", LOSS)
+    by = Criterion(chosen.get("criterion", LOSS))
 
     def value(name: str, quantity: str) -> str:
         error = chosen[f"{name}_{'test_standard_error' if quantity == 'test_loss' else 'standard_error'}"]
         return f"{chosen[f'{name}_{quantity}']:.3g} ± {error:.2g}"
 
     out = []
-    best = "least mean loss" if criterion == LOSS else f"best mean {criterion.replace('_', ' ')}"
+    best = "least mean loss" if by.is_loss else f"best mean {by.words}"
     for head, name, why in (
         ("best", "best", f"{best} of {chosen['folds']} folds"),
         ("simpler", "one_se", "the largest within one standard error"),
     ):
-        where = f"λ {chosen[f'{name}_lambda']:.3g} ({why}: {value(name, f'validation_{criterion}')})"
+        where = f"λ {chosen[f'{name}_lambda']:.3g} ({why}: {value(name, f'validation_{by.name}')})"
         there = f"test loss there {value(name, 'test_loss')}"
-        if criterion != LOSS:
-            there += f", {criterion.replace('_', ' ')} {chosen[f'{name}_test_{criterion}']:.3g}"
+        if not by.is_loss:
+            there += f", {by.words} {chosen[f'{name}_test_{by.name}']:.3g}"
         out.append(f"{head:>8}  {where} · {there}")
     if "best_edge" in chosen:
         out.append(f"{'':>8}  the best λ lies {Edge(chosen['best_edge']).words}: a better one may lie beyond")

@@ -14,7 +14,6 @@ from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import Scale
-from gapwise.stages.problems.segmentation.images import labelled_pixels, with_mean_area
 from gapwise.stages.problems.void import has_void
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features, FeatureWriter, is_complete, open_features
@@ -47,7 +46,7 @@ class _SplittingSink:
         self.shared: dict[str, np.ndarray] = {}
         self.blocks: Counter[str] = Counter()
         self.labels: Counter[int] = Counter()
-        self.pixels, self.images = 0.0, 0
+        self.unit, self.counted = 0.0, 0
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
         number = self.blocks[split]
@@ -68,9 +67,9 @@ class _SplittingSink:
         self.writer.append(target, **block)
         if target == "train" and "labels" in block:
             self.labels.update(np.asarray(block["labels"]).ravel().tolist())
-            if "area" in block:
-                self.pixels += labelled_pixels(block)
-                self.images += 1
+            if self.part.unit is not None:
+                self.unit += self.part.unit.total(block)
+                self.counted += 1
 
     def target(self, split: str, number: int) -> str:
         """The split that block `number` of the reader's `split` goes to."""
@@ -118,9 +117,10 @@ class _SplittingSink:
     def finish(self, facts: Json) -> Json:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
 
-        Where the loss depends on how often each label occurs in training, the fact ``label_counts`` says it, and of pictures
-        ``mean_area``; blocks that are held out are not counted. DataError if a split would be empty, if there are fewer
-        blocks than folds, if all features are too small, or if there is one label only, which leaves nothing to learn.
+        Where the loss depends on how often each label occurs in training, the fact ``label_counts`` says it; where it has a
+        unit (`Capabilities.unit`), the facts hold that. Blocks that are held out are not counted. DataError if a split would
+        be empty, if there are fewer blocks than folds, if all features are too small, or if there is one label only, which
+        leaves nothing to learn.
         """
         if facts.get("classes") == 1:
             names = [*facts.get("label_names", ()), *facts.get("class_names", ())]
@@ -132,7 +132,8 @@ class _SplittingSink:
             self.scales["train"].end()
         except ValueError as error:
             raise DataError(f"train: {error}") from error
-        facts = with_mean_area(facts, self.pixels, self.images)
+        if self.part.unit is not None:
+            facts = self.part.unit.added(facts, self.unit, self.counted)
         if self.rule is None:
             return facts
         if "label_counts" in facts:
@@ -269,7 +270,7 @@ def join(store: Features, target: Location, report: Report) -> None:
             writer.append("train", **own)
             seen[which] += 1
             report(number + 1, origin.size, "joining the features")
-        # n_train, label_counts and mean_area stay those of `store`: losses keep the unit in which lambda was chosen
+        # n_train, label_counts and the loss's unit stay those of `store`: losses keep the unit in which lambda was chosen
         writer.meta = {fact: value for fact, value in store.meta.items() if fact not in ("files", VALIDATION)}
 
 

@@ -23,9 +23,10 @@ from gapwise.stages.problems import build
 from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.loss_names import BALANCED, PER_PIXEL, PICTURE_LOSSES
+from gapwise.stages.problems.loss_unit import with_unit
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import check_single
-from gapwise.stages.problems.segmentation.images import in_pixels
+from gapwise.stages.problems.segmentation.images import PIXELS
 from gapwise.storage.backend import Location
 
 Graph: TypeAlias = dict[str, np.ndarray]
@@ -163,7 +164,7 @@ class SegmentationSVM(GapwiseEstimator):
             for split, data in (("train", train), ("test", held)):
                 for number, (graph, labels) in enumerate(zip(data.x, data.y, strict=True) if data else ()):
                     sink.append(split, **self._graph(number, graph), labels=labels, foreground=graph["area"] * labels)
-            return in_pixels({"loss": self.loss}, sink.arrays("train"))
+            return with_unit(PIXELS, {"loss": self.loss}, sink.arrays("train"))
         return self._learn_pictures(sink, train, held, compute)
 
     def _learn_pictures(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
@@ -184,7 +185,7 @@ class SegmentationSVM(GapwiseEstimator):
         facts = featurize_pictures(load, items, options, seed, sink, compute.map_blocks, lambda *_: None)
         self._encoder = picture_encoder(facts, sink.whole[""])
         self._facts = facts
-        return in_pixels({**facts, "checked": True, "loss": self.loss}, sink.arrays("train"))
+        return with_unit(PIXELS, {**facts, "checked": True, "loss": self.loss}, sink.arrays("train"))
 
     def _portable(self) -> tuple[Json, dict[str, np.ndarray]] | None:
         if self._encoder is None:

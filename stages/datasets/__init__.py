@@ -44,6 +44,7 @@ from gapwise.stages.datasets.offers import Offered, offered_by
 from gapwise.stages.problems import capabilities, structure
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts, Json, Options
+from gapwise.stages.problems.loss_unit import with_unit
 from gapwise.stages.problems.user_code import imported_names
 
 __path__ = with_parts(__path__, "datasets")
@@ -317,8 +318,6 @@ def has_specimen(name: str) -> bool:
 
 def specimen(options: Options) -> Encoded:
     """Tiny training blocks with arrays of the types that the reader called ``options["name"]`` writes."""
-    from gapwise.stages.problems.segmentation.images import in_pixels
-
     module = module_of(str(options["name"]))
     part = offered_by(module)
     if part.specimen is None:
@@ -326,7 +325,7 @@ def specimen(options: Options) -> Encoded:
     reader: Reader = module.open(_own(part, options))
     sink = Blocks(reader.structure)
     facts, arrays = part.specimen(options, sink), sink.arrays("train")
-    return Encoded(reader.structure, arrays, in_pixels(facts, arrays))
+    return Encoded(reader.structure, arrays, with_unit(capabilities(reader.structure).unit, facts, arrays))
 
 
 FOLDERS = {"conll": "conll2000", "msrc": "msrc_v2", "stanford": "stanford_bg", "weizmann": "horses"}

@@ -17,6 +17,8 @@ from gapwise.stages.problems.facts import Options
 if TYPE_CHECKING:
     import numpy as np
 
+    from gapwise.stages.problems.loss_unit import LossUnit
+
 Block = Mapping[str, "np.ndarray"]
 Arrays = dict[str, "np.ndarray"]
 
@@ -50,6 +52,8 @@ class Capabilities:
         Facts of the features that are numbers of things with weights of their own, so from 1 to d.
     rising, falling : tuple of str
         Measures that the module's `metrics` may return, of which more or less is better.
+    unit : LossUnit, optional
+        If a loss is counted in a mean over the training blocks: in which.
     confusion : function (problem, arrays, meta, predictions) -> (names, matrix), optional
         If single labels mean something: their names, and float64 (labels, labels), how many tokens, pixels or examples of
         each true label (row) are predicted as which.
@@ -73,6 +77,7 @@ class Capabilities:
     counts: tuple[str, ...] = ()
     rising: tuple[str, ...] = ()
     falling: tuple[str, ...] = ()
+    unit: LossUnit | None = None
     confusion: Callable[[Any, Block, Options, np.ndarray], tuple[list[str], np.ndarray]] | None = None
     for_training: Callable[[Block], Arrays] | None = None
     stand_ins: Callable[..., Arrays] | None = None

@@ -18,7 +18,8 @@ from gapwise.stages.datasets.vision.own_columns import ModelOptions
 from gapwise.stages.featurize import _SplittingSink
 from gapwise.stages.problems import build
 from gapwise.stages.problems.held_out import HeldOut
-from gapwise.stages.problems.segmentation.images import costs_by, in_pixels, labelled_pixels, with_mean_area
+from gapwise.stages.problems.loss_unit import with_unit
+from gapwise.stages.problems.segmentation.images import PIXELS, costs_by, labelled_pixels
 from gapwise.stages.problems.void import VOID
 from gapwise.storage.features import FeatureWriter
 
@@ -73,7 +74,7 @@ def test_per_pixel__counts_wrong_pixels_of_all_images_exactly(classes: int) -> N
     structure = "segmentation" if classes == 2 else "potts"
     blocks = potts_blocks(classes=classes, void=True)
     pixels = [labelled_pixels(block) for block in blocks]
-    facts = with_mean_area({"classes": classes, "loss": "per_pixel"}, sum(pixels), len(blocks))
+    facts = PIXELS.added({"classes": classes, "loss": "per_pixel"}, sum(pixels), len(blocks))
     problem = build(structure, ragged(blocks), facts)
     rng, losses, wrong = np.random.default_rng(0), [], 0.0
     for i, block in enumerate(blocks):
@@ -91,8 +92,8 @@ def test_per_pixel__counts_wrong_pixels_of_all_images_exactly(classes: int) -> N
     assert np.mean(losses) == pytest.approx(wrong / sum(pixels))
     with pytest.raises(ValueError, match="loss per_pixel: mean_area is None, expected pixels > 0"):
         build(structure, ragged(blocks), {"classes": classes, "loss": "per_pixel"})
-    assert in_pixels(facts, ragged(blocks)) == facts
-    assert with_mean_area({"loss": "per_image"}, 3.0, 2) == {"loss": "per_image"}
+    assert with_unit(PIXELS, facts, ragged(blocks)) == facts
+    assert PIXELS.added({"loss": "per_image"}, 3.0, 2) == {"loss": "per_image"}
 
 
 def test_per_pixel__counts_in_pixels_of_training_pictures_that_are_not_held_out(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.segmentation import segmentation
 from gapwise.stages.problems.segmentation.fixed import FixedSegmentation, with_fixed_weight
+from gapwise.stages.problems.segmentation.images import PIXELS
 from gapwise.stages.problems.segmentation.segmentation import Segmentation, confusion, derived, metrics
 from gapwise.stages.problems.void import silenced
 
@@ -23,6 +24,7 @@ CAPABILITIES = Capabilities(
     whole=("block_weight",),
     features=("unary", "pairwise"),
     single=True,
+    unit=PIXELS,
     confusion=confusion,
     for_training=silenced,
     rising=("pixel_accuracy", "foreground_iou", "foreground_iou_pooled"),

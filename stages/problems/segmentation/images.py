@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.block_weight import block_weights
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE, PER_PIXEL, PICTURE_LOSSES
+from gapwise.stages.problems.loss_unit import LossUnit
 from gapwise.stages.problems.operations import SEARCH, mean_size
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.segmentation.maxflow import adjacency
@@ -115,15 +115,8 @@ def labelled_pixels(block: Mapping[str, np.ndarray]) -> float:
     return float(np.sum(area[labels != VOID]))
 
 
-def with_mean_area(facts: Json, pixels: float, images: int) -> Json:
-    """The facts, and where the loss is ``per_pixel`` also ``mean_area`` of so many training images and their pixels."""
-    return {**facts, "mean_area": pixels / images} if facts.get("loss") == PER_PIXEL and images else facts
-
-
-def in_pixels(facts: Json, arrays: Mapping[str, np.ndarray]) -> Json:
-    """The facts with the ``mean_area`` of the training images in `arrays`, if they are images and the loss needs it."""
-    images = arrays["area_ptr"].size - 1 if "area_ptr" in arrays else 0
-    return with_mean_area(facts, labelled_pixels(arrays), images) if images else facts
+PIXELS = LossUnit(PER_PIXEL, "mean_area", labelled_pixels)
+"""The unit of ``per_pixel``."""
 
 
 def least_cost(images: Images, start: int, stop: int) -> float:
