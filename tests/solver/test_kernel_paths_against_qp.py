@@ -8,6 +8,7 @@ import pytest
 from dense import optimum
 from walks import EPS, walked
 
+from gapwise.stages.certify.kernels import of_audit
 from gapwise.stages.problems import build
 from gapwise.stages.problems.kernel_rows import Kernel, evaluate
 from gapwise.stages.problems.metric import norm2_of
@@ -29,6 +30,7 @@ def test_path__of_a_kernel_is_within_epsilon_of_a_dense_qp(kernel: str, weighted
     values, vectors = np.linalg.eigh(gram)
     rows = vectors * np.sqrt(np.maximum(values, 0.0))  # rows @ rows.T is the Gram matrix
     plain = build("multiclass", {"x": rows, "labels": labels, "block_weight": weight}, {"classes": classes})
+    np.testing.assert_allclose(of_audit(problem).norms2, plain.norms2)
     status, records, _, _ = walked(problem, rule="one_sided", eps=0.2 * EPS)
     assert status is Status.CONVERGED
     for record in records[:: max(1, len(records) // 4)]:
