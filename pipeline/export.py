@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gapwise.pipeline.rundir import write_json
+from gapwise.records import Facts
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, fetched, publish
-from gapwise.storage.records import Facts
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, cast
 from gapwise.pipeline.compiling import WHAT
 from gapwise.pipeline.compute.local import start_worker
 from gapwise.pipeline.config.run_options import default_workers
-from gapwise.storage.records import Facts
+from gapwise.records import Facts
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess

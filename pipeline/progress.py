@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
+from gapwise.records import Facts, Record
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
-from gapwise.storage.records import Facts, Record
 
 if TYPE_CHECKING:
     import rich.progress

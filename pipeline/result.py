@@ -11,6 +11,7 @@ from gapwise.pipeline.advice import what_next
 from gapwise.pipeline.config.settings import Settings
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.stage_graph import flow_of, stages
+from gapwise.records import Facts, Record
 from gapwise.stages.choice import Edge
 from gapwise.stages.problems.certainty import UPPER_BOUNDED
 from gapwise.stages.reports.loss_words import baseline
@@ -18,7 +19,6 @@ from gapwise.stages.verdict import Doubt, Verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import DamagedError
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.records import Facts, Record
 
 PATH_FIELDS = ("lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds")
 VERIFY_FIELDS = ("certified", "epsilon", "max_gap", "max_rebuild_error", "max_simplex_error")

@@ -24,6 +24,7 @@ from typing import Any
 from gapwise.pipeline.config.settings import Settings
 from gapwise.pipeline.source_code import commit
 from gapwise.pipeline.stage_graph import after, stages
+from gapwise.records import Record
 from gapwise.storage import files
 from gapwise.storage.backend import Location, backend
 from gapwise.storage.files import DamagedError, deliver, make_directory, remove, rename, tree_checksum, working
@@ -31,7 +32,6 @@ from gapwise.storage.files import LockedError as LockedError
 from gapwise.storage.files import locked as locked
 from gapwise.storage.format import FORMAT_VERSION, MEASURES
 from gapwise.storage.integrity import sealed, unsealed
-from gapwise.storage.records import Record
 
 BLANK = {"lock", "manifest.json", "invocations"}
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")

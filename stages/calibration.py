@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
+from gapwise.records import Record
 from gapwise.storage.files import DamagedError
 
 ISOTONIC, SIGMOID = "isotonic", "sigmoid"
@@ -58,7 +58,7 @@ class Calibration:
         return probabilities
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Record:
         """What a model's file holds, JSON-able."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 

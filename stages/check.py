@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import Blocks, DataError, open_dataset
 from gapwise.stages.datasets.python_oracle import PythonOracleReader, block_of, weights_of
 from gapwise.stages.problems import build, capabilities
@@ -87,7 +88,7 @@ class Report:
         """Settings to run it with on so many workers."""
         return advice(self.seconds.get("max_oracle", 0.0), self.blocks, self.calls_python, workers)
 
-    def facts(self, workers: int) -> dict[str, Any]:
+    def facts(self, workers: int) -> Record:
         """All of it, for JSON."""
         facts = {**asdict(self), "ok": self.ok, "workers": workers, "pass_seconds": self.pass_seconds}
         return {**facts, "advice": self.advice(workers) if self.ok else []}
@@ -127,7 +128,7 @@ def costs_note(seconds: Mapping[str, float]) -> str:
     )
 
 
-def check(name: str, options: Mapping[str, Any], seconds: float = 10.0) -> Report:
+def check(name: str, options: Facts, seconds: float = 10.0) -> Report:
     """Try the data set `name` with these options.
 
     Parameters

@@ -18,7 +18,7 @@ from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems import capabilities, structures
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.facts import Kernel
+from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.choice import LOSS, Edge, choose, edge_of, standard_error
 from gapwise.stages.criteria import Criterion, criterion_of
 from gapwise.stages.featurize import VALIDATION, open_problem
 from gapwise.stages.predict import predict
 from gapwise.stages.problems import structure
-from gapwise.stages.problems.facts import Facts, Json
 from gapwise.storage.backend import DamagedError, Location
 from gapwise.storage.features import open_features
 from gapwise.storage.files import read_json, write_json
@@ -123,7 +123,7 @@ def cross_validated(
     folder: Location,
     report: Callable[[int, int, str], None] = lambda done, total, task: None,
     criterion: str = LOSS,
-) -> Json:
+) -> Record:
     """Choose lambda on `folds` and measure the path of `whole`, which has all training blocks, there.
 
     Returns

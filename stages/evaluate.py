@@ -13,6 +13,7 @@ from itertools import count
 import numpy as np
 from numba import njit
 
+from gapwise.records import Record
 from gapwise.stages.choice import LOSS, Choice, choose, edge_of, standard_error
 from gapwise.stages.criteria import Criterion, criterion_of
 from gapwise.stages.featurize import VALIDATION
@@ -20,7 +21,7 @@ from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.predict import predict
 from gapwise.stages.problems import build, structure
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.facts import Json, Kernel
+from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.stages.problems.weightless import task_loss
 from gapwise.stages.readable import write_predictions
@@ -45,7 +46,7 @@ def evaluate(
     criterion: str = LOSS,
     spread: Spread = HERE,
     report: Callable[[int, int, str], None] = lambda done, total, task: None,
-) -> Json:
+) -> Record:
     """Measure every breakpoint; writes train_loss, test_loss, ... into ``path.zarr`` and ``metrics.json``, with validation
     blocks also validation_loss and validation_standard_error.
 
@@ -123,7 +124,7 @@ def evaluate(
     )
     labels, _ = predict(problems["test"], weights_of_row(best), spread, "test")
     write_predictions(run_dir, problems["test"], arrays["test"], store.meta, labels)
-    result: Json = {
+    result: Record = {
         "best_lambda": float(lams[best]),
         **({} if by.is_loss else {"criterion": by.name}),
         "best_breakpoint": best if best < solved else int(np.sum(path["lambda"] >= lams[best])) - 1,
@@ -170,7 +171,7 @@ def _columns(measures: list[dict[str, float]], of_row: np.ndarray) -> dict[str, 
 
 def _of_choice(
     choice: Choice, by: Criterion, least: int, lams: np.ndarray, columns: dict[str, np.ndarray], blocks: int
-) -> Json:
+) -> Record:
     """What `metrics.json` also has if lambda was chosen on `blocks` validation blocks: the one-standard-error choice, if the
     loss chose, and row `least`, the best on the test split, which was not looked at in choosing."""
     simple = {

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from gapwise.records import Facts
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.inputs import label_names
 from gapwise.stages.named_weights import NamedWeights, columns, named_weights
@@ -24,7 +25,7 @@ from gapwise.stages.problems.chain import Chain, DenseChain
 from gapwise.stages.problems.chain.features import BIASES
 from gapwise.stages.problems.chain.forbidden import BLOCKED
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.facts import Facts, Kernel
+from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.multiclass import Multiclass
 from gapwise.stages.problems.multiclass_sparse import MulticlassSparse, class_weights
 from gapwise.stages.problems.one_type import one_type

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset, source_digest, taken
 from gapwise.stages.problems import build, capabilities, structure
-from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import Scale
@@ -114,7 +114,7 @@ class _SplittingSink:
             for name, array in taken(self.waiting, self.part, blocks).items():
                 self.writer.put(split, name, array)
 
-    def finish(self, facts: Json) -> Json:
+    def finish(self, facts: Record) -> Record:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
 
         Where the loss depends on how often each label occurs in training, the fact ``label_counts`` says it; where it has a
@@ -212,7 +212,7 @@ def divisible(whole: Location) -> Features | None:
     return None if differs else store
 
 
-def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report: Report) -> Json:
+def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report: Report) -> Record:
     """Write the arrays of `whole`, its training blocks into the splits that `sink` has for them; returns its facts."""
     for file in sorted(whole.meta["files"]):
         folder, name = file.removesuffix(".npy").split("/")

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Record
 from gapwise.stages.datasets import DataError, Known, offered
 from gapwise.stages.datasets.inputs import NewInput, read_new
 from gapwise.stages.models import Model
 from gapwise.stages.predict import predict
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.chain.metrics import encode_names
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.trust import only
 from gapwise.stages.readable import by_label
 
@@ -43,8 +43,8 @@ class Measured(NamedTuple):
     tokens: int
     loss: float
     metrics: Mapping[str, float]
-    labels: list[Json]
-    confusions: list[Json]
+    labels: list[Record]
+    confusions: list[Record]
     known: Known | None
 
 
@@ -86,7 +86,7 @@ def measure(model: Model, new: NewInput, truth: list[str]) -> Measured:
     )
 
 
-def confusions(names: list[str], matrix: np.ndarray, most: int = 10) -> list[Json]:
+def confusions(names: list[str], matrix: np.ndarray, most: int = 10) -> list[Record]:
     """The `most` frequent wrong predictions of a matrix (truth, prediction); equal counts in the order of labels."""
     support = matrix.sum(axis=1)
     wrong = matrix - np.diag(np.diag(matrix))

@@ -6,9 +6,9 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 
+from gapwise.records import Facts
 from gapwise.stages.problems import capabilities
 from gapwise.storage.files import DamagedError
-from gapwise.storage.records import Facts
 
 NAMES = ("label_names", "class_names")
 

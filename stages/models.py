@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gapwise.records import Record
 from gapwise.stages.calibration import Calibration
 from gapwise.stages.confidence import n_best_of, refuse_without_lists, refuse_without_margins, scores_of
 from gapwise.stages.datasets import FeatureMap, MapBlocks, tell_known
@@ -61,10 +62,10 @@ class Model:
 
     lambda_: float
     weights: np.ndarray = field(repr=False)
-    certificate: dict[str, Any]
-    meta: dict[str, Any] = field(repr=False)
+    certificate: Record
+    meta: Record = field(repr=False)
     shared: dict[str, np.ndarray] = field(repr=False)
-    origin: dict[str, Any] = field(repr=False)
+    origin: Record = field(repr=False)
     allowed: frozenset[str] | None = field(default=frozenset(), repr=False)
     source: str = field(default="model", repr=False)
     calibration: Calibration | None = field(default=None, repr=False)
@@ -170,7 +171,7 @@ class Model:
         )
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Record:
         """All but the arrays, JSON-able."""
         fitted = {} if self.calibration is None else {"calibration": self.calibration.facts}
         return {

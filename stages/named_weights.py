@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.inputs import label_names
 from gapwise.stages.datasets.text.vocabulary import read_vocabulary
 from gapwise.stages.problems.chain.dense import emissions_of
 from gapwise.stages.problems.chain.features import BIASES
-from gapwise.stages.problems.facts import Facts
 
 
 class Feature(NamedTuple):

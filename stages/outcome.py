@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from gapwise.records import Record
 from gapwise.stages.problems.certainty import certainty_of
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.solver.engine import Engine
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.path.rule import attributes_of
@@ -52,7 +52,7 @@ def kept_of(engine: Engine) -> list[int] | None:
     return None if rule is None else rule.supporting
 
 
-def attributes(engine: Engine, status: Status, key: str) -> Json:
+def attributes(engine: Engine, status: Status, key: str) -> Record:
     """The attributes of path.zarr."""
     task, solver, start, rule = engine.task, engine.solver, engine.start, engine.rule.open_end()
     return {
@@ -77,7 +77,7 @@ def attributes(engine: Engine, status: Status, key: str) -> Json:
     }
 
 
-def in_memory(engine: Engine, sink: MemorySink, key: str) -> tuple[dict[str, np.ndarray], Json]:
+def in_memory(engine: Engine, sink: MemorySink, key: str) -> tuple[dict[str, np.ndarray], Record]:
     """(arrays, attributes) as `storage.results.read_path` would read them, had the walk been written."""
     arrays = path_arrays([b.record() for b in sink.breakpoints], cells_of(engine, sink), kept_of(engine))
     attrs = {"format_version": FORMAT_VERSION, **attributes(engine, status_of(engine, sink), key)}

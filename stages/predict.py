@@ -7,7 +7,7 @@ from numba import njit
 
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.facts import Kernel
+from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 from gapwise.stages.problems.weightless import task_loss

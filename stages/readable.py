@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets.inputs import Predicted, label_names, show, stored_input
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.problems import capabilities
-from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
@@ -84,7 +84,7 @@ def _files(
         yield "labels.json", (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def by_label(names: list[str], matrix: np.ndarray) -> list[Json]:
+def by_label(names: list[str], matrix: np.ndarray) -> list[Record]:
     """Counts, precision, recall and F1 of each label, by a matrix (truth, prediction); None where there is nothing to divide
     by: the precision of a label that is never predicted, the recall of one that never occurs."""
     rows = []

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Record
 from gapwise.stages.choice import Edge, edge_of, picked
 from gapwise.stages.criteria import Criterion
 from gapwise.stages.featurize import VALIDATION
@@ -19,7 +20,6 @@ from gapwise.stages.parallel import Spread
 from gapwise.stages.predict import predict
 from gapwise.stages.problems import build, structure
 from gapwise.stages.problems.certainty import certainty_of
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.readable import write_predictions
 from gapwise.stages.solve import Session, Task, solve
@@ -100,7 +100,7 @@ def refit(
     return status
 
 
-def _claim(folder: Location, science: Json) -> None:
+def _claim(folder: Location, science: Record) -> None:
     """Note what `folder` is a solve of; what lies there of another one, as before the path went on, is removed."""
     record = folder / RECORD
     if record.is_file() and read_json(record) == science:
@@ -112,7 +112,7 @@ def _claim(folder: Location, science: Json) -> None:
     write_json(record, science)
 
 
-def measure(features: Features, folder: Location, spread: Spread) -> Json:
+def measure(features: Features, folder: Location, spread: Spread) -> Record:
     """Loss and measures on the test blocks of `features` of the model in `folder`.
 
     Writes metrics.json there, and what evaluate writes of a path: predictions.npz, and for people predictions/.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.datasets.inputs import stored_input
 from gapwise.stages.model_facts import check_features
 from gapwise.stages.models import Model, allowing, versions
@@ -141,7 +141,7 @@ def check_weights(path: Location, lam: float, weights: np.ndarray, *, as_solved:
         raise CertificateError(f"{path}: the weights at lambda {lam:.9g} should be {in_words(expected)}, but {fault}")
 
 
-def _digest(solved: Mapping[str, Any], files: Mapping[str, Any]) -> str:
+def _digest(solved: Facts, files: Facts) -> str:
     """Of what the solve left and of the features, by their checksums."""
     return hashlib.sha256(json.dumps([dict(solved), dict(files)], sort_keys=True).encode()).hexdigest()
 
@@ -177,7 +177,7 @@ def example_of(run: str | Location) -> Any:
     return None if new is None else new.example
 
 
-def _features(run: Location, stages: Mapping[str, Any]) -> Features:
+def _features(run: Location, stages: Facts) -> Features:
     """The features of a run; FileNotFoundError if they are gone."""
     features = features_of(run, stages["featurize"])
     if features is None:

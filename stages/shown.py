@@ -19,13 +19,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.confidence import NBest
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.inputs import NewInput, Shown, show
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.text.tables import Table
 from gapwise.stages.prediction import Prediction
-from gapwise.stages.problems.facts import Facts
 
 
 def shown(meta: Facts, new: NewInput, predicted: Prediction) -> Shown:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gapwise.records import Record
 from gapwise.stages.outcome import attributes, cells_of, kept_of, status_of
 from gapwise.stages.parallel import HERE, Spread
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Progress, Report, Stop
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
@@ -152,7 +152,7 @@ def solve(
     return status
 
 
-def identity(key: str, science: Mapping[str, object] | None) -> Json:
+def identity(key: str, science: Mapping[str, object] | None) -> Record:
     """What a committed state belongs to."""
     return {"key": key, **(science or {})}
 

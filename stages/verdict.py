@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
+from gapwise.records import Facts, Record
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, promise
-from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.solver.options import ENDED
 from gapwise.stages.solver.path.rules import capabilities
 from gapwise.storage.backend import Location
@@ -209,7 +209,7 @@ class Verdict:
             met=int(holds), solved=1, lam_low=lam, lam_high=lam, largest_gap=gap, allowed=allowed, loose=loose,
         )  # fmt: skip
 
-    def record(self) -> Json:
+    def record(self) -> Record:
         """JSON-able: all fields, `certified`, and the verdict in words."""
         return {
             **dataclasses.asdict(self),

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from gapwise.stages.certify.served import Served, compare
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
-from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
@@ -134,7 +134,7 @@ def verify(
     seed: int = 0,
     spread: Spread = HERE,
     report: Report = lambda done, total, task: None,
-) -> Json:
+) -> Record:
     """Check every breakpoint and the certificates between them; writes ``verify.json``.
 
     Parameters
@@ -176,7 +176,7 @@ def verified(
     spread: Spread = HERE,
     report: Report = lambda done, total, task: None,
     keep: Callable[[Facts], None] = lambda result: None,
-) -> Json:
+) -> Record:
     """`verify` of a path that may be in memory; `keep` gets the result before an error is raised."""
     wrong = differences(problem, source.arrays, source.attrs, asked or Asked({}))
     if wrong:
@@ -214,7 +214,7 @@ def verified(
     return result
 
 
-def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Served) -> tuple[Findings, Json]:
+def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Served) -> tuple[Findings, Record]:
     """What the verdict rests on, and the numbers of verify.json; BaselessError where nothing can be recomputed."""
     attrs, rebuilt = audit.attrs, audit.breakpoints()
     intervals = audit.verifier.intervals()
@@ -268,7 +268,7 @@ def certainty_here(problem: Problem, attrs: Facts) -> str:
     return certainty_of(problem) if rule not in rules() or capabilities(rule).exact else ESTIMATE
 
 
-def bounds_of(audit: Audit) -> Json:
+def bounds_of(audit: Audit) -> Record:
     """How good the bounds of an approximate oracle are, over all breakpoints; {} if there are none.
 
     `proven`: share of the blocks whose answer attains its bound; `bound_slack`: the mean part of the path's gaps that is due

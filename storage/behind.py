@@ -17,9 +17,9 @@ from types import TracebackType
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.storage.commits import CommitStore, Segment
 from gapwise.storage.layout import ArraySpec
-from gapwise.storage.records import Facts
 
 BEHIND_BYTES = 8 << 20
 """States of fewer bytes are written at once, by the caller: they take less time than anyone notices."""

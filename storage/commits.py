@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.storage.backend import ChangedError, Location
 from gapwise.storage.files import (
     aside,
@@ -36,7 +37,6 @@ from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.integrity import sealed, unsealed
 from gapwise.storage.layout import ArraySpec, path_specs, read_group, write_group
 from gapwise.storage.pointer import Pointer
-from gapwise.storage.records import Facts, Record
 
 log = logging.getLogger("gapwise.storage")
 

@@ -17,11 +17,11 @@ from typing import IO
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.storage.backend import DamagedError, Location, backend, location_in
 from gapwise.storage.files import aside, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.integrity import changed, checked_array, checksums, mapped_array, sealed, unsealed
-from gapwise.storage.records import Facts, Record
 
 _HEADER = 128
 """Bytes kept free for the header of a growing .npy file."""

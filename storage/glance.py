@@ -6,10 +6,10 @@ opens the run instead. A run that is being written to may be read: every file is
 
 from __future__ import annotations
 
+from gapwise.records import Record
 from gapwise.storage.backend import Location
 from gapwise.storage.files import changed_at, read_json
 from gapwise.storage.integrity import unsealed
-from gapwise.storage.records import Record
 
 
 def record(path: Location) -> Record | None:

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from gapwise.records import Record
 from gapwise.storage.backend.base import DamagedError, Location
-from gapwise.storage.records import Record
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,8 +15,8 @@ import numpy as np
 import zarr
 from zarr.codecs import ZstdCodec
 
+from gapwise.records import Facts, Record
 from gapwise.storage.backend import DamagedError, Location, backend
-from gapwise.storage.records import Facts, Record
 
 CHUNK_BYTES = 1 << 21
 """Most bytes in a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""

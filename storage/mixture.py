@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.storage.backend import Location
-from gapwise.storage.records import Facts, Record
 
 NAMES = ("lambda", "gap", "dual")
 CELL_NAMES = ("cell_low", "cell_interval", "cell_primal", "cell_scale")

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Record
 from gapwise.storage.backend import DamagedError, Location
 from gapwise.storage.files import aside, make_directory, publish, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION, check_format
 from gapwise.storage.integrity import checked_array, checksums, sealed, unsealed
-from gapwise.storage.records import Record
 
 FILE, KIND = "model.json", "gapwise model"
 WEIGHTS, SHARED = "weights.npy", "shared/"

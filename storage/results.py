@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import zarr
 
+from gapwise.records import Facts, Record
 from gapwise.storage.backend import DamagedError, Location
 from gapwise.storage.files import aside, make_durable, publish
 from gapwise.storage.format import FORMAT_VERSION, check_format
@@ -27,7 +28,6 @@ from gapwise.storage.layout import (
     readable,
     write_group,
 )
-from gapwise.storage.records import Facts, Record
 
 RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "label", "label_offset": "atom_edge"}
 """Arrays of PATH that are concatenated over breakpoints; all others have one row per breakpoint."""

@@ -17,12 +17,12 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from gapwise.records import Record
 from gapwise.storage.backend import Location
 from gapwise.storage.behind import CommitsBehind
 from gapwise.storage.commits import Commit, CommitStore, Segment
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.layout import PATH, ArraySpec, read_group
-from gapwise.storage.records import Record
 from gapwise.storage.results import stack
 
 MAX_BUFFERED_BYTES = 64 << 20

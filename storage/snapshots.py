@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import zarr
 
+from gapwise.records import Facts, Record
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, make_directory, once, publish, remove, remove_leftovers, tree_checksum
 from gapwise.storage.layout import SNAPSHOTS, create_array, open_group, read_group, write_group
-from gapwise.storage.records import Facts, Record
 
 
 class SnapshotParts:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapwise.pipeline.cli import Command, find_modules_here
 from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, refuse
+from gapwise.records import Record
 
 if TYPE_CHECKING:
     from gapwise.stages.check import Report
@@ -48,7 +49,7 @@ def run(asked: argparse.Namespace) -> int:
     return DONE if report.ok else FAILED
 
 
-def dataset_of(name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
+def dataset_of(name: str, words: list[str]) -> tuple[str, Record]:
     """The reader and its options for MODULE:CLASS or a data set's name and KEY=VALUE words; ValueError names a bad one."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException

@@ -12,7 +12,7 @@ from gapwise.pipeline.overview.states import STATES, add_root
 from gapwise.pipeline.overview.words import ago, as_json, number, table
 
 if TYPE_CHECKING:
-    from gapwise.storage.records import Facts
+    from gapwise.records import Facts
 
 HEAD = ("run", "state", "progress", "gap", "best λ", "test loss", "last sign")
 

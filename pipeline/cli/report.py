@@ -10,9 +10,9 @@ from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import add_root, add_run
 
 if TYPE_CHECKING:
+    from gapwise.records import Record
     from gapwise.storage.backend import Location
     from gapwise.storage.features import Features
-    from gapwise.storage.records import Record
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

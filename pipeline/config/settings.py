@@ -34,6 +34,7 @@ from gapwise.pipeline.config.run_options import (
 )
 from gapwise.pipeline.config.validation import with_validation
 from gapwise.pipeline.errors import did_you_mean
+from gapwise.records import Record
 from gapwise.stages import datasets
 from gapwise.stages.choice import LOSS
 from gapwise.stages.solver.combinations import check_path
@@ -42,7 +43,6 @@ from gapwise.stages.solver.options import MethodOptions, PathOptions, check_one_
 from gapwise.stages.solver.path.rules import capabilities, rules
 from gapwise.storage.backend import backend, location
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.records import Record
 
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
 KIND_NAMES = {

@@ -44,6 +44,7 @@ from gapwise.pipeline.estimators.fitted import Fitted, Held, HeldValues, Validat
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
 from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Stop
+from gapwise.records import Record
 from gapwise.stages.calibrate import calibration_of
 from gapwise.stages.calibration import METHODS, Calibration
 from gapwise.stages.choice import LOSS, PICKS, Edge, picked
@@ -53,7 +54,6 @@ from gapwise.stages.datasets import Blocks
 from gapwise.stages.parallel import Spread
 from gapwise.stages.predict import predict as decode
 from gapwise.stages.problems import build, calls_python
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.refit import nearest, start_of_all, supports_of
 from gapwise.stages.solver.options import MethodOptions, PathOptions
@@ -176,7 +176,7 @@ class GapwiseEstimator(BaseEstimator):
         return tags
 
     # -- what a subclass says -------------------------------------------------------------------------------------------
-    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
+    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Record:
         """Write `train`, and `held` as the split "test", into `sink`; returns the meta of the problem.
 
         Sets what new inputs are encoded with. Labels that do not occur in `train` count as errors.
@@ -187,7 +187,7 @@ class GapwiseEstimator(BaseEstimator):
         """The structure of these data."""
         return self._structure
 
-    def _portable(self) -> tuple[Json, dict[str, np.ndarray]] | None:
+    def _portable(self) -> tuple[Record, dict[str, np.ndarray]] | None:
         """Facts and shared arrays of a feature store with this feature map, named ``dataset`` there; None: there is none."""
         return None
 

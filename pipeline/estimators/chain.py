@@ -16,6 +16,7 @@ from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples, same_length, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.token_losses import Constraints, LabelWeights, token_losses
+from gapwise.records import Record
 from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.confidence import NBest, refuse_without_lists
 from gapwise.stages.datasets import Blocks, Known, tell_known
@@ -38,7 +39,6 @@ from gapwise.stages.named_weights import Feature, NamedWeights, Transition, colu
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain.dense import emissions_of
 from gapwise.stages.problems.chain.metrics import encode_names
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.loss_names import PER_TOKEN
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
@@ -192,7 +192,7 @@ class ChainSVM(GapwiseEstimator):
             outputs.append(_plain(labels))
         return Data(sequences, outputs)
 
-    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
+    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Record:
         flat = [label for labels in train.y for label in labels]
         self.classes_ = _sorted(set(flat))
         if len(self.classes_) < 2:
@@ -230,7 +230,7 @@ class ChainSVM(GapwiseEstimator):
                 sink.put(split, "block_weight", data.weight / data.weight.mean())
         return self._meta()
 
-    def _meta(self) -> Json:
+    def _meta(self) -> Record:
         dense = {"dense": True} if self._dense else {}
         return {"classes": len(self.classes_), "attributes": self.n_features_in_ + 3, **dense, **self._facts}
 
@@ -255,10 +255,14 @@ class ChainSVM(GapwiseEstimator):
         else:
             write_blocks(sink, lambda *_: None, split, start, flat, rows, self.n_features_in_ + 3)
 
-    def _portable(self) -> tuple[Json, dict[str, np.ndarray]]:
+    def _portable(self) -> tuple[Record, dict[str, np.ndarray]]:
         names = [str(label) for label in self.classes_]
         sink = Blocks(self._structure, {"label_names": encode_names(names), **self._tables})
-        text: Json = {"templates": None, "valued": True, "tokens": COLUMNS if self.vocabulary_ is None else ATTRIBUTES}
+        text: Record = {
+            "templates": None,
+            "valued": True,
+            "tokens": COLUMNS if self.vocabulary_ is None else ATTRIBUTES,
+        }
         if self.vocabulary_ is not None:
             put_vocabulary(sink, list(self.vocabulary_))
         integers = isinstance(self.classes_[0], int)

@@ -20,6 +20,7 @@ from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, is_number, refuse
 from gapwise.pipeline.estimators.data import Data, Samples, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
+from gapwise.records import Record
 from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.confidence import refuse_without_lists
 from gapwise.stages.datasets import Blocks
@@ -28,7 +29,6 @@ from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
 from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.chain.losses import balanced_weights
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.loss_names import BALANCED
 from gapwise.stages.problems.multiclass_sparse import class_weights
 from gapwise.storage.backend import Location
@@ -192,7 +192,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     def _groups(self, data: Data) -> np.ndarray:
         return np.asarray(data.y)
 
-    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
+    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Record:
         self._kernel = kernel_of(train.x, self.kernel, self.gamma, self.coef0, self.degree)
         into, by_class = sink if self._kernel is None else WithPoints(sink), self._class_weights(train)
         for split, data in (("train", train), ("test", held)):
@@ -207,7 +207,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         classes, self._sparse = self.classes_.size, isinstance(train.x, Csr)
         self._dtype = (train.x.values if isinstance(train.x, Csr) else train.x).dtype.name
         self._points: np.ndarray | None = sink.whole[""].get("points")
-        meta: Json = {"classes": classes, **self._sizes}
+        meta: Record = {"classes": classes, **self._sizes}
         if self.costs is None:
             return meta
         costs = np.asarray(self.costs, dtype=float)
@@ -218,7 +218,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         return {**meta, "cost": costs}
 
     @property
-    def _sizes(self) -> Json:
+    def _sizes(self) -> Record:
         """Facts of the structure besides the number of classes."""
         return {
             "width": self.n_features_in_ + (self._bias is not None),
@@ -247,7 +247,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         """Value of the constant column."""
         return 1.0 if self.fit_intercept and self.kernel is None else None
 
-    def _portable(self) -> tuple[Json, dict[str, np.ndarray]]:
+    def _portable(self) -> tuple[Record, dict[str, np.ndarray]]:
         arrays = {"width": self.n_features_in_, "bias": self._bias, "dtype": self._dtype}
         linear = "multiclass_sparse" if self._sparse else "multiclass"
         facts = {"dataset": "multiclass_arrays", "structure": linear if self._points is None else STRUCTURE}
@@ -377,7 +377,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         return self._probable(self.margins(X))
 
 
-def kernel_of(x: np.ndarray | Csr, kernel: str | None, gamma: object, coef0: object, degree: object) -> Json | None:
+def kernel_of(x: np.ndarray | Csr, kernel: str | None, gamma: object, coef0: object, degree: object) -> Record | None:
     """The facts of a kernel on rows x (n, D); None without one. ValueError names the parameter that cannot be used."""
     if kernel is None:
         return None
@@ -396,7 +396,7 @@ def kernel_of(x: np.ndarray | Csr, kernel: str | None, gamma: object, coef0: obj
     return {"kernel": kernel, **{name: known[name] for name in OF_KERNEL[kernel]}}
 
 
-def kernel_scores(kernel: Json, rows: np.ndarray, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+def kernel_scores(kernel: Record, rows: np.ndarray, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
     """(n, K): sums over points (m, D), with coefficients (K, m), of the kernel with each of the rows (n, D)."""
     given = {name: value for name, value in kernel.items() if name != "kernel"}
     scores, step = np.zeros((len(rows), len(coefficients))), max(ENTRIES // max(len(points), 1), 1)

@@ -15,13 +15,13 @@ from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse, seed_of, workers_of
 from gapwise.pipeline.estimators.data import Data, Samples, same_length, weighted
 from gapwise.pipeline.estimators.solving import computing
+from gapwise.records import Record
 from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.datasets import NEW, Blocks
 from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
 from gapwise.stages.problems import build
 from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.loss_names import BALANCED, PER_PIXEL, PICTURE_LOSSES
 from gapwise.stages.problems.loss_unit import with_unit
 from gapwise.stages.problems.protocol import Problem
@@ -154,7 +154,7 @@ class SegmentationSVM(GapwiseEstimator):
             raise ValueError(f"y: expected both labels, got one only: {masks[0].flat[0]}")
         return Data(inputs, masks)
 
-    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
+    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Record:
         self._encoder: PictureEncoder | None = None
         for split, data in (("train", train), ("test", held)):
             if data is not None and data.weight is not None:
@@ -167,7 +167,7 @@ class SegmentationSVM(GapwiseEstimator):
             return with_unit(PIXELS, {"loss": self.loss}, sink.arrays("train"))
         return self._learn_pictures(sink, train, held, compute)
 
-    def _learn_pictures(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
+    def _learn_pictures(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Record:
         parts = {"train": train, "test": held or Data(train.x[:1], train.y[:1])}
         names = ("superpixels", "colour_words", "sift_words")
         for name in names:
@@ -187,7 +187,7 @@ class SegmentationSVM(GapwiseEstimator):
         self._facts = facts
         return with_unit(PIXELS, {**facts, "checked": True, "loss": self.loss}, sink.arrays("train"))
 
-    def _portable(self) -> tuple[Json, dict[str, np.ndarray]] | None:
+    def _portable(self) -> tuple[Record, dict[str, np.ndarray]] | None:
         if self._encoder is None:
             return None
         words = {"colour_words": self._encoder.words.colour, "sift_words": self._encoder.words.sift}

@@ -18,6 +18,7 @@ from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.rundir import flat
+from gapwise.records import Record
 from gapwise.stages.outcome import in_memory
 from gapwise.stages.parallel import Spread
 from gapwise.stages.problems.certainty import certainty_of
@@ -33,7 +34,6 @@ from gapwise.storage.commits import CommitStore
 from gapwise.storage.files import locked, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.paths import SolvedPath, open_path, path_of
-from gapwise.storage.records import Record
 from gapwise.storage.sink import MemorySink
 
 log = logging.getLogger("gapwise")

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gapwise.pipeline.estimators.choices import is_number, refuse
+from gapwise.records import Record
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.constraints import SCHEMES, Pair, fault, scheme, table_of
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.loss_names import BALANCED, LOSSES, PER_SEQUENCE, PER_TOKEN
 
 LabelWeights: TypeAlias = str | Mapping[Label, float] | None
@@ -49,9 +49,9 @@ class TokenLosses:
             tables["forbidden"] = self.forbidden[np.ix_(np.append(known, [K, K + 1]), known)]
         return tables
 
-    def facts(self, counts: np.ndarray, n: int) -> Json:
+    def facts(self, counts: np.ndarray, n: int) -> Record:
         """The facts of a problem with n training blocks and `counts` tokens of each label."""
-        facts: Json = {} if self.loss == PER_SEQUENCE else {"loss": self.loss}
+        facts: Record = {} if self.loss == PER_SEQUENCE else {"loss": self.loss}
         if self.balanced:
             facts["balanced"] = True
         return {**facts, "label_counts": counts.tolist(), "n_train": n} if facts else {}

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from gapwise.pipeline.errors import PROGRESS_SAVED
 from gapwise.pipeline.progress import read_solver_line
+from gapwise.records import Record
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
-from gapwise.storage.records import Record
 
 TAIL = 1 << 18
 """Bytes read from the end of a log."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from gapwise.pipeline.errors import one_line
 from gapwise.pipeline.overview.invocation_log import Said, last_words
 from gapwise.pipeline.stage_graph import flow
+from gapwise.records import Facts, Record
 from gapwise.stages.verdict import Verdict, verdict_of
 from gapwise.storage.backend import Holder, Location
 from gapwise.storage.files import DamagedError, changed_at, holder, read_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.glance import committed, record, rows
-from gapwise.storage.records import Facts, Record
 
 SILENT_SECONDS = 600.0
 """After so long without a sign of life, a process that cannot be looked up is no longer taken to be running."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -12,11 +12,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gapwise.records import Facts
+
 HELD_OUT = 0.2
 """Share of the training units on which settings are chosen: the default of our estimators."""
 GAMMAS = ("scale", 0.01, 0.003)
 """Of RBF kernels, ours and others'."""
-Setting: TypeAlias = Mapping[str, Any]
+Setting: TypeAlias = Facts
 Labels: TypeAlias = Any
 """What is predicted for one unit: a label for each row, a set of links, scores."""
 

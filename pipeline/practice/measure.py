@@ -19,9 +19,9 @@ from gapwise.pipeline.errors import FAILED, refuse
 from gapwise.pipeline.practice.contest import Asked, Judge
 from gapwise.pipeline.practice.ours import CommandError
 from gapwise.pipeline.practice.table import SIZES, TASKS
+from gapwise.records import Record
 from gapwise.stages.datasets import DataError
 from gapwise.storage.files import write_json
-from gapwise.storage.records import Record
 
 NO_DATA = 3
 """Exit code if the data of the task are not there."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from gapwise.pipeline.practice.contest import Figure
 from gapwise.pipeline.practice.table import TASKS, Task
+from gapwise.records import Facts, Record
 from gapwise.stages.reports.tables import markdown
-from gapwise.storage.records import Record
 
 INTRO = """\
 # What practitioners use, beside Gapwise
@@ -74,7 +73,7 @@ def bytes_as_text(size: float) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
-def rows_of(numbers: Mapping[str, Any]) -> dict[str, list[Row]]:
+def rows_of(numbers: Facts) -> dict[str, list[Row]]:
     """Rows by task, in the order of the table; who has no record is said not to be measured."""
     rows = {}
     for name, task in TASKS.items():
@@ -115,7 +114,7 @@ def overview(rows: Mapping[str, Sequence[Row]]) -> list[str]:
     return markdown([[*PLACES], *short]) if short else []
 
 
-def page(numbers: Mapping[str, Any]) -> str:
+def page(numbers: Facts) -> str:
     """PRACTICE.md."""
     done = [record for record in numbers["records"] if "figures" in record]
     loads, days = [record["load"] for record in done], sorted({str(record["day"]) for record in done})

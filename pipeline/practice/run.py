@@ -24,9 +24,9 @@ from gapwise.pipeline.errors import DONE, FAILED, refuse_setup
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.practice.measure import NO_DATA
 from gapwise.pipeline.practice.table import SIZES, TASKS
+from gapwise.records import Record
 from gapwise.storage.backend import location
 from gapwise.storage.files import read_json, write_json
-from gapwise.storage.records import Record
 
 if TYPE_CHECKING:
     from gapwise.pipeline.practice.table import Task

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gapwise.parts import with_parts
 
 if TYPE_CHECKING:  # help lists the stages without loading the storage
-    from gapwise.storage.records import Facts
+    from gapwise.records import Facts
 
 __path__ = with_parts(__path__, "stages")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.export import Export
     from gapwise.pipeline.job import Job
     from gapwise.pipeline.rundir import RunDir
-    from gapwise.storage.records import Facts
+    from gapwise.records import Facts
 
 
 def run(job: Job) -> dict[str, object]:

@@ -6,8 +6,8 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
+from gapwise.records import Facts
 from gapwise.stages.solver.options import ENDED
-from gapwise.storage.records import Facts
 
 if TYPE_CHECKING:
     from gapwise.pipeline.config.settings import Settings

@@ -18,8 +18,8 @@ from gapwise.pipeline.config.settings import Settings, read, resolved
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.run import locations
 from gapwise.pipeline.sweep.plan import EXPORT, Planned, sweep_options
+from gapwise.records import Record
 from gapwise.storage.backend import Location
-from gapwise.storage.records import Record
 
 WHOLE = "all training blocks"
 """Name of the last run."""

@@ -18,8 +18,8 @@ from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import explain, typed
 from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, refuse, refuse_setup
 from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.records import Record
 from gapwise.storage.backend import Location, location
-from gapwise.storage.records import Record
 
 if TYPE_CHECKING:
     from gapwise.stages.reports.papers.page import Shown

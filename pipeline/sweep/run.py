@@ -32,9 +32,9 @@ from gapwise.pipeline.sweep.plan import Planned
 from gapwise.pipeline.sweep.shared_features import prepare
 from gapwise.pipeline.sweep.workers import Task, run_tasks
 from gapwise.pipeline.tracking.mlflow import SweepTracker
+from gapwise.records import Record
 from gapwise.storage.backend import Location, backend, location
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.records import Record
 
 SAY_SECONDS = 30.0
 """Seconds between two reports on the runs in progress."""

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from gapwise.pipeline.result import breakpoints
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.sweep.plan import Planned
+from gapwise.records import Record
 from gapwise.stages.verdict import Doubt, Verdict, read_verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
-from gapwise.storage.records import Record
 
 Row = Record
 COLUMNS = (

@@ -24,9 +24,9 @@ from gapwise.pipeline.compute.local import pin_threads
 from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.pipeline.interrupt import Stop
 from gapwise.pipeline.run import DONE, INTERRUPTED, run
+from gapwise.records import Record
 from gapwise.storage.backend import Location
 from gapwise.storage.files import working
-from gapwise.storage.records import Record
 
 if TYPE_CHECKING:
     from distributed import Client, Future, LocalCluster

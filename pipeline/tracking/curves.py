@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.solver.counts import CERTIFIED
 from gapwise.stages.verdict import Verdict, read_verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.mixture import Mixture
-from gapwise.storage.records import Facts
 
 ONE = 1000
 """The step of lambda = 1; MLflow's charts leave out negative steps when zoomed."""

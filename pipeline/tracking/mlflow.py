@@ -24,8 +24,8 @@ from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
 from gapwise.pipeline.tracking.store import MODELS, import_mlflow
 from gapwise.pipeline.tracking.view import VERSION, project, project_sweep
+from gapwise.records import Facts, Record
 from gapwise.storage.backend import Location, location
-from gapwise.storage.records import Facts, Record
 
 LIVE_SECONDS = 30.0
 """Seconds between two projections of an unfinished run."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.mixture import model_at
-from gapwise.storage.records import Facts, Record
 
 if TYPE_CHECKING:  # importing MLflow takes seconds
     from mlflow import MlflowClient

@@ -8,10 +8,10 @@ from pathlib import Path
 from gapwise.pipeline.config import choices
 from gapwise.pipeline.config.settings import fingerprint
 from gapwise.pipeline.rundir import flat, read_json
+from gapwise.records import Facts
 from gapwise.stages.solver.path.rules import capabilities, rules
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
-from gapwise.storage.records import Facts
 
 PATH = "path"
 """Part of an experiment's name, where the rule certifies a whole path; otherwise it is the rule."""

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import count
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.certify.kernels import of_audit
 from gapwise.stages.certify.oracle import OracleError
 from gapwise.stages.certify.recompute import DualPoints, Rebuilt, Zero, rebuild, rebuild_zero
@@ -103,7 +104,7 @@ class Verifier(Protocol):
         """The gap (or gap / primal) at lambda by an exact pass at w(lambda), less the dual value that certifies it."""
 
     @staticmethod
-    def shares(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: float) -> Shares | None:
+    def shares(arrays: Mapping[str, np.ndarray], attrs: Facts, lam: float) -> Shares | None:
         """The shares of breakpoints' weights in w(lambda), of a path with these arrays; None where it has no model."""
 
 
@@ -140,7 +141,7 @@ class Audit:
         self,
         problem: Problem,
         arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
+        attrs: Facts,
         spread: Spread,
         report: Report,
         weights: Callable[[int], np.ndarray],

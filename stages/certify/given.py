@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.certify.audit import Audit, VerifierCapabilities
 from gapwise.stages.certify.served import Shares
 from gapwise.stages.parallel import HERE, Spread
@@ -42,7 +42,7 @@ class Given:
         return math.nan
 
     @staticmethod
-    def shares(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: float) -> Shares | None:
+    def shares(arrays: Mapping[str, np.ndarray], attrs: Facts, lam: float) -> Shares | None:
         """The weights of a lambda that was given."""
         here = np.flatnonzero(arrays["lambda"] == lam)
         return {int(here[0]): 1.0} if here.size else None

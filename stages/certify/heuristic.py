@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.certify.audit import Audit, Verifier, VerifierCapabilities, verifier
 from gapwise.stages.certify.served import Shares
 from gapwise.stages.parallel import HERE, Spread
@@ -37,7 +37,7 @@ class Heuristic:
         return self.steps.gap_at(lam, spread)
 
     @staticmethod
-    def shares(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: float) -> Shares | None:
+    def shares(arrays: Mapping[str, np.ndarray], attrs: Facts, lam: float) -> Shares | None:
         """Those of the rule whose steps it takes."""
         return verifier(str(attrs["descend"])).shares(arrays, attrs, lam)
 

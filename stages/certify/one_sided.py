@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.certify.recompute import Rebuilt
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.certify.stepwise import Stepwise
@@ -50,9 +50,7 @@ class OneSided(Stepwise):
         return min(max((hinge - r.hinge) / (higher * r.norm2), 0.0), 1.0) if r.norm2 > 0.0 else 1.0
 
     @staticmethod
-    def above(
-        arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
-    ) -> list[tuple[int, float, float, float, float]]:
+    def above(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[tuple[int, float, float, float, float]]:
         """w = 0 from lambda_top up, below it t w^1, t = clip((R_0 - R) / (lambda N), 0, 1), from stored numbers."""
         after, top = float(np.nextafter(arrays["lambda"][0], math.inf)), float(attrs["lam_top"])
         fall, norm2 = float(attrs["hinge_at_zero"]) - float(arrays["hinge"][0]), float(arrays["norm2"][0])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.certify.recompute import Rebuilt
 from gapwise.stages.certify.stepwise import Stepwise
 
@@ -24,9 +24,7 @@ class Paper(Stepwise):
         return max(r.gap, self.audit.zero.hinge - r.ell)
 
     @staticmethod
-    def above(
-        arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
-    ) -> list[tuple[int, float, float, float, float]]:
+    def above(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[tuple[int, float, float, float, float]]:
         """The first w, scaled by lambda_1 / lambda."""
         first = float(arrays["lambda"][0])
         return [(0, float(np.nextafter(first, math.inf)), 0.0, 1.0, first)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.certify.audit import Audit, VerifierCapabilities
 from gapwise.stages.certify.recompute import Rebuilt, clip, dual_at, primal_at
 from gapwise.stages.certify.rounding import TOLERANCE
@@ -42,13 +42,11 @@ class Stepwise(ABC):
 
     @staticmethod
     @abstractmethod
-    def above(
-        arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
-    ) -> list[tuple[int, float, float, float, float]]:
+    def above(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[tuple[int, float, float, float, float]]:
         """Cells above the first breakpoint: (interval, low, t_0, t_1, scale), from the largest lambda down."""
 
     @classmethod
-    def shares(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: float) -> Shares | None:
+    def shares(cls, arrays: Mapping[str, np.ndarray], attrs: Facts, lam: float) -> Shares | None:
         """Above the first breakpoint those of `above`; below it the weights of the breakpoint at or above lambda."""
         lams = arrays["lambda"]
         if lam > lams[0]:

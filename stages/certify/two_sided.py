@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.certify.audit import Audit, BaselessError, VerifierCapabilities
 from gapwise.stages.certify.kernels import completed, norm2, product
 from gapwise.stages.certify.oracle import OracleError, exact_pass
@@ -250,7 +250,7 @@ class TwoSided:
         return self._miss(primal_at(P, w, lam, spread, least=True), dual_at(P, ell, psi / lam, lam))
 
     @staticmethod
-    def shares(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: float) -> Shares | None:
+    def shares(arrays: Mapping[str, np.ndarray], attrs: Facts, lam: float) -> Shares | None:
         """The weights of a lambda that was solved to its tolerance; else the shares t of the cell that lambda is in."""
         allowed = float(attrs["eps"]) * (arrays["dual"] if attrs["relative"] else np.ones(arrays["gap"].size))
         solved = np.flatnonzero((arrays["lambda"] == lam) & (arrays["gap"] <= allowed))

@@ -40,10 +40,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from gapwise.parts import digest_of, files_beside, with_parts
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets.offers import Offered, offered_by
 from gapwise.stages.problems import capabilities, structure
 from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.loss_unit import with_unit
 from gapwise.stages.problems.user_code import imported_names
 
@@ -111,7 +111,7 @@ class Reader(Protocol):
             The names do not depend on where the files are.
         """
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         """What the features depend on besides files, options and the reader's code.
 
         Returns
@@ -120,7 +120,7 @@ class Reader(Protocol):
             JSON-able, cheap to make; part of the key.
         """
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write all arrays into `sink`.
 
         Training blocks are written in an order that depends on the data alone, because their number decides which of them
@@ -213,7 +213,7 @@ NEW = "new"
 """Name of the split that encoders write."""
 
 
-def open_dataset(name: str, options: Options) -> Reader:
+def open_dataset(name: str, options: Facts) -> Reader:
     """The reader called `name`; ValueError lists the known ones."""
     module = module_of(name)
     part = offered_by(module)
@@ -234,7 +234,7 @@ def offered(name: str) -> Offered:
     return offered_by(module_of(name))
 
 
-def _own(part: Offered, options: Options) -> Json:
+def _own(part: Offered, options: Facts) -> Record:
     """The options that the reader handles: all but a `validation` that the reader does not list as its own."""
     known = [*(part.validation or {})]
     return {key: value for key, value in options.items() if key != "validation" or value in known}
@@ -245,7 +245,7 @@ def own_validation(name: str) -> dict[str, tuple[str, ...]]:
     return dict(offered(name).validation or {})
 
 
-def science(options: Options) -> Json:
+def science(options: Facts) -> Record:
     """The options of a data set that determine its features: all but those that say where files are.
 
     Of the options that a reader names in ``LATER`` those that are None are left out, too.
@@ -316,7 +316,7 @@ def has_specimen(name: str) -> bool:
     return offered(name).specimen is not None
 
 
-def specimen(options: Options) -> Encoded:
+def specimen(options: Facts) -> Encoded:
     """Tiny training blocks with arrays of the types that the reader called ``options["name"]`` writes."""
     module = module_of(str(options["name"]))
     part = offered_by(module)
@@ -396,7 +396,7 @@ class Encoded:
     structure: str
     arrays: dict[str, np.ndarray]
     """As a feature store returns them for a split: ragged arrays with their ``<name>_ptr``, and the shared ones."""
-    meta: Json
+    meta: Record
     known: Known | None = None
     """How much of the input has weights, if the encoder tells."""
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.sequences import template_facts, text_encoder, trainable, write_specimen, write_splits
 from gapwise.stages.datasets.text.tables import Table, read_table
 from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
-from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.loss_names import PER_SEQUENCE
 
 WORD, TAG = 0, 1
@@ -52,10 +52,10 @@ class Conll:
     def files(self) -> dict[str, Path]:
         return {"train": self.train, "test": self.test, **self.task.files()}
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return self.task.source()
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         train, test = trainable(read(self.train)), read(self.test)
         rows = train.rows + test.rows
         columns = [[row[WORD].lower() for row in rows], [row[TAG] for row in rows]]
@@ -81,12 +81,12 @@ def read(file: Path) -> Table:
     return table
 
 
-def specimen(options: Options, sink: Sink) -> Json:
+def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for."""
     return write_specimen(sink, CHUNK_LABELS, MANY_ATTRIBUTES)
 
 
-def open(options: Options) -> Conll:
+def open(options: Facts) -> Conll:
     """The reader; OptionError or DataError names the option that cannot be used."""
     min_count = int(options.get("min_count") or 3)
     if min_count < 1:

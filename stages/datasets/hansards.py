@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.alignment.links import Links, encoded, read_links, read_pairs, word_pair, write_links
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
-from gapwise.stages.problems.facts import Facts, Json, Options
 
 if TYPE_CHECKING:
     from gapwise.stages.datasets.alignment.lexicon import Lexicon
@@ -61,10 +61,10 @@ class Hansards:
     def files(self) -> dict[str, Path]:
         return self.paths
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         from gapwise.stages.datasets.alignment.lexicon import learn
 
         hand = {name: self._hand(name) for name in ("dev", "test")}
@@ -128,7 +128,7 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def facts(fertility: int) -> Json:
+def facts(fertility: int) -> Record:
     """What the structure needs to know."""
     from gapwise.stages.datasets.alignment.features import CLASSES, NAMES
 
@@ -260,7 +260,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(write_links(new.source, links), ".wa")
 
 
-def specimen(options: Options, sink: Sink) -> Json:
+def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for."""
     from gapwise.stages.datasets.alignment.features import NAMES
 
@@ -275,9 +275,9 @@ def specimen(options: Options, sink: Sink) -> Json:
     return facts(F)
 
 
-def open(options: Options) -> Hansards:
+def open(options: Facts) -> Hansards:
     """The reader; OptionError or DataError names the option that cannot be used."""
-    given: Json = {"size": "hand", "sentences": 5000, "fertility": 1, "nonnegative": False, **COSTS}
+    given: Record = {"size": "hand", "sentences": 5000, "fertility": 1, "nonnegative": False, **COSTS}
     given |= {name: options[name] for name in given if options.get(name) is not None}
     for name, ok, expected in (
         ("size", given["size"] in SIZES, f"one of {', '.join(SIZES)}"),

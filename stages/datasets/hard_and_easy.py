@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import MapBlocks, OptionError, Report, Sink
-from gapwise.stages.problems.facts import Json, Options
 
 HARD, EASY = 0, 1
 SHARE = 0.4
@@ -39,10 +39,10 @@ class HardAndEasy:
     def files(self) -> dict[str, Path]:
         return {}
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """The same examples train and test."""
         cost = np.zeros((self.classes, self.classes))
         cost[HARD] = 1.0
@@ -58,7 +58,7 @@ class HardAndEasy:
         return {"classes": self.classes, "d": self.classes * self.n, "n_train": self.n, "n_test": self.n}
 
 
-def open(options: Options) -> HardAndEasy:
+def open(options: Facts) -> HardAndEasy:
     """The reader; OptionError names the option that is wrong."""
     for name in ("n", "classes"):
         value = options[name]

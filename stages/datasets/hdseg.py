@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.inputs.arrays import arrays_of
@@ -54,7 +55,6 @@ from gapwise.stages.datasets.vision.pictures import (
     write_specimen,
 )
 from gapwise.stages.datasets.vision.superpixels import tally
-from gapwise.stages.problems.facts import Facts, Json, Options
 
 if TYPE_CHECKING:
     pass
@@ -104,10 +104,10 @@ class HDSeg:
             paths |= {path.relative_to(self.root).as_posix(): path for path in shown}
         return {name: path for name, path in paths.items() if path.is_file()}
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Copy all blocks image by image; DataError names the file and field at fault."""
         counts = self.counts
         if self.precision == "u8":
@@ -201,12 +201,12 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
 stored_input, show = masks.stored_input, masks.show
 
 
-def specimen(options: Options, sink: Sink) -> Json:
+def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for."""
     return write_specimen(sink, codes=options.get("precision") == "u8") | ModelOptions.taken_from(options).facts()
 
 
-def open(options: Options) -> HDSeg:
+def open(options: Facts) -> HDSeg:
     """Reader for `dataset.root` (required), `size`, `precision`, `pictures`, `n_train`, `n_test` and `ModelOptions`."""
     options, model = split_options(options)
     own = [f.name for f in fields(HDSeg) if f.name != "model"]

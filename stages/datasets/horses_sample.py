@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.new_pictures import picture_encoder
@@ -21,7 +22,6 @@ from gapwise.stages.datasets.vision.pictures import (
     picture_specimen,
 )
 from gapwise.stages.datasets.vision.shipped_pictures import FILES, folder
-from gapwise.stages.problems.facts import Json, Options
 
 NEEDS = PICTURE_PACKAGES
 LATER = ModelOptions.names()
@@ -47,10 +47,10 @@ class HorsesSample:
         """The shipped pictures."""
         return {name: folder() / name for name in FILES if (folder() / name).is_file()}
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of all splits; see `featurize_pictures`."""
         counts = {"train": self.n_train, "test": self.n_test}
         if self.validation is not None:
@@ -67,7 +67,7 @@ specimen = picture_specimen
 read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
-def open(options: Options) -> HorsesSample:
+def open(options: Facts) -> HorsesSample:
     """Reader for the options that are its fields, and those of `FeatureOptions` and `ModelOptions`."""
     rest, model = split_options(options)
     own = ("n_train", "n_test", "n_validation", "seed", "validation")

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.class_list import ClassList, read_classes
@@ -36,7 +37,6 @@ from gapwise.stages.datasets.vision.pictures import (
     potts_specimen,
 )
 from gapwise.stages.datasets.vision.superpixels import tally_labelled
-from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.void import VOID
 
 CLASSES = "classes.yaml"
@@ -70,10 +70,10 @@ class Images:
         paths = {path.relative_to(self.root).as_posix(): path for path in pairs}
         return {**paths, **lists_in(self.root), CLASSES: self.classes.file}
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Read all files once to check them, then write the blocks of both splits; see `featurize_pictures`."""
         items = {split: list(pairs.values()) for split, pairs in self.pairs.items()}
         self._check(items, map_blocks, report)
@@ -125,12 +125,12 @@ encoder = picture_encoder
 read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
-def specimen(options: Options, sink: Sink) -> Json:
+def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for."""
     return (picture_specimen if open(options).structure == "segmentation" else potts_specimen)(options, sink)
 
 
-def open(options: Options) -> Images:
+def open(options: Facts) -> Images:
     """Reader for `dataset.root`, `test_fraction`, `unseen_classes`, `seed`, and the fields of the two sets of options."""
     own = ("root", "test_fraction", "unseen_classes", "seed")
     given = FeatureOptions.taken_from(options, also=(*own, *PottsOptions.names()))

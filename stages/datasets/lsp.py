@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
@@ -40,7 +41,6 @@ from gapwise.stages.datasets.poses.new_pictures import PoseEncoder
 from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
 from gapwise.stages.datasets.vision.masks import decoded
 from gapwise.stages.datasets.vision.masks import read_new as read_pictures
-from gapwise.stages.problems.facts import Facts, Json, Options
 
 SPLIT_SEED = 2010
 SIZES = {"small": 100, "full": 800}
@@ -81,10 +81,10 @@ class Poses:
         paths = {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
         return paths if self.maps is None else paths | parts_of("maps", self.maps)
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Learn types, and classifiers unless maps are given, on the training images; then write the maps of both splits."""
         train, test = self._split(read_photographs(self.root))
         nodes = nodes_of(np.array([photograph.joints for photograph in train])) / part_maps.CELL
@@ -291,7 +291,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(("picture", "joint", "x", "y"), rows))
 
 
-def specimen(options: Options, sink: Sink) -> Json:
+def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for, on grids of 2 x 2 cells with two nodes and two types."""
     for name, array in (
         ("parent", np.array([-1, 0])), ("anchors", np.zeros((1, 2, 2, 2))), ("node_loss", np.array([0.5, 0.5])),
@@ -310,7 +310,7 @@ def specimen(options: Options, sink: Sink) -> Json:
     return {"per_cell": 1.0, "per_square": 1.0, "per_unary": 1.0}
 
 
-def open(options: Options) -> Poses:
+def open(options: Facts) -> Poses:
     """Reader for the options that are its fields."""
     given = {name: value for name, value in options.items() if name != "name"}
     known = {field.name for field in fields(Poses)} - {"structure"}

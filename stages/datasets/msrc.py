@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.stanford import CLASSES as STANFORD_CLASSES
@@ -30,7 +31,6 @@ from gapwise.stages.datasets.vision.pictures import (
     featurize_pictures,
     potts_specimen,
 )
-from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.void import VOID
 
 ALL = (
@@ -67,10 +67,10 @@ class Msrc:
     def files(self) -> dict[str, Path]:
         return {name: self.root / name for name in (LABELS, PICTURES)}
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of both splits; see `featurize_pictures`."""
         masks = self._masks()
         jpegs = photographs(self.root / PICTURES, masks)
@@ -109,7 +109,7 @@ encoder, specimen = picture_encoder, potts_specimen
 read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
-def open(options: Options) -> Msrc:
+def open(options: Facts) -> Msrc:
     """Reader for `dataset.root`, `classes`, `n_train`, `n_test`, `seed`, and the fields of the two sets of options."""
     own = ("root", "classes", "n_train", "n_test", "seed")
     given = FeatureOptions.taken_from(options, also=(*own, *PottsOptions.names()))

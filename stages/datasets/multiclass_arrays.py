@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.arrays import new_rows
 from gapwise.stages.datasets.arrays.costs import read_costs
@@ -33,7 +34,6 @@ from gapwise.stages.datasets.arrays.kernels import specimen as with_points
 from gapwise.stages.datasets.arrays.npz_rows import has_test, is_sparse, read_npz, stored_type
 from gapwise.stages.datasets.arrays.rows import Csr, Label, Rows, numbered, refuse_endless, unified
 from gapwise.stages.datasets.arrays.svmlight import read_svmlight
-from gapwise.stages.problems.facts import Facts, Json, Options
 
 ENDINGS = {".npz": "npz", ".csv": "csv", ".svmlight": "svmlight", ".svm": "svmlight", ".libsvm": "svmlight"}
 FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
@@ -61,10 +61,10 @@ class MulticlassArrays:
         files = {"train": self.file, "test": self.test_file, "costs": self.costs}
         return {name: file for name, file in files.items() if file is not None}
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {"format": self.format}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write both splits; DataError names file and line."""
         train, test, first = self._read()
         names = sorted(set(unified(train.labels)), key=lambda name: (str(type(name)), name))
@@ -194,12 +194,12 @@ def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> ArraysEncoder:
     return ArraysEncoder(**meta["arrays"], sparse=meta["structure"] == "multiclass_sparse")
 
 
-def specimen(options: Options, sink: Sink) -> Json:
+def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for."""
     return with_points(open(options), _specimen, sink)
 
 
-def _specimen(reader: MulticlassArrays, sink: Sink) -> Json:
+def _specimen(reader: MulticlassArrays, sink: Sink) -> Record:
     dtype = stored_type(reader.file) if reader.format == "npz" else np.dtype(np.float64)
     eye = np.eye(2, dtype=dtype)
     x = Csr(np.arange(3), np.arange(2, dtype=np.int32), np.ones(2, dtype), 2)
@@ -208,12 +208,12 @@ def _specimen(reader: MulticlassArrays, sink: Sink) -> Json:
     return {"classes": 2, "width": 2}
 
 
-def open(options: Options) -> MulticlassArrays | Kernelized:
+def open(options: Facts) -> MulticlassArrays | Kernelized:
     """The reader; OptionError or DataError names the option that cannot be used."""
     return with_kernel(_opened(options), options)
 
 
-def _opened(options: Options) -> MulticlassArrays:
+def _opened(options: Facts) -> MulticlassArrays:
     file, test_file, costs = (_file(options, name) for name in WHERE)
     if file is None:
         raise OptionError("dataset.file: missing; give a file of examples: .npz, .csv or .svmlight")
@@ -243,7 +243,7 @@ def _opened(options: Options) -> MulticlassArrays:
     )  # fmt: skip
 
 
-def _file(options: Options, name: str) -> Path | None:
+def _file(options: Facts, name: str) -> Path | None:
     given = options.get(name)
     if given and not Path(given).expanduser().is_file():
         raise DataError(f"dataset.{name}: there is no file {given}")

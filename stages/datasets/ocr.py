@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink, unpacked
 from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
@@ -25,7 +26,6 @@ from gapwise.stages.datasets.inputs.arrays import arrays_of, csv_text
 from gapwise.stages.datasets.text.sequences import write_blocks, write_parts, write_specimen
 from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, task_of
 from gapwise.stages.datasets.text.vocabulary import Rows
-from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.loss_names import PER_SEQUENCE
 
 PIXELS = 16 * 8
@@ -65,10 +65,10 @@ class Ocr:
     def files(self) -> dict[str, Path]:
         return {"letters": self.file, **self.task.files()}
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return self.task.source()
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         from gapwise.stages.problems.chain.features import BIASES
         from gapwise.stages.problems.chain.metrics import encode_names
 
@@ -203,12 +203,12 @@ def _spelled(letters: np.ndarray) -> str:
     return "".join(LETTERS[letter] for letter in letters.tolist())
 
 
-def specimen(options: Options, sink: Sink) -> Json:
+def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for."""
     return write_specimen(sink, len(LETTERS), PIXELS)
 
 
-def open(options: Options) -> Ocr:
+def open(options: Facts) -> Ocr:
     """The reader; OptionError or DataError names the option that cannot be used."""
     size, fold = str(options.get("size", "small")), int(options.get("fold", 0))
     if size not in ("small", "large"):

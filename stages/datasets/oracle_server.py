@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import shlex
 
+from gapwise.records import Facts
 from gapwise.stages.datasets import OptionError
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
 from gapwise.stages.datasets.inputs.own_class import splits_of
@@ -17,7 +18,6 @@ from gapwise.stages.datasets.python_oracle import encoder as encoder
 from gapwise.stages.datasets.python_oracle import read_new as read_new
 from gapwise.stages.datasets.python_oracle import show as show
 from gapwise.stages.datasets.python_oracle import stored_input as stored_input
-from gapwise.stages.problems.facts import Options
 
 log = logging.getLogger("gapwise")
 
@@ -26,7 +26,7 @@ CODE = ("arguments", "command")
 PLAIN, BOUNDED = (f"gapwise.stages.problems.oracle_server:{name}" for name in ("ServerOracle", "BoundedServerOracle"))
 
 
-def open(options: Options) -> OracleServerReader:
+def open(options: Facts) -> OracleServerReader:
     """`options`: ``command``; ``files`` that the program reads; ``bounded``: whether it answers "max_bound"; ``validation``:
     "split" if it serves a split "validation"."""
     command = str(options["command"])

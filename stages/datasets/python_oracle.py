@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
-from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.user_code import oracle_source
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(("block", "truth", "predicted"), zip(range(len(rows)), truth, rows, strict=True)))
 
 
-def open(options: Options) -> PythonOracleReader:
+def open(options: Facts) -> PythonOracleReader:
     """`options`: ``oracle`` = module:Class, ``arguments`` of the class besides the split, and ``validation``: "split" if the
     class serves a split "validation"."""
     return PythonOracleReader(str(options["oracle"]), dict(options.get("arguments") or {}), splits_of(options))
@@ -98,7 +98,7 @@ class PythonOracleReader:
 
     structure = "python_oracle"
 
-    def __init__(self, oracle: str, arguments: Json, splits: tuple[str, ...] = ("train", "test")) -> None:
+    def __init__(self, oracle: str, arguments: Record, splits: tuple[str, ...] = ("train", "test")) -> None:
         self.oracle, self.arguments, self.splits = oracle, arguments, splits
 
     def files(self) -> dict[str, Path]:
@@ -112,14 +112,14 @@ class PythonOracleReader:
             lambda: ask(f"{self.oracle}.files", lambda: list(oracle_class(self.oracle).files(**self.arguments))),
         )
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         """The code of the oracle."""
         try:
             return {"oracle": oracle_source(self.oracle)}
         except ValueError as error:
             raise DataError(f"dataset.oracle: {error}") from error
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write all splits; checks once what the solver relies on: every block's truth, the max-oracle on a few blocks."""
         try:
             return self._featurize(sink, report)
@@ -134,7 +134,7 @@ class PythonOracleReader:
         if getattr(declares, "__func__", declares) is Oracle.files.__func__:  # type: ignore[attr-defined]
             log.warning(UNDECLARED, self.oracle, "oracle's code", "the oracle")
 
-    def _featurize(self, sink: Sink, report: Report) -> Json:
+    def _featurize(self, sink: Sink, report: Report) -> Record:
         from gapwise.stages.problems.answers import ask
         from gapwise.stages.problems.oracle import labels_of, load_oracle
         from gapwise.stages.problems.oracle_check import try_oracle

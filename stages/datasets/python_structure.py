@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
 from gapwise.stages.datasets.python_oracle import show as show
-from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.user_code import oracle_source
 
 log = logging.getLogger("gapwise")
@@ -69,7 +69,7 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | No
     return NewInput("test", [labels[a:b].tolist() for a, b in pairwise(start)], example="test")
 
 
-def open(options: Options) -> PythonStructureReader:
+def open(options: Facts) -> PythonStructureReader:
     """`options`: ``module`` = module:Class, ``arguments`` of its `read` besides the split, and ``validation``: "split" if it
     serves a split "validation"."""
     return PythonStructureReader(str(options["module"]), dict(options.get("arguments") or {}), splits_of(options))
@@ -80,7 +80,7 @@ class PythonStructureReader:
 
     structure = "python_structure"
 
-    def __init__(self, module: str, arguments: Json, splits: tuple[str, ...] = ("train", "test")) -> None:
+    def __init__(self, module: str, arguments: Record, splits: tuple[str, ...] = ("train", "test")) -> None:
         self.module, self.arguments, self.splits = module, arguments, splits
 
     def files(self) -> dict[str, Path]:
@@ -94,21 +94,21 @@ class PythonStructureReader:
 
         return declared_files(self.module, "dataset.module", declared)
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         """The code of the structure."""
         try:
             return {"structure": oracle_source(self.module)}
         except ValueError as error:
             raise DataError(f"dataset.module: {error}") from error
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the fields of all splits; DataError if they are not what the protocol says."""
         try:
             return self._featurize(sink, report)
         except ValueError as error:
             raise DataError(f"dataset.module: {error}") from error
 
-    def _featurize(self, sink: Sink, report: Report) -> Json:
+    def _featurize(self, sink: Sink, report: Report) -> Record:
         from gapwise.stages.problems.contract import truth_of
         from gapwise.stages.problems.python_structure import fields_of, files_of, read_problem
 

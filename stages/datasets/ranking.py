@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
-from gapwise.stages.problems.facts import Facts, Json, Options
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -69,10 +69,10 @@ class Queries:
         files = {"train": self.file, "test": self.test_file, "validation": self.validation_file}
         return {name: file for name, file in files.items() if file is not None}
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write all splits; DataError names the file."""
         names = list(self.files())
         documents, first = read_documents([self.files()[name] for name in names])
@@ -83,7 +83,7 @@ class Queries:
             drawn = set(np.random.default_rng(self.seed).permutation(len(chosen["train"]))[: max(share, 1)].tolist())
             chosen["test"] = [rows for q, rows in enumerate(chosen["train"]) if q in drawn]
             chosen["train"] = [rows for q, rows in enumerate(chosen["train"]) if q not in drawn]
-        facts: Json = {"d": int(read["train"].x.shape[1]), "first_index": first, "without_pairs": {}}
+        facts: Record = {"d": int(read["train"].x.shape[1]), "first_index": first, "without_pairs": {}}
         for done, split in enumerate(chosen):
             report(done, len(chosen), "splits")
             with_pairs = [rows for rows in chosen[split] if np.ptp(read[split].relevance[rows]) > 0.0]
@@ -222,14 +222,14 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(header, zip(*(column.tolist() for column in columns), strict=True)))
 
 
-def specimen(options: Options, sink: Sink) -> Json:
+def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for."""
     documents = Documents(np.eye(3), np.array([1.0, 0.0, 0.0]), np.zeros(3, np.int64))
     append(sink, "train", documents, np.arange(3))
     return {"d": 3}
 
 
-def open(options: Options) -> Queries:
+def open(options: Facts) -> Queries:
     """The reader; OptionError or DataError names the option that cannot be used."""
     files: dict[str, Path | None] = {}
     for name in ("file", "test_file", *VALIDATION.get(str(options.get("validation")), ())):

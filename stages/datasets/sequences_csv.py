@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.crfsuite import number_attributes
@@ -30,7 +31,6 @@ from gapwise.stages.datasets.text.sequences import line_facts, template_facts, t
 from gapwise.stages.datasets.text.tables import Table, joined, read_lines
 from gapwise.stages.datasets.text.task import OPTIONS, Task, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
-from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.loss_names import PER_TOKEN
 
 WHERE = ("file", "test_file", "template", "validation_file", *OPTIONS)
@@ -60,11 +60,11 @@ class Sequences:
             files |= {name if len(part) == 1 else f"{name} {k} of {len(part)}": file for k, file in enumerate(part, 1)}
         return files | self.task.files()
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return self.task.source()
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
-        form: Json = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
+        form: Record = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}
         train = trainable(read_tables(self.file, **form))
         others = {"test": read_tables(self.test_file, **form)}
         if self.validation_file:
@@ -141,7 +141,7 @@ def read_template(file: Path, columns: int) -> list[Template]:
     return templates
 
 
-def open(options: Options) -> Sequences:
+def open(options: Facts) -> Sequences:
     """The reader; OptionError or DataError names the option that cannot be used."""
     files = {name: _files(name, options.get(name)) for name in ("file", "test_file")}
     for name in VALIDATION.get(str(options.get("validation")), ()):

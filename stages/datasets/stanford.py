@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.vision import masks
@@ -43,7 +44,6 @@ from gapwise.stages.datasets.vision.pictures import (
     featurize_pictures,
     potts_specimen,
 )
-from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.void import VOID
 
 CLASSES = ("sky", "tree", "road", "grass", "water", "building", "mountain", "foreground object")
@@ -77,10 +77,10 @@ class Stanford:
             return {path.relative_to(self.root).as_posix(): path for folder in folders for path in sorted(folder)}
         return {name: self.root / name for name in (ARCHIVE, FEATURES, PICTURES) if (self.root / name).is_file()}
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of both splits."""
         if self.features_from == "supplied":
             facts = self._supplied(sink, report)
@@ -124,7 +124,7 @@ class Stanford:
             pictures[name] = picture.read_bytes(), np.where(regions < 0, VOID, regions).astype(np.uint8)
         return pictures
 
-    def _supplied(self, sink: Sink, report: Report) -> Json:
+    def _supplied(self, sink: Sink, report: Report) -> Record:
         stored, rows = _open(self.root / ARCHIVE), _features(self.root / FEATURES)
         if rows.shape != (stored.arrays["sp_offset"][-1], SUPPLIED):
             raise DataError(
@@ -231,7 +231,7 @@ def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:
     return picture_encoder(meta, shared)
 
 
-def open(options: Options) -> Stanford:
+def open(options: Facts) -> Stanford:
     """Reader for `dataset.root`, `features`, `n_train`, `seed`, and the fields of `FeatureOptions` and `PottsOptions`."""
     own = ("root", "n_train", "seed", *PottsOptions.names())
     rest = {name: value for name, value in options.items() if name != "features"}

@@ -29,12 +29,12 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.poses import types as clusters
 from gapwise.stages.datasets.poses.map_files import arrays_of, parts_of, words
-from gapwise.stages.problems.facts import Facts, Json, Options
 
 WHERE = ("file", "test_file")
 NEEDS = ("h5py", "zarr", "sklearn")
@@ -58,10 +58,10 @@ class TreeMaps:
             paths |= parts_of(name, path)
         return paths
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of both files."""
         train, test = (_Maps(path) for path in (self.file, self.test_file))
         parent = train.whole("parent").astype(np.int64).reshape(-1)
@@ -226,7 +226,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(("image", "node", "row", "column"), rows))
 
 
-def open(options: Options) -> TreeMaps:
+def open(options: Facts) -> TreeMaps:
     """Reader for the options that are its fields."""
     given = {name: value for name, value in options.items() if name != "name"}
     if unknown := sorted(set(given) - {"file", "test_file", "types", "per_cell", "seed"}):

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Raw, Reader, Report, Sink
 from gapwise.stages.datasets.arrays.kernels import OPTIONS, with_kernel
 from gapwise.stages.datasets.arrays.kernels import specimen as with_points
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
-from gapwise.stages.problems.facts import Facts, Json, Options
 
 PIXELS, DIGITS = 16 * 16, 10
 PICTURE = (16, 16)
@@ -43,10 +43,10 @@ class Usps:
     def files(self) -> dict[str, Path]:
         return dict(zip(SPLITS, self.paths, strict=False))
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         counts = {}
         for k, split in enumerate(SPLITS):
             images, digits = read_npz(self.paths[0], split) if len(self.paths) == 1 else read_text(self.paths[k])
@@ -122,23 +122,23 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(("image", "digit", "predicted"), rows))
 
 
-def specimen(options: Options, sink: Sink) -> Json:
+def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for."""
     return with_points(with_kernel(Usps(()), options), _specimen, sink)
 
 
-def _specimen(reader: Usps, sink: Sink) -> Json:
+def _specimen(reader: Usps, sink: Sink) -> Record:
     sink.put("train", "x", np.eye(3, PIXELS, dtype=np.float32))
     sink.put("train", "labels", np.array([0, 1, 1], np.uint8))
     return {"classes": DIGITS, "d": DIGITS * PIXELS}
 
 
-def open(options: Options) -> Reader:
+def open(options: Facts) -> Reader:
     """The reader; DataError names what is missing, OptionError the option that is wrong."""
     return with_kernel(_opened(options), options)
 
 
-def _opened(options: Options) -> Usps:
+def _opened(options: Facts) -> Usps:
     root = Path(options.get("root") or "")
     archive = root if root.suffix == ".npz" else root / "usps.npz"
     if options.get("root") and archive.is_file():

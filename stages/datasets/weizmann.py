@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.inputs import NewInput
@@ -36,7 +37,6 @@ from gapwise.stages.datasets.vision.pictures import (
     featurize_pictures,
     picture_specimen,
 )
-from gapwise.stages.problems.facts import Facts, Json, Options
 
 SPLIT_SEED = 2004
 TWINS = (("horse006", "horse018"), ("horse240", "horse274"))
@@ -69,10 +69,10 @@ class Weizmann:
             path.relative_to(pictures).as_posix(): path for folder in folders for path in sorted(folder.glob("*.jpg"))
         }
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of both splits; see `featurize_pictures`."""
         path = _find(self.root)
         stored = _open_npz(path) if path.name == NPZ else {}
@@ -97,7 +97,7 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     return masks.read_new(inputs, meta, LONGER_SIDE)
 
 
-def open(options: Options) -> Weizmann:
+def open(options: Facts) -> Weizmann:
     """Reader for `dataset.root` (required), `n_train`, `n_test`, `seed`, `FeatureOptions` and `ModelOptions`."""
     rest, model = split_options(options)
     given = FeatureOptions.taken_from(rest, also=("root", "n_train", "n_test", "seed"))

@@ -19,8 +19,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from gapwise.parts import with_parts
+from gapwise.records import Facts
 from gapwise.stages.problems.capabilities import Capabilities, capabilities_of
-from gapwise.stages.problems.facts import Facts
 
 if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
     import numpy as np

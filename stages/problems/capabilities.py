@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gapwise.stages.problems.facts import Options
+from gapwise.records import Facts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,10 +78,10 @@ class Capabilities:
     rising: tuple[str, ...] = ()
     falling: tuple[str, ...] = ()
     unit: LossUnit | None = None
-    confusion: Callable[[Any, Block, Options, np.ndarray], tuple[list[str], np.ndarray]] | None = None
+    confusion: Callable[[Any, Block, Facts, np.ndarray], tuple[list[str], np.ndarray]] | None = None
     for_training: Callable[[Block], Arrays] | None = None
     stand_ins: Callable[..., Arrays] | None = None
-    decoded: Callable[[Block, Options, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+    decoded: Callable[[Block, Facts, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
 
 
 FORMER = {

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gapwise import parts
-from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.inner import MODE, own_index
+from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.user_code import own_files
 

@@ -14,7 +14,7 @@ from numba import config, errors, njit
 
 from gapwise.stages.problems import moves, weightless
 from gapwise.stages.problems.contract import ContractError, Writeable, read_only, writeable
-from gapwise.stages.problems.facts import Kernel
+from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.stages.problems.user_code import told
 

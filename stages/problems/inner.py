@@ -15,7 +15,7 @@ from typing import Any, cast
 import numba
 from numba import config, njit
 
-from gapwise.stages.problems.facts import JitOptions, Kernel
+from gapwise.stages.problems.kernel_types import JitOptions, Kernel
 
 SWITCH = "GAPWISE_PLAIN_NUMBA"
 """Environment variable: 1 does without numba's private parts."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.facts import Facts
+from gapwise.records import Facts
 from gapwise.stages.problems.protocol import FAST, PLAIN
 
 LINEAR, POLY, RBF = range(3)

@@ -7,9 +7,9 @@ The structure's record (`Capabilities.unit`) says of what. Whoever makes trainin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gapwise.stages.problems.facts import Json
+from gapwise.records import Facts, Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,14 +22,14 @@ class LossUnit(NamedTuple):
     """the loss, as the fact ``loss`` names it"""
     fact: str
     """the fact that holds the mean"""
-    total: Callable[[Mapping[str, Any]], float]
+    total: Callable[[Facts], float]
     """total(arrays): the sum over one training block, or over several in a row"""
 
-    def added(self, facts: Json, total: float, blocks: int) -> Json:
+    def added(self, facts: Record, total: float, blocks: int) -> Record:
         """The facts, with the mean if the loss is this one."""
         return {**facts, self.fact: total / blocks} if facts.get("loss") == self.loss and blocks else facts
 
 
-def with_unit(unit: LossUnit | None, facts: Json, arrays: Mapping[str, np.ndarray]) -> Json:
+def with_unit(unit: LossUnit | None, facts: Record, arrays: Mapping[str, np.ndarray]) -> Record:
     """The facts of the training blocks in `arrays`, with the mean that their loss needs, if it needs any."""
     return facts if unit is None else unit.added(facts, unit.total(arrays), arrays["labels_ptr"].size - 1)

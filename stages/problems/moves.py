@@ -12,8 +12,8 @@ import inspect
 
 from numba.extending import overload
 
-from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.inner import LINKED
+from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import PLAIN
 
 

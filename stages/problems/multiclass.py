@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from gapwise.records import Facts
 from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.marginals import class_marginals
 from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range

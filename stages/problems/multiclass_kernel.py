@@ -27,9 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.kernel_rows import (
     NAMES,
     Kernel,

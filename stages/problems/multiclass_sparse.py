@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.marginals import class_marginals
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.protocol import U, frozen

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gapwise.records import Facts
 from gapwise.stages.problems.answers import ask, describe
-from gapwise.stages.problems.facts import Options
 from gapwise.stages.problems.trust import UntrustedError
 from gapwise.stages.problems.user_code import told, user_object
 
@@ -156,7 +156,7 @@ def has_bound(oracle: Oracle) -> bool:
     return type(oracle).max_bound is not Oracle.max_bound
 
 
-def load_oracle(oracle: str, split: str, arguments: Options) -> Oracle:
+def load_oracle(oracle: str, split: str, arguments: Facts) -> Oracle:
     """An object of the class that ``oracle="module:Class"`` names; ValueError says what is missing."""
     make: Any = oracle_class(oracle)
     try:

@@ -12,9 +12,9 @@ import threading
 import numpy as np
 from numba import njit, objmode
 
+from gapwise.records import Facts
 from gapwise.stages.problems.answers import bound as finite_bound
 from gapwise.stages.problems.answers import describe, labelling, numbers, signed, task_loss
-from gapwise.stages.problems.facts import Options
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.inner import COUNTED
 from gapwise.stages.problems.oracle import Oracle, load_oracle
@@ -177,7 +177,7 @@ def object_for(spec: bytes) -> Oracle:
     return known
 
 
-def _created(spec: Options) -> Oracle:
+def _created(spec: Facts) -> Oracle:
     """The object of a split; with the key ``part`` = {rule, held_out} only the blocks that it names."""
     oracle = load_oracle(spec["oracle"], spec["split"], spec["arguments"])
     part = spec.get("part")

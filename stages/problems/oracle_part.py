@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gapwise.stages.problems.facts import Json
+from gapwise.records import Record
 from gapwise.stages.problems.oracle import Oracle, has_bound
 
 OF_A_BLOCK = ("truth", "features", "loss", "max_oracle", "decode", "least_loss", "coordinates")
@@ -25,7 +25,7 @@ def part_of(oracle: Oracle, blocks: np.ndarray) -> Oracle:
         whole = getattr(oracle, name)
         return lambda self, k, *arguments: whole(int(blocks[k]), *arguments)
 
-    body: Json = {name: getattr(oracle, name) for name in OF_ALL}
+    body: Record = {name: getattr(oracle, name) for name in OF_ALL}
     body |= {name: renumbered(name) for name in methods}
     body |= {"__len__": lambda self: int(blocks.size), "__module__": type(oracle).__module__}
     made: Oracle = type(type(oracle).__name__, (Oracle,), body)()

@@ -38,8 +38,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gapwise.records import Record
 from gapwise.stages.problems.certainty import is_accuracy
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.oracle import Oracle
 from gapwise.stages.problems.server import Server, ServerError
 
@@ -83,7 +83,7 @@ class ServerOracle(Oracle):
         command, files = arguments["command"], arguments.get("files", ())
         return [Path(word) for word in (*shlex.split(command), *files) if word in files or Path(word).is_file()]
 
-    def _size(self, said: Json, name: str) -> int:
+    def _size(self, said: Record, name: str) -> int:
         value = said.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             self._refuse(name, value, "an integer >= 1")

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.problems import oracle_calls
 from gapwise.stages.problems.answers import ask, labelling, least_loss
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.operations import PYTHON, Operations
 from gapwise.stages.problems.oracle import Oracle as Oracle

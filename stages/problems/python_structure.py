@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.problems.answers import ask, signed
 from gapwise.stages.problems.capabilities import Capabilities, traits_of
 from gapwise.stages.problems.contract import checked_shapes, local, truth_of
-from gapwise.stages.problems.facts import Facts, Options
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.problems.scale import check_norms
 from gapwise.stages.problems.user_code import oracle_source, user_object
@@ -56,7 +56,7 @@ def files_of(kind: type) -> Callable[..., Iterable[str | Path]] | None:
     return method
 
 
-def read_problem(name: str, split: str, arguments: Options) -> Problem:
+def read_problem(name: str, split: str, arguments: Facts) -> Problem:
     """The problem that ``Class.read(split, **arguments)`` returns; ValueError if `read` fails or it breaks the protocol."""
     kind = problem_class(name)
     where = f"{name}.read({split!r})"

@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from gapwise.records import Facts
 from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.operations import SEARCH, Operations
 from gapwise.stages.problems.protocol import FAST, JIT, frozen
 

@@ -21,7 +21,7 @@ import time
 import weakref
 from typing import IO, NoReturn
 
-from gapwise.stages.problems.facts import Json, Options
+from gapwise.records import Facts, Record
 from gapwise.stages.problems.trust import permit
 
 TRIES = 3
@@ -51,7 +51,7 @@ class Server:
     Threads take turns. A process that was forked starts a program of its own.
     """
 
-    def __init__(self, command: str, hello: Options) -> None:
+    def __init__(self, command: str, hello: Facts) -> None:
         try:
             self.words = shlex.split(command)
         except ValueError as error:
@@ -63,10 +63,10 @@ class Server:
         self._turn = threading.Lock()
         self._program: _Program | None = None
         self.starts = self._lost = 0
-        self.greeting: Json = {}
+        self.greeting: Record = {}
         self.greeting = self.ask(None)
 
-    def ask(self, question: Options | None) -> Json:
+    def ask(self, question: Facts | None) -> Record:
         """The answer to a question, or to `hello`; ServerError if `TRIES` programs give no answer."""
         seconds = _seconds()
         with self._turn:
@@ -84,7 +84,7 @@ class Server:
                     time.sleep(0.05 * trial)
         raise ServerError(f"{self.command}: {why}; started {TRIES} times for this question")
 
-    def _start(self, seconds: float) -> Json:
+    def _start(self, seconds: float) -> Record:
         """Start the program unless it runs; returns its greeting."""
         if self._program is not None and self._program.mine:
             return self.greeting
@@ -101,7 +101,7 @@ class Server:
             )
         return greeting
 
-    def _exchange(self, question: Options, seconds: float) -> Json:
+    def _exchange(self, question: Facts, seconds: float) -> Record:
         assert self._program is not None
         program = self._program
         if stale := program.unread():
@@ -125,7 +125,7 @@ class Server:
             raise ServerError(f"{self.command}: {_short(answer['error'])}")
         return answer
 
-    def _refuse(self, question: Options, fault: str) -> NoReturn:
+    def _refuse(self, question: Facts, fault: str) -> NoReturn:
         """End the program, whose answers can no longer be told apart, and say what it did."""
         self._end()
         raise ServerError(

@@ -16,8 +16,8 @@ from numba import config, errors, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import PLAIN
 
 WIDTH = 8

@@ -13,8 +13,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numba import njit
 
+from gapwise.records import Facts
 from gapwise.stages.problems.confusion import counted
-from gapwise.stages.problems.facts import Facts, Kernel
+from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import PLAIN, Problem, frozen
 
 Structure = TypeVar("Structure")

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from gapwise.stages.problems.facts import Facts, Json
+from gapwise.records import Facts, Record
 from gapwise.stages.reports.curves import Curves, Trace, first_at
 from gapwise.stages.reports.tables import Costs
 
 LEVELS = (0.1, 0.01, 0.001, 0.0001)
 """Gaps as shares of the best primal value known at their lambda."""
-Row = Json
+Row = Record
 
 
 def summary(curves: Curves) -> Costs:

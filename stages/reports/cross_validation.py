@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from gapwise.records import Facts
 from gapwise.stages.choice import LOSS
 from gapwise.stages.cross_validation import columns_of
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.reports.paint import GREEN, GREY, figure_in, lambda_axis
 from gapwise.storage.backend import Location
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from gapwise.stages.problems.facts import Facts
+from gapwise.records import Facts
 from gapwise.stages.reports.gap_trace import gap_trace_attributes, read_gap_trace
 from gapwise.stages.reports.paint import StyleOf
 from gapwise.storage.backend import Location

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gapwise.records import Record
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.predict import predict
 from gapwise.stages.problems.certainty import certainty_of
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.oracles import vertices_at
@@ -82,6 +82,6 @@ def read_gap_trace(run_dir: Location) -> dict[str, np.ndarray]:
     return read_group(run_dir / "gap_trace.zarr")[0]
 
 
-def gap_trace_attributes(run_dir: Location) -> Json:
+def gap_trace_attributes(run_dir: Location) -> Record:
     """What the gaps of a trace are, as its attribute `certainty`."""
     return dict(open_group(run_dir / "gap_trace.zarr").attrs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gapwise.stages.problems.facts import Facts
+from gapwise.records import Facts
 from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE, PER_PIXEL, PER_SEQUENCE, PER_TOKEN
 
 BALANCED_PICTURE = (

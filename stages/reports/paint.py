@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from gapwise.stages.problems.facts import Json
+from gapwise.records import Record
 from gapwise.stages.reports.formats import FORMATS, wanted
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
@@ -81,7 +81,7 @@ def figure_in(target: Location, size: tuple[float, float], dpi: int = 130) -> It
                 to_paper(figure)
             file = target.parent / f"{stem}.{form}"
             _lay_out(figure, dpi)
-            packed: Json = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}  # half the time of 6
+            packed: Record = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}  # half the time of 6
             figure.savefig(aside(file), dpi=dpi, format=form, metadata=UNDATED[form], **packed)
             publish(file)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gapwise.stages.problems.facts import Facts, Json
+from gapwise.records import Facts, Record
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.tables import markdown
 from gapwise.stages.solver.path.rules import capabilities
@@ -26,7 +26,7 @@ SLOWER = {"1 ms": 1e-3, "20 ms": 20e-3}
 """Extra seconds per oracle call."""
 MEASURES = ("passes", "seconds", *SLOWER)
 HEADS = {"passes": "exact passes", "seconds": "seconds", **{name: f"oracle + {name}" for name in SLOWER}}
-Row = Json
+Row = Record
 Aggregate = tuple[str, str | Callable[[pd.Series], float]]
 """A column, and how pandas makes one number of those of a group."""
 

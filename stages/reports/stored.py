@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gapwise.stages.problems.facts import Json
+from gapwise.records import Record
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rules import capabilities
 from gapwise.stages.verdict import Verdict, read_verdict
@@ -21,7 +21,7 @@ LARGE = ("weights", "block_gap", "support_", "label_offset", "dual_scores", "dua
 """Prefixes of the names of those arrays of a path.zarr that grow with features, blocks or atoms."""
 
 
-def read_numbers(run_dir: Location) -> tuple[dict[str, np.ndarray], Json]:
+def read_numbers(run_dir: Location) -> tuple[dict[str, np.ndarray], Record]:
     """(arrays, attributes) of a path.zarr: the arrays with one number per breakpoint or evaluated lambda, and the cells."""
     target = run_dir / "path.zarr"
     if not target.is_dir():
@@ -57,12 +57,12 @@ class StoredRun:
         return self._numbers[0]
 
     @property
-    def attrs(self) -> Json:
+    def attrs(self) -> Record:
         """Attributes of the path."""
         return self._numbers[1]
 
     @cached_property
-    def _numbers(self) -> tuple[dict[str, np.ndarray], Json]:
+    def _numbers(self) -> tuple[dict[str, np.ndarray], Record]:
         return read_numbers(self.run_dir)
 
     @cached_property
@@ -71,11 +71,11 @@ class StoredRun:
         return read_verdict(self.run_dir, self.arrays, self.attrs)
 
     @cached_property
-    def measured(self) -> Json:
+    def measured(self) -> Record:
         """What evaluation found; {} before it."""
         return self._record("metrics.json")
 
-    def _record(self, name: str) -> Json:
+    def _record(self, name: str) -> Record:
         """A JSON file of the run; {} if it is missing."""
         file = self.run_dir / name
         content = read_json(file) if file.is_file() else {}

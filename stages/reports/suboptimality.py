@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from gapwise.stages.problems.facts import Json
+from gapwise.records import Record
 from gapwise.stages.reports.curves import Curves, Trace, by_lambda, first_at
 from gapwise.stages.reports.tables import markdown
 
@@ -39,7 +39,7 @@ RATES: Mapping[str, tuple[str, str, str]] = {
 """What is guaranteed to be below epsilon, after how many oracle calls, and by whom, up to constants and minor terms, as in
 LJ13's Table 1: R is the largest norm of a psi_i(y), #Y the number of labellings. The oracle of `eg` computes expectations.
 Others have no such bound."""
-Row = Json
+Row = Record
 
 
 def with_suboptimality(curves: Curves) -> Curves:

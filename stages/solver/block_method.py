@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gapwise.records import Facts
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.iterate import SPECS, Iterate, begun, restored
 from gapwise.stages.solver.ledger import Ledger
 from gapwise.stages.solver.listing import listing
-from gapwise.stages.solver.packed import ArraySpec, Attrs
+from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Schedule
 from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.solver import Opts, Recipe
@@ -36,7 +37,7 @@ def block_method(
     def begin(problem: Problem, options: Opts, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
         return begun(problem, listing(problem, setup(options)), pool, seed, ledger)
 
-    def restore(problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Attrs, ledger: Ledger) -> Iterate:
+    def restore(problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Facts, ledger: Ledger) -> Iterate:
         return restored(problem, listing(problem, setup(options)), seed, arrays, attrs, ledger)
 
     return Recipe(schedule, begin, restore, (*SPECS, *specs), BlockCounts)

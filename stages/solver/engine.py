@@ -15,6 +15,7 @@ from typing import Self
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.combinations import check_choices
@@ -22,7 +23,6 @@ from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.events import Event, Kind, Observer, Packed, Sink, limit_of
 from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
-from gapwise.stages.solver.packed import Attrs
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path, rule_of
 from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
@@ -97,7 +97,7 @@ class Engine:
         return cls(task, solver, rule, start, spread, lanes=lanes)
 
     @classmethod
-    def restored(cls, task: Task, arrays: Mapping[str, np.ndarray], attrs: Attrs, spread: Spread = HERE) -> Self:
+    def restored(cls, task: Task, arrays: Mapping[str, np.ndarray], attrs: Facts, spread: Spread = HERE) -> Self:
         """At a packed state; ValueError, KeyError or TypeError if that does not fit the task."""
         task.check()
         problem, path, nothing = task.problem, task.path, np.empty(0)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.problems.certainty import UPPER_BOUNDED
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.packed import ArraySpec
@@ -70,7 +71,7 @@ class Event(NamedTuple):
 Observer = Callable[[Event], "Status | None"]
 """observer(event): called often, must be cheap. A status returned at a BOUNDARY ends the walk there."""
 
-Report = Callable[[Mapping[str, Any]], None]
+Report = Callable[[Facts], None]
 """report(progress): what `progress` returns."""
 
 

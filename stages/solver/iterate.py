@@ -17,6 +17,7 @@ from typing import cast
 
 import numpy as np
 
+from gapwise.records import Facts, Json
 from gapwise.stages.problems.metric import norm2_of, own_metric
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
@@ -28,7 +29,7 @@ from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
 from gapwise.stages.solver.margins import Margins
 from gapwise.stages.solver.objective import dual_value
-from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
+from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.proximal import dual_norms
 from gapwise.stages.solver.running import State
 from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
@@ -288,7 +289,7 @@ def restored(
     setup: Setup,
     seed: int,
     arrays: Arrays,
-    attrs: Attrs,
+    attrs: Facts,
     ledger: Ledger,
 ) -> Iterate:
     """The iterate at a committed rebase point; ValueError, naming the array, if one does not fit the problem."""

@@ -18,8 +18,8 @@ from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import LEAST_FALL, STALLED, MethodOptions, Status
 
 if TYPE_CHECKING:
+    from gapwise.records import Facts, Json
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.packed import Attrs, Json
 
 GAP = TRACE.index("gap")
 Row = tuple[float, ...]
@@ -148,7 +148,7 @@ def packed_rng(rng: np.random.Generator) -> dict[str, Json]:
     return {**state, "state": {name: str(value) for name, value in state["state"].items()}}
 
 
-def restored_rng(packed: Attrs) -> np.random.Generator:
+def restored_rng(packed: Facts) -> np.random.Generator:
     """The generator of a `packed_rng`."""
     rng = np.random.default_rng(0)
     rng.bit_generator.state = {**packed, "state": {name: int(value) for name, value in packed["state"].items()}}

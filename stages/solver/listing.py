@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gapwise.records import Json
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.operations import mean_size, operations_of
 from gapwise.stages.problems.protocol import Problem, max_label_length
-from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.setup import Setup
 
 AUTO = 0

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from gapwise.records import Json
 from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.solver.ledger import Ledger
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.supports import Supports
 
 if TYPE_CHECKING:

@@ -24,10 +24,11 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 import numpy as np
 
+from gapwise.records import Facts, Json
 from gapwise.stages.parallel import Spread
 from gapwise.stages.problems.operations import operations_of
 from gapwise.stages.solver.codes import STEPS
@@ -36,7 +37,7 @@ from gapwise.stages.solver.ledger import Row
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import MethodOptions, Status
-from gapwise.stages.solver.packed import ArraySpec, Attrs, Json, number
+from gapwise.stages.solver.packed import ArraySpec, number
 from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
 from gapwise.stages.solver.path.rule import PathRule, Solved, Tolerance
 from gapwise.stages.solver.path.walk import worst_hinge
@@ -66,7 +67,7 @@ class LaneState(NamedTuple):
 
     lam: float
     arrays: dict[str, np.ndarray]
-    attrs: Attrs
+    attrs: Facts
 
 
 class Answer(NamedTuple):
@@ -158,7 +159,7 @@ class Lanes:
 
     @classmethod
     def restored(
-        cls, setting: Setting, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+        cls, setting: Setting, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Facts
     ) -> Self:
         """The lanes of a `packed`; KeyError or TypeError if something is missing."""
         states = [

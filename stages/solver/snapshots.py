@@ -14,9 +14,9 @@ from typing import Protocol
 
 import numpy as np
 
+from gapwise.records import Json
 from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.options import MethodOptions, Status
-from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.radii import nonuniformity
 from gapwise.stages.solver.solver import Solver
 

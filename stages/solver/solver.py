@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
+from gapwise.records import Facts, Json
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.problems.protocol import Problem
@@ -15,7 +16,7 @@ from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, Row
 from gapwise.stages.solver.options import MethodOptions, Status
-from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
+from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Iterate, Schedule
 from gapwise.stages.solver.supports import Pool, Supports
 
@@ -227,7 +228,7 @@ class Recipe(Generic[It, Opts]):
     """(iterate, options, own_primal) -> what comes next"""
     iterate: Callable[[Problem, Opts, Pool, int, Ledger], It]
     """(problem, options, pool, seed, ledger) -> the iterate at the dual point of the pool"""
-    restore: Callable[[Problem, Opts, int, Arrays, Attrs, Ledger], It]
+    restore: Callable[[Problem, Opts, int, Arrays, Facts, Ledger], It]
     """(problem, options, seed, arrays, attributes, ledger) -> the iterate of a commit"""
     specs: tuple[ArraySpec, ...]
     """The arrays that are committed. Those with the only dimension `iteration` are a trace of the method's own."""
@@ -265,7 +266,7 @@ class Recipe(Generic[It, Opts]):
         return Solver(problem, options, self, iterate, self.schedule(iterate, options, own_primal), ledger)
 
     def restored(
-        self, problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Attrs, *,
+        self, problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Facts, *,
         own_primal: bool = True, spread: Spread = HERE,
     ) -> Solver:  # fmt: skip
         """The method at a committed point.

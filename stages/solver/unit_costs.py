@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gapwise.records import Json
 from gapwise.stages.problems.operations import operations_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.options import MEASURED_COSTS, MultiplaneGroup
-from gapwise.stages.solver.packed import Json
 
 STEP, LABELLING = 1000.0, 128.0
 """Operations of a visit besides its features, and of a labelling scored in it: distances, weights, a line search."""

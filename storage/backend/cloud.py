@@ -14,9 +14,9 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from gapwise.records import Record
 from gapwise.storage.backend.base import UrlPath, already
 from gapwise.storage.backend.objects import ObjectBackend, naming
-from gapwise.storage.records import Record
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+from gapwise.records import Record
 from gapwise.storage.backend.base import Backend, ChangedError, Holder, LockedError, UrlPath
 from gapwise.storage.backend.no_links import open_lock
-from gapwise.storage.records import Record
 
 BEAT = 10.0
 PATIENCE = 60.0

@@ -15,8 +15,8 @@ from itertools import chain
 import numpy as np
 from numba import njit
 
+from gapwise.records import Facts
 from gapwise.stages.datasets.alignment.links import decoded, encoded
-from gapwise.stages.problems.facts import Options
 from gapwise.stages.problems.prefetch import prefetch
 from gapwise.stages.problems.protocol import JIT
 
@@ -78,7 +78,7 @@ class Lexicon:
         }
 
     @classmethod
-    def restored(cls, arrays: Options, sentences: int) -> Lexicon:
+    def restored(cls, arrays: Facts, sentences: int) -> Lexicon:
         """Inverse of `arrays`."""
         words = [decoded(arrays[name]) for name in ("english_words", "french_words")]
         english, french = ({word: number for number, word in enumerate(side)} for side in words)

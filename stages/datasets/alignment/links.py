@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.datasets import DataError, unpacked
-from gapwise.stages.problems.facts import Options
 
 Links = dict[tuple[int, int], str]
 """S or P of each link (j, k), from 0."""
@@ -72,7 +72,7 @@ def decoded(array: np.ndarray) -> list[str]:
     return text.split("\n") if text else []
 
 
-def word_pair(arrays: Options, i: int) -> tuple[list[str], list[str]]:
+def word_pair(arrays: Facts, i: int) -> tuple[list[str], list[str]]:
     """Words of sentence pair i of a split of a feature store."""
     start, stop = np.asarray(arrays["text_ptr"][i : i + 2]).tolist()
     e, f = decoded(arrays["text"][start:stop])

@@ -15,8 +15,8 @@ from typing import TypeVar, cast
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import MapBlocks, OptionError, Reader, Report, Sink
-from gapwise.stages.problems.facts import Json, Options
 
 OPTIONS = ("kernel", "gamma", "coef0", "degree")
 OF_KERNEL = {"linear": (), "poly": ("gamma", "coef0", "degree"), "rbf": ("gamma",)}
@@ -30,23 +30,23 @@ class Kernelized:
     """A reader whose training rows are also the points of a kernel."""
 
     reader: Reader
-    kernel: Options
+    kernel: Facts
     """kernel, and those of gamma, coef0 and degree that it has; gamma may be None"""
     structure: str = STRUCTURE
 
     def files(self) -> Mapping[str, Path]:
         return self.reader.files()
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         return self.reader.source()
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """What the reader writes, with the points; facts of the kernel."""
         into = WithPoints(sink)
         facts = self.reader.featurize(into, map_blocks, report)
         return {**facts, **self.facts(into.shape, int(facts["classes"]))}
 
-    def facts(self, shape: tuple[int, ...], classes: int) -> Json:
+    def facts(self, shape: tuple[int, ...], classes: int) -> Record:
         """What the structure needs to know, given the shape of the points (m, D)."""
         m, width = shape
         known = {**self.kernel, **({"gamma": 1.0 / width} if self.kernel.get("gamma", 1.0) is None else {})}
@@ -69,7 +69,7 @@ class WithPoints:
             self.sink.put("train", "row", np.arange(len(array), dtype=np.int64))
 
 
-def with_kernel(reader: R, options: Options) -> R | Kernelized:
+def with_kernel(reader: R, options: Facts) -> R | Kernelized:
     """`reader`, over a kernel if the options of the configuration ask for one; OptionError names a wrong option."""
     name, given = options.get("kernel"), {key: options.get(key) for key in OPTIONS[1:]}
     if name is not None and name not in NAMES:
@@ -97,7 +97,7 @@ def with_kernel(reader: R, options: Options) -> R | Kernelized:
     return Kernelized(reader, {"kernel": name, **chosen})
 
 
-def specimen(reader: R | Kernelized, write: Callable[[R, Sink], Json], sink: Sink) -> Json:
+def specimen(reader: R | Kernelized, write: Callable[[R, Sink], Record], sink: Sink) -> Record:
     """Blocks to compile for: `write` writes them for the reader without its kernel; this adds their points."""
     if not isinstance(reader, Kernelized):
         return write(reader, sink)

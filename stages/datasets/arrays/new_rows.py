@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.arrays.csv_rows import read_csv
 from gapwise.stages.datasets.arrays.npz_rows import FEATURES, LABELS, is_sparse, names_in, read_csr
@@ -15,7 +16,6 @@ from gapwise.stages.datasets.arrays.rows import Csr, Label
 from gapwise.stages.datasets.arrays.svmlight import read_svmlight
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
-from gapwise.stages.problems.facts import Facts
 
 if TYPE_CHECKING:
     from scipy import sparse

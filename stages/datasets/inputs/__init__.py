@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.datasets import DataError, Raw, module_of
-from gapwise.stages.problems.facts import Facts
 
 
 @dataclass(frozen=True)

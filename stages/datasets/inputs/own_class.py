@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, offered
 from gapwise.stages.datasets.inputs import NewInput
-from gapwise.stages.problems.facts import Facts, Json, Options
 
 VALIDATION: dict[str, tuple[str, ...]] = {"split": ()}
 """Values of `dataset.validation` that these readers understand themselves."""
@@ -22,7 +22,7 @@ UNDECLARED = (
 """A warning, for the class, what its code is called, and what reads."""
 
 
-def splits_of(options: Options) -> tuple[str, ...]:
+def splits_of(options: Facts) -> tuple[str, ...]:
     """The splits that a class serves; with ``validation``, which can only be "split", also "validation"."""
     return ("train", "test") if options.get("validation") is None else ("train", "validation", "test")
 
@@ -42,7 +42,7 @@ def declared_files(name: str, key: str, ask: Callable[[], Iterable[str | Path]])
     return {f"{number} {file.name}": file for number, file in enumerate(declared)}
 
 
-def new_split(raw: object, module: str, arguments: Options) -> tuple[str, Json]:
+def new_split(raw: object, module: str, arguments: Facts) -> tuple[str, Record]:
     """The split and the arguments that new input `raw` names for a user's class; `arguments`: those of the training."""
     split = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
     given = {"split": split} if isinstance(split, str) else split
@@ -74,7 +74,7 @@ def code_of(meta: Facts) -> str | None:
     return None if found is meta else str(found)
 
 
-def with_code(meta: Facts, name: str) -> Json:
+def with_code(meta: Facts, name: str) -> Record:
     """The same facts with another class or command of the user's own; DataError if they name none."""
     keys = offered(meta["dataset"]).code
     if not keys:

@@ -25,11 +25,11 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Sink
 from gapwise.stages.datasets.poses.map_files import arrays_of, words
 from gapwise.stages.datasets.poses.part_maps import CODES, MOST, RELATION_SCALE, log_softmax
 from gapwise.stages.datasets.poses.skeleton import NODES, PARENT
-from gapwise.stages.problems.facts import Facts
 
 NEEDED = ("unary", "nodes", "names", "size")
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.datasets import UNREADABLE, DataError
-from gapwise.stages.problems.facts import Options
 
 HDF5 = (".h5", ".hdf5")
 
 
-def arrays_of(path: Path) -> Options:
+def arrays_of(path: Path) -> Facts:
     """Arrays by name; those of HDF5 and zarr are read when they are indexed. DataError if the file is neither."""
     try:
         if path.is_dir():

@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.datasets.poses.skeleton import MIRRORED_JOINTS
-from gapwise.stages.problems.facts import Options
 
 CELL = 4
 MOST = 32767
@@ -308,6 +308,6 @@ def stored(model: PartModel) -> dict[str, np.ndarray]:
     return {f"part_{name}": array for name, array in model._asdict().items()}
 
 
-def restored(shared: Options) -> PartModel:
+def restored(shared: Facts) -> PartModel:
     """Inverse of `stored`."""
     return PartModel(*(np.asarray(shared[f"part_{name}"]) for name in PartModel._fields))

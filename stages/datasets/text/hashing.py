@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.datasets import OptionError
 from gapwise.stages.datasets.text.crfsuite import listed
 from gapwise.stages.datasets.text.tables import Table
 from gapwise.stages.datasets.text.templates import Template, rows_by_name
 from gapwise.stages.datasets.text.vocabulary import Attributes, Rows, known_rows
-from gapwise.stages.problems.facts import Options
 
 MOST_BITS = 28
 """A chain addresses attributes times labels with 31 bits."""
@@ -32,7 +32,7 @@ class Hashed:
         return zlib.crc32(name.encode()) >> (32 - self.bits)
 
 
-def hash_bits(options: Options) -> int | None:
+def hash_bits(options: Facts) -> int | None:
     """The option of that name, checked; OptionError if it is no number of bits, or if other options need the names."""
     bits = options.get("hash_bits")
     if bits is None:

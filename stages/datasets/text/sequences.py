@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, Known, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.text.attributes import rows_of_attributes
 from gapwise.stages.datasets.text.crfsuite import listed
@@ -34,12 +35,11 @@ from gapwise.stages.datasets.text.vocabulary import (
     put_vocabulary,
     read_vocabulary,
 )
-from gapwise.stages.problems.facts import Facts, Json
 
 
 def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: tuple[list[str], list[str]],
                  attributes: Attributes, *, unseen: str, task: Task, splits: Mapping[str, int] | None = None,
-                 ) -> Json:  # fmt: skip
+                 ) -> Record:  # fmt: skip
     """Write all splits, the vocabulary and the text of the test split into `sink`; returns the meta of a chain problem.
 
     DataError names file, line, sequence and token, both from 0, of a label that breaks the constraints of `task`.
@@ -146,7 +146,7 @@ def write_parts(sink: Sink, report: Report, split: str, start: np.ndarray, label
     report(total, total, f"{split} sequences")
 
 
-def write_specimen(sink: Sink, labels: int, attributes: int) -> Json:
+def write_specimen(sink: Sink, labels: int, attributes: int) -> Record:
     """Write two short training sequences; `labels` and `attributes`, biases not counted, decide the types of the arrays."""
     from gapwise.stages.problems.chain.features import BIASES
 
@@ -157,13 +157,13 @@ def write_specimen(sink: Sink, labels: int, attributes: int) -> Json:
     return {"classes": labels, "attributes": total, "d": total * labels + labels**2}
 
 
-def template_facts(templates: list[Template], *, columns: int, lower: list[int], one_pad: bool) -> Json:
+def template_facts(templates: list[Template], *, columns: int, lower: list[int], one_pad: bool) -> Record:
     """What `TextEncoder` needs besides the vocabulary; feature columns in `lower` are lower-cased."""
     lines = [[template.skeleton, template.macros] for template in templates]
     return {"templates": lines, "columns": columns, "lower": lower, "one_pad": one_pad}
 
 
-def line_facts(attributes: Attributes) -> Json:
+def line_facts(attributes: Attributes) -> Record:
     """The same for CRFsuite's lines, including whether attributes have values other than 1."""
     return {"templates": None, "valued": attributes.train.values is not None}
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.text.files import expanded
 from gapwise.stages.datasets.text.tables import Table, joined, parse_table, read_table
 from gapwise.stages.datasets.text.templates import columns_of
-from gapwise.stages.problems.facts import Facts, Json
 
 
 def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
@@ -54,7 +54,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(table.text([predicted.names[label] for label in predicted.labels.tolist()]), ".txt")
 
 
-def _form(meta: Facts) -> Json:
+def _form(meta: Facts) -> Record:
     """How a file of these data is read."""
     lines = meta["text"]["templates"] is None
     return {"separator": "\t" if lines else None, "equal_columns": not lines}

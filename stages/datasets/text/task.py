@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, OptionError, Sink
 from gapwise.stages.datasets.arrays.costs import read_costs
 from gapwise.stages.datasets.text.constraints import SCHEMES, fault, read_constraints, scheme
 from gapwise.stages.datasets.text.tables import read_lines
-from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.loss_names import BALANCED, LOSSES, PER_SEQUENCE, PER_TOKEN
 
 OPTIONS = ("loss", "label_weights", "costs", "constraints")
@@ -43,12 +43,12 @@ class Task:
         """The files among them, by option."""
         return {name: value for name in OPTIONS if isinstance(value := getattr(self, name), Path)}
 
-    def source(self) -> Json:
+    def source(self) -> Record:
         """What else the features depend on; nothing for the papers' loss without constraints."""
         given = {name: value for name in OPTIONS if (value := getattr(self, name)) != getattr(PAPERS, name)}
         return {name: value for name, value in given.items() if not isinstance(value, Path)}
 
-    def write(self, sink: Sink, names: Sequence[str], truth: np.ndarray) -> Json:
+    def write(self, sink: Sink, names: Sequence[str], truth: np.ndarray) -> Record:
         """Put the tables over labels `names`, those of training, into `sink`; returns the facts that chains need.
 
         `truth` (tokens,) holds the labels of all training sequences; featurize leaves out those that it holds out.
@@ -61,7 +61,7 @@ class Task:
         table = self._forbidden(names)
         if table is not None:
             sink.put("", "forbidden", table)
-        facts: Json = {} if self.loss == PER_SEQUENCE else {"loss": self.loss}
+        facts: Record = {} if self.loss == PER_SEQUENCE else {"loss": self.loss}
         if self.label_weights == BALANCED:
             facts["balanced"] = True
         return {**facts, "label_counts": np.bincount(truth, minlength=len(names)).tolist()} if facts else {}
@@ -104,7 +104,7 @@ PAPERS = Task()
 """The loss of the papers, without constraints."""
 
 
-def task_of(options: Options, loss: str) -> Task:
+def task_of(options: Facts, loss: str) -> Task:
     """The task that options of a data set ask for, `loss` if they name none; OptionError lists the choices."""
     asked = options.get("loss") or loss
     if asked not in LOSSES:

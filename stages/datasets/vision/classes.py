@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import OptionError
 from gapwise.stages.datasets.vision.losses import refuse_loss
-from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE
 from gapwise.stages.problems.void import VOID
 
@@ -45,11 +45,11 @@ class PottsOptions:
         return tuple(f.name for f in fields(cls))
 
     @classmethod
-    def taken_from(cls, options: Options) -> PottsOptions:
+    def taken_from(cls, options: Facts) -> PottsOptions:
         """Those among `options`; None keeps the default."""
         return cls(**{name: options[name] for name in cls.names() if options.get(name) is not None})
 
-    def facts(self) -> Json:
+    def facts(self) -> Record:
         """Facts for the structure."""
         return {name: value for name, value in vars(self).items() if name != "loss" or value is not None}
 

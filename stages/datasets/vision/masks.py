@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
-from gapwise.stages.problems.facts import Facts
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 OPACITY = 0.5

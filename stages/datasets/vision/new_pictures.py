@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Sink
 from gapwise.stages.datasets.vision.features import (
     Words,
@@ -15,7 +16,6 @@ from gapwise.stages.datasets.vision.features import (
 from gapwise.stages.datasets.vision.masks import decoded
 from gapwise.stages.datasets.vision.pictures import check_finite, described, groundwork
 from gapwise.stages.datasets.vision.superpixels import tally
-from gapwise.stages.problems.facts import Facts
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import OptionError
 from gapwise.stages.datasets.vision.features import GRID, RINGS
 from gapwise.stages.datasets.vision.losses import refuse_loss
-from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.loss_names import BALANCED
 
 KINDS = ("s15",)
@@ -49,7 +49,7 @@ class ModelOptions:
         return tuple(f.name for f in fields(cls))
 
     @classmethod
-    def taken_from(cls, options: Options) -> ModelOptions:
+    def taken_from(cls, options: Facts) -> ModelOptions:
         """Those among `options`."""
         return cls(**{name: options.get(name) for name in cls.names()})
 
@@ -58,10 +58,10 @@ class ModelOptions:
         """Whether rows describe the superpixel alone."""
         return self.features == "s15"
 
-    def facts(self) -> Json:
+    def facts(self) -> Record:
         """Facts for the structure: the fixed weight and the loss, if any."""
         weight = WEIGHT if self.own and self.potts is None else self.potts
-        facts: Json = {} if weight is None else {"potts": float(weight)}
+        facts: Record = {} if weight is None else {"potts": float(weight)}
         return facts if self.loss is None else {**facts, "loss": self.loss}
 
 
@@ -69,7 +69,7 @@ ALL = ModelOptions()
 """All columns, learned weights."""
 
 
-def split_options(options: Options) -> tuple[Json, ModelOptions]:
+def split_options(options: Facts) -> tuple[Record, ModelOptions]:
     """The other options of a reader, and those of the model."""
     rest = {name: value for name, value in options.items() if name not in ModelOptions.names()}
     return rest, ModelOptions.taken_from(options)
@@ -98,7 +98,7 @@ def own_block(unary: np.ndarray, edges: np.ndarray, widths: Sequence[int]) -> di
     return {"unary": own_columns(unary, widths), "pairwise": np.ones((len(edges), 1), np.float32)}
 
 
-def own_names(widths: Sequence[int]) -> Json:
+def own_names(widths: Sequence[int]) -> Record:
     """Names of the columns."""
     unary = ["constant:1", f"height:{GRID}", f"width:{GRID}", f"colour:{widths[1]}", f"sift:{widths[2]}"]
     return {"unary": unary, "pairwise": "1 constant"}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.vision.classes import PottsOptions
 from gapwise.stages.datasets.vision.features import (
@@ -26,7 +27,6 @@ from gapwise.stages.datasets.vision.features import (
 )
 from gapwise.stages.datasets.vision.own_columns import ALL, ModelOptions, own_block, own_names, own_width
 from gapwise.stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
-from gapwise.stages.problems.facts import Json, Options
 
 SHOWN = 6
 """Number of test pictures kept for the figures."""
@@ -80,7 +80,7 @@ class FeatureOptions:
                 raise ValueError(f"dataset.{name}: must be a whole number >= 1, not {value!r}")
 
     @classmethod
-    def taken_from(cls, options: Options, also: Sequence[str]) -> Json:
+    def taken_from(cls, options: Facts, also: Sequence[str]) -> Record:
         """Keyword arguments of a reader: its own options (those named in `also`) and `features`. Options that are
         None keep their default; unknown ones are a ValueError that lists the known."""
         own = [f.name for f in fields(cls)]
@@ -203,7 +203,7 @@ def featurize_pictures(
     report: Report,
     count: Tally = tally,
     model: ModelOptions = ALL,
-) -> Json:
+) -> Record:
     """Learn the vocabularies on `items["train"]`, then write every block of "train" and "test", and of "validation" if
     `items` has it.
 
@@ -281,7 +281,7 @@ SPECIMEN = 40
 which the choice of compiled code depends (`stages.solver.margins`)."""
 
 
-def write_specimen(sink: Sink, codes: bool = False) -> Json:
+def write_specimen(sink: Sink, codes: bool = False) -> Record:
     """Write two training images of a row of superpixels each; `codes`: unary features are stored as uint8."""
     if codes:
         sink.put("", "unary_scale", np.array([1.0 / 255.0]))
@@ -300,12 +300,12 @@ def write_specimen(sink: Sink, codes: bool = False) -> Json:
     return {"d_unary": 3, "d_pairwise": 2}
 
 
-def picture_specimen(options: Options, sink: Sink) -> Json:
+def picture_specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for; of the reader's options only those of the model matter."""
     return write_specimen(sink) | ModelOptions.taken_from(options).facts()
 
 
-def potts_specimen(options: Options, sink: Sink) -> Json:
+def potts_specimen(options: Facts, sink: Sink) -> Record:
     """Blocks of the structure `potts` to compile for, with its options."""
     return write_specimen(sink) | {"classes": 3, **PottsOptions.taken_from(options).facts()}
 

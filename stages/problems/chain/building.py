@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.chain.chain import Chain
 from gapwise.stages.problems.chain.dense import DenseChain, grams
@@ -15,7 +16,6 @@ from gapwise.stages.problems.chain.features import derived
 from gapwise.stages.problems.chain.forbidden import blocked_scores, refuse_lengths
 from gapwise.stages.problems.chain.long import LONGEST, sizes_of
 from gapwise.stages.problems.chain.losses import costs_of, tables_of, units_of
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.protocol import frozen
 
 

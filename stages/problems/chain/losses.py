@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gapwise.stages.problems.facts import Facts
+from gapwise.records import Facts
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.loss_names import LOSSES, PER_SEQUENCE, PER_TOKEN
 from gapwise.stages.problems.protocol import PLAIN, U

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.problems.confusion import counted
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.protocol import Problem
 
 

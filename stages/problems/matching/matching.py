@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.facts import Facts
+from gapwise.records import Facts
 from gapwise.stages.problems.matching.assignment import MOST, best_matching, workspace
 from gapwise.stages.problems.matching.labellings import (
     TRUE,

@@ -30,8 +30,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from gapwise.records import Facts
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.loss_names import PER_IMAGE
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.potts import search

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from gapwise.records import Facts
 from gapwise.stages.problems.block_weight import NAME
 from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.segmentation import segmentation
 from gapwise.stages.problems.segmentation.fixed import FixedSegmentation, with_fixed_weight
 from gapwise.stages.problems.segmentation.images import PIXELS

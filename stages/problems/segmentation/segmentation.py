@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.problems.block_weight import block_weights
-from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.loss_names import BALANCED
 from gapwise.stages.problems.operations import Operations

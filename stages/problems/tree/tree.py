@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.problems.facts import Facts
+from gapwise.records import Facts
 from gapwise.stages.problems.operations import SEARCH, Operations
 from gapwise.stages.problems.protocol import U, frozen
 from gapwise.stages.problems.tree.changes import CHANGE, with_one_change

@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
+from gapwise.records import Record
 from gapwise.stages.problems.chain.metrics import decode_names
-from gapwise.stages.problems.facts import Json
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
@@ -25,20 +25,20 @@ class ReportedRun(StoredRun):
         return str(self.manifest.get("name", self.run_dir.name))
 
     @cached_property
-    def manifest(self) -> Json:
+    def manifest(self) -> Record:
         return self._record("manifest.json")
 
     @cached_property
-    def verified(self) -> Json:
+    def verified(self) -> Record:
         return self._record("verify.json")
 
     @cached_property
-    def refitted(self) -> Json:
+    def refitted(self) -> Record:
         """The numbers of the model that was solved on all training blocks; {} if there is none."""
         return self._record("refit/metrics.json")
 
     @property
-    def science(self) -> Json:
+    def science(self) -> Record:
         """The settings of the run, by group of the configuration."""
         return dict(self.manifest.get("science", {}))
 

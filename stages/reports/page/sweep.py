@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
-from gapwise.stages.problems.facts import Facts
+from gapwise.records import Facts
 from gapwise.stages.reports.page import FILE, write_page
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import charts, number, paragraph, picture, table

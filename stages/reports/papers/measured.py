@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gapwise.stages.problems.facts import Facts
+from gapwise.records import Facts
 from gapwise.stages.reports.curves import Curves, Trace, read_curves
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.suboptimality import with_suboptimality

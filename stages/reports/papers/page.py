@@ -11,7 +11,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from gapwise.stages.problems.facts import Facts
+from gapwise.records import Facts
 from gapwise.stages.reports.page import write_page
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import paragraph, table

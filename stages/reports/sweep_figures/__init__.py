@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
 from gapwise.parts import with_parts
-from gapwise.stages.problems.facts import Json
+from gapwise.records import Record
 from gapwise.stages.reports.formats import saved_as
 from gapwise.storage.backend import Location
 
@@ -34,7 +34,7 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def compare_parts(name: str, parts: Mapping[str, Runs], folder: Location, formats: Sequence[str] = ("png",)) -> Json:
+def compare_parts(name: str, parts: Mapping[str, Runs], folder: Location, formats: Sequence[str] = ("png",)) -> Record:
     """The same for a sweep over several data sets: the runs of each are drawn into a folder of their own.
 
     The folder is ``folder/<data set>``. Figures are then named ``<data set>/<file>``, see `figure_file`, and rows of the
@@ -42,9 +42,9 @@ def compare_parts(name: str, parts: Mapping[str, Runs], folder: Location, format
     """
     if [*parts] in ([], [""]):
         return {**compare(name, parts[""], folder, formats)} if parts else {}
-    result: Json = {"figures": [], "table": [], "text": []}
+    result: Record = {"figures": [], "table": [], "text": []}
     for dataset, runs in parts.items():
-        part: Json = {**compare(name, runs, folder / dataset, formats)}
+        part: Record = {**compare(name, runs, folder / dataset, formats)}
         result["figures"] += [f"{dataset}/{file}" for file in part.pop("figures", ())]
         result["table"] += [{"dataset": dataset, **row} for row in part.pop("table", ())]
         result["text"] += [f"{dataset}:", *part.pop("text", ())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.problems.facts import Json
+from gapwise.records import Record
 from gapwise.stages.reports.curves import Runs
 from gapwise.stages.reports.paint import SPARE, figure_in, legend_beside
 from gapwise.stages.reports.stored import read_numbers
@@ -46,7 +46,7 @@ def _so_far(arrays: dict[str, np.ndarray], quantity: str) -> np.ndarray | None:
     return arrays[quantity] if quantity == "test_loss" else np.cumsum(arrays[quantity])
 
 
-def _row(name: str, arrays: dict[str, np.ndarray]) -> Json:
+def _row(name: str, arrays: dict[str, np.ndarray]) -> Record:
     """Cost and least test loss of one path or grid; a path's last lambda says how far its certificate goes."""
     return {
         "variant": name,
@@ -58,7 +58,7 @@ def _row(name: str, arrays: dict[str, np.ndarray]) -> Json:
     }
 
 
-def _lines(table: list[Json]) -> list[str]:
+def _lines(table: list[Record]) -> list[str]:
     lines = [f"{'':<20}{'λ’s':>7}{'last λ':>12}{'passes':>12}{'seconds':>10}{'least test loss':>18}"]
     for row in table:
         loss = "–" if row["test_loss"] is None else f"{row['test_loss']:.4f}"

@@ -36,6 +36,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
+from gapwise.records import Facts, Json
 from gapwise.stages.parallel import Pace, work_before
 from gapwise.stages.problems.marginals import Scores, check_scores
 from gapwise.stages.problems.protocol import Problem
@@ -49,7 +50,7 @@ from gapwise.stages.solver.ledger import Ledger, restored_trace
 from gapwise.stages.solver.objective import Certificate, dual_value, squared_norm
 from gapwise.stages.solver.options import MethodOptions, Status, check
 from gapwise.stages.solver.oracles import load_exact
-from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
+from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.state import Sums, chunk_length
@@ -216,7 +217,7 @@ def begin(problem: Problem, options: Options, pool: Pool, seed: int, ledger: Led
 
 
 def restored(
-    problem: Problem, options: Options, seed: int, arrays: Arrays, attrs: Attrs, ledger: Ledger
+    problem: Problem, options: Options, seed: int, arrays: Arrays, attrs: Facts, ledger: Ledger
 ) -> MarginalIterate:
     """The iterate at a committed point; ValueError, naming the array, if one does not fit the problem."""
     n = problem.n

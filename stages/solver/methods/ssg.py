@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gapwise.records import Facts, Json
 from gapwise.stages.parallel import Pace, drawn_work
 from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
 from gapwise.stages.problems.protocol import Problem
@@ -36,7 +37,7 @@ from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, resto
 from gapwise.stages.solver.objective import Certificate, squared_norm
 from gapwise.stages.solver.options import AVERAGES, MethodOptions, check, check_one_of
 from gapwise.stages.solver.oracles import load_exact, vertices_at
-from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
+from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.subgradient_steps import HERE_STEPS, SHRUNK, WEIGHT, Running, subgradient_driver
@@ -179,7 +180,7 @@ def begin(problem: Problem, options: Options, pool: Pool, seed: int, ledger: Led
 
 
 def restored(
-    problem: Problem, options: Options, seed: int, arrays: Arrays, attrs: Attrs, ledger: Ledger
+    problem: Problem, options: Options, seed: int, arrays: Arrays, attrs: Facts, ledger: Ledger
 ) -> PrimalIterate:
     """The iterate at a committed point; ValueError, naming the array, if one does not fit the problem."""
     running = Running.empty(problem, options.averaging != "none")

@@ -10,9 +10,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from gapwise.records import Json
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions, Status, check
-from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, where_it_ends
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
+from gapwise.records import Json
 from gapwise.stages.solver.options import PathOptions
-from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance
 

@@ -18,10 +18,11 @@ from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rules import path_rule
 
 if TYPE_CHECKING:
+    from gapwise.records import Json
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
     from gapwise.stages.solver.objective import Certificate, Product
-    from gapwise.stages.solver.packed import ArraySpec, Json
+    from gapwise.stages.solver.packed import ArraySpec
 
 
 MARGIN = 1e-6

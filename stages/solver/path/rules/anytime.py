@@ -41,9 +41,10 @@ from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolera
 from gapwise.stages.solver.path.sweep import Sweep
 
 if TYPE_CHECKING:
+    from gapwise.records import Json
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.packed import ArraySpec, Json
+    from gapwise.stages.solver.packed import ArraySpec
 
 CERTIFIED: ArraySpec = ("path_certified", ("solved",), "f8", "eps certified at every lambda after each solved one")
 

@@ -44,9 +44,10 @@ from gapwise.stages.solver.path.stack import Stack
 from gapwise.stages.solver.path.stride import Stride
 
 if TYPE_CHECKING:
+    from gapwise.records import Json
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.packed import ArraySpec, Json
+    from gapwise.stages.solver.packed import ArraySpec
 
 
 NARROW = 1e-6
