@@ -8,13 +8,12 @@ methods with the names below (`self` in place of P); where it does not, the func
 from __future__ import annotations
 
 import functools
-import inspect
 
 from numba.extending import overload
 
 from gapwise.stages.problems.inner import LINKED
 from gapwise.stages.problems.kernel_types import Kernel
-from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.protocol import PLAIN, own_function
 
 
 def optional(default: Kernel) -> Kernel:
@@ -25,12 +24,8 @@ def optional(default: Kernel) -> Kernel:
     def call(P, *arguments):
         return getattr(type(P), name, default)(P, *arguments)
 
-    def choose(P, *arguments):
-        return getattr(P.instance_class, name, default)
-
-    choose.__signature__ = inspect.signature(default)  # type: ignore[attr-defined]  # numba forwards no *args
     register: Kernel = overload  # its stub lacks jit_options
-    register(call, jit_options={**PLAIN, **LINKED}, strict=False)(choose)
+    register(call, jit_options={**PLAIN, **LINKED}, strict=False)(own_function(default, default))
     return call
 
 

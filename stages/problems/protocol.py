@@ -8,6 +8,7 @@ i's joint feature map (phi(x_i, y) in LJ13, O16 and S15) is B_i m_i(y) with m_i(
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any, Protocol, Self
 
@@ -238,91 +239,32 @@ class Ranked(Scored, Protocol):
         """
 
 
-def _forward(declaration: Kernel) -> None:
-    forward: Kernel = overload_method  # its stub lacks jit_options
-    options = {**(JIT if declaration.__name__.endswith("scratch") else PLAIN), **LINKED}
-    forward(types.BaseNamedTuple, declaration.__name__, jit_options=options)(declaration)
+def own_function(declared: Kernel, *default: Kernel) -> Kernel:
+    """For numba: maps the types of a call's arguments to the function of this name that the first one's class has, else
+    `default`; numba compiles it."""
+    name = declared.__name__
+
+    def choose(record, *arguments):
+        return getattr(record.instance_class, name, *default)
+
+    choose.__signature__ = inspect.signature(declared)  # type: ignore[attr-defined]  # numba forwards no *args
+    return choose
 
 
-# Explicit signatures: numba cannot forward *args. Each returns the class's own function, which numba then compiles.
-@_forward
-def scores(self, i, w, theta):
-    return self.instance_class.scores
+def compile_methods(protocol: type, *names: str) -> None:
+    """Let compiled code call methods that `protocol` declares, all or `names`, of any `NamedTuple` that has them."""
+    register: Kernel = overload_method  # its stub lacks jit_options
+    declared = [name for name, method in vars(protocol).items() if inspect.isfunction(method) and name[0] != "_"]
+    for name in names or declared:
+        options = {**(JIT if name.endswith("scratch") else PLAIN), **LINKED}
+        register(types.BaseNamedTuple, name, jit_options=options, strict=False)(own_function(getattr(protocol, name)))
 
 
-@_forward
-def max_oracle(self, i, theta, y, scratch):
-    return self.instance_class.max_oracle
-
-
-@_forward
-def max_oracles(self, i, theta, m, labels, losses, scratch):
-    return self.instance_class.max_oracles
-
-
-@_forward
-def max_oracles_scratch(self, m):
-    return self.instance_class.max_oracles_scratch
-
-
-@_forward
-def decode(self, i, theta, y, scratch):
-    return self.instance_class.decode
-
-
-@_forward
-def value(self, i, theta, y):
-    return self.instance_class.value
-
-
-@_forward
-def add(self, i, y, c, out):
-    return self.instance_class.add
-
-
-@_forward
-def norm2(self, i, delta):
-    return self.instance_class.norm2
-
-
-@_forward
-def push(self, i, c, delta, w):
-    return self.instance_class.push
-
-
-@_forward
-def max_bound(self, i, theta, y, scratch):
-    return self.instance_class.max_bound
-
-
-@_forward
-def marginals(self, i, theta, c, mu, scratch):
-    return self.instance_class.marginals
-
-
-@_forward
-def max_marginals(self, i, theta, y, out, scratch):
-    return self.instance_class.max_marginals
-
-
-@_forward
-def n_best(self, i, theta, m, labels, values, scratch):
-    return self.instance_class.n_best
-
-
-@_forward
-def ranked_scratch(self, m):
-    return self.instance_class.ranked_scratch
-
-
-@_forward
-def loss(self, i, y):
-    return self.instance_class.loss
-
-
-@_forward
-def scratch(self):
-    return self.instance_class.scratch
+compile_methods(Problem, "scores", "max_oracle", "decode", "value", "add", "norm2", "push", "loss", "scratch")
+compile_methods(Bounded, "max_bound")
+compile_methods(Summable, "marginals")
+compile_methods(Listing, "max_oracles", "max_oracles_scratch")
+compile_methods(Ranked, "max_marginals", "n_best", "ranked_scratch")
 
 
 @inner(**FAST)

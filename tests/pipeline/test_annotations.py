@@ -11,16 +11,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("pipeline", "stages", "storage")
-COMPILED = {"njit", "inner", "optional", "operation", "_forward", "driver"}
+COMPILED = {"njit", "inner", "optional", "operation", "driver"}
 """Decorators of functions that numba compiles, or reads as declarations of compiled functions."""
-DECLARED = {"_forward", "optional"}
-"""Decorators of functions whose name is that of a method which compiled code calls."""
-
 LISTED = {
     "stages/problems/moves.py: optional.call": "calls a method of any signature, with the JIT off",
-    "stages/problems/moves.py: optional.choose": "numba calls it while it compiles a call, with types for values",
     "stages/problems/numba_private.py: self_test.total": "compiled where the test runs",
     "stages/problems/numba_private.py: self_test.twice": "compiled where the test runs",
+    "stages/problems/protocol.py: own_function.choose": "numba calls it while it compiles a call, with types for values",
     "stages/problems/simd.py: _address": "called by numba's code generator, whose objects have no types",
     "stages/problems/simd.py: _folded": "called by numba's code generator, whose objects have no types",
     "stages/problems/single_label.py: least_loss": "a method of each class that is given METHODS",
@@ -58,8 +55,17 @@ def decorators(function: ast.FunctionDef) -> set[str]:
 
 
 def method_names(trees: dict[str, ast.Module]) -> set[str]:
-    """Names of the methods of structures and views that compiled code calls, as declared there."""
-    return {f.name for tree in trees.values() for f, above in functions(tree) if not above and decorators(f) & DECLARED}
+    """Names of the methods of structures and views that compiled code calls: `optional` ones, and those that a call of
+    `compile_methods` names; without names, all that the protocol declares."""
+    names: set[str] = set()
+    for tree in trees.values():
+        names |= {f.name for f, above in functions(tree) if not above and "optional" in decorators(f)}
+        declared = {c.name: [f.name for f, _ in functions(c)] for c in ast.walk(tree) if isinstance(c, ast.ClassDef)}
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "compile_methods":
+                own = [name.value for name in call.args if isinstance(name, ast.Constant)]
+                names |= {*(own or declared[ast.unparse(call.args[0])])}
+    return names
 
 
 def shared_methods(tree: ast.Module) -> set[str]:
@@ -132,7 +138,7 @@ def test_mypy__lets_functions_go_without_types_only_in_files_with_compiled_ones(
     ],
 )  # fmt: skip
 def test_unexplained__sees_them(text: str, wrong: list[str]) -> None:
-    declares = ast.parse("@_forward\ndef score(self, i): ...")
+    declares = ast.parse("class P(Protocol):\n    def score(self, i: int) -> int: ...\ncompile_methods(P)")
     names = unexplained({"protocol.py": declares, "x.py": ast.parse(text)})
     assert names == [f"x.py: {name}" for name in wrong]
 

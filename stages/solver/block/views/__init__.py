@@ -13,15 +13,11 @@ step for each pair of structure and view.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numba import types
-from numba.extending import overload_method
 
-from gapwise.stages.problems.inner import LINKED
-from gapwise.stages.problems.protocol import PLAIN, Problem
+from gapwise.stages.problems.protocol import Problem, compile_methods
 from gapwise.stages.solver.block.choice import Seen
 from gapwise.stages.solver.running import Flags, State
 
@@ -118,72 +114,4 @@ class View(Protocol):
         """Whether the view lacks room for another step."""
 
 
-def _forward(declaration: Callable[..., object]) -> None:
-    forward: Any = overload_method  # its stub lacks jit_options
-    forward(types.BaseNamedTuple, declaration.__name__, jit_options={**PLAIN, **LINKED})(declaration)
-
-
-# Explicit signatures: numba cannot forward *args.
-@_forward
-def score_atoms(self, P, S, flags, i, turn):
-    return self.instance_class.score_atoms
-
-
-@_forward
-def survey(self, S, flags, count):
-    return self.instance_class.survey
-
-
-@_forward
-def partner(self, S, flags, i, turn, seen, target, h):
-    return self.instance_class.partner
-
-
-@_forward
-def mean_score(self, P, S, flags, i, base):
-    return self.instance_class.mean_score
-
-
-@_forward
-def allowed_moves(self, flags):
-    return self.instance_class.allowed_moves
-
-
-@_forward
-def vertex_source(self, flags):
-    return self.instance_class.vertex_source
-
-
-@_forward
-def ask_oracle(self, P, S, flags, i, base):
-    return self.instance_class.ask_oracle
-
-
-@_forward
-def measure_move(self, P, S, flags, i, direction, target, away):
-    return self.instance_class.measure_move
-
-
-@_forward
-def push_move(self, P, S, flags, i, direction, target, away, gamma):
-    return self.instance_class.push_move
-
-
-@_forward
-def follow_move(self, P, S, flags, i, direction, target, away, gamma):
-    return self.instance_class.follow_move
-
-
-@_forward
-def end_visit(self, P, S, flags, i):
-    return self.instance_class.end_visit
-
-
-@_forward
-def fetch(self, P, S, flags, order, k, i):
-    return self.instance_class.fetch
-
-
-@_forward
-def exhausted(self, S):
-    return self.instance_class.exhausted
+compile_methods(View)
