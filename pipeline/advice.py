@@ -34,9 +34,9 @@ def what_next(result: Facts, solve: Facts | None = None) -> str:
         return f"time ran out: the same command with {beyond} goes on from here, in this directory"
     if status == Status.PASS_LIMIT:
         all_solved = all(record.get("status") == Status.CONVERGED for record in result["path"])
-        if any(float(record.get("effective_passes", 0.0)) >= 2 * STALLED for record in result["path"]):
-            return f"the limit was solver.max_passes, or {STALLED:,} passes gained nothing: ask for a larger gap"
         return _beyond("path.max_breakpoints" if all_solved else "solver.max_passes")
+    if status == Status.STALLED:
+        return f"no limit was reached, but {STALLED:,} exact passes gained nothing: ask for a larger gap ({ANOTHER})"
     if status == Status.ORACLE_LIMIT:
         return _beyond("solver.max_oracle_calls")
     if verdict.doubt is Doubt.HEURISTIC:

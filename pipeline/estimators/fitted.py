@@ -21,6 +21,13 @@ from gapwise.stages.refit import nearest
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.storage.paths import SolvedPath
 
+ENDINGS = {
+    Status.PASS_LIMIT: ("at max_passes", "raise max_passes, or "),
+    Status.TIME_LIMIT: ("at max_seconds", "raise max_seconds, or "),
+    Status.BOUND_LIMIT: ("where the oracle's bounds are too loose", ""),
+    Status.STALLED: ("where exact passes no longer lowered the gap", "center and scale the features, or "),
+}
+"""Where a solve ended that was not done, and what helps."""
 STRIDE = 2
 """Of the 16 lambdas a decade of `common_grid`."""
 
@@ -168,8 +175,13 @@ class Fitted(NamedTuple):
         return edge_of(self.validated.lams, int(chosen), of_path=of_path, low=low)
 
     def warnings(self, name: str) -> Iterator[str]:
-        """What is to be said of solves that a limit ended."""
-        if ended_early(self.path):
+        """What is to be said of solves that ended before they were done.
+
+        Of a path it does not matter where nothing more could be gained, if lambda was chosen well above that and is solved
+        again.
+        """
+        unseen = self.refit is not None and self.edge is None and self.path.status is Status.STALLED
+        if ended_early(self.path) and not unseen:
             yield _said_of(name, self.path, self.options, self.certificate_of_path)
         if self.refit is not None and self.goal is not None and ended_early(self.refit):
             yield _said_of(name, self.refit, self.goal, self.certificate)
@@ -177,9 +189,9 @@ class Fitted(NamedTuple):
 
 def _said_of(name: str, result: Solved, path: PathOptions, certificate: ModelCertificate) -> str:
     """The warning of a solve that a limit ended."""
-    limit = "max_seconds" if result.status is Status.TIME_LIMIT else "max_passes"
-    ending = f"{name}: ended at {limit} ({result.status})"
+    where, remedy = ENDINGS[result.status]
+    ending = f"{name}: ended {where} ({result.status})"
     if path.can.finds_lambdas and certificate.holds:
-        return f"{ending}; the path goes down to lam {certificate.lam_low:.3g} only; raise {limit}, or eps"
+        return f"{ending}; the path goes down to lam {certificate.lam_low:.3g} only; {remedy}raise eps"
     asked = f"{certificate.allowed:.3g} was asked for, at lam {float(result.path['lambda'].values[-1]):.3g}"
-    return f"{ending} with a gap of {certificate.gap:.3g} where {asked}; raise {limit}, or tolerance or eps"
+    return f"{ending} with a gap of {certificate.gap:.3g} where {asked}; {remedy}raise tolerance or eps"

@@ -29,8 +29,13 @@ WORST = ("failed", "refused", "interrupted", "waiting")
 """Statuses of an unfinished run; a finished one is `complete` (before this sweep) or `done` (by it)."""
 
 
-LIMITS = {"PASS_LIMIT": "its passes", "ORACLE_LIMIT": "its oracle calls", "TIME_LIMIT": "its seconds"}
-"""Ends of a solve that a budget forced, and what to call a budget that is not known."""
+LIMITS = {
+    "PASS_LIMIT": "its passes",
+    "ORACLE_LIMIT": "its oracle calls",
+    "TIME_LIMIT": "its seconds",
+    "STALLED": "the passes that gained anything",
+}
+"""Ends of a solve short of its tolerance, and what to call a budget that is not known."""
 
 
 def row(job: Planned, directory: RunDir | None) -> Row:

@@ -160,7 +160,7 @@ class Audit:
         self.of_path = kind.capabilities.of_path
         self._check_stored()
         self.claimed = arrays["lambda"].size
-        limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT", "BOUND_LIMIT")
+        limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT", "BOUND_LIMIT", "STALLED")
         if kind.capabilities.last_may_be_unfinished and limited and not float(arrays["gap"][-1]) <= self.allowed(-1):
             self.claimed -= 1  # the path does not claim the lambda that a limit left unfinished
         self.verifier = kind(self)

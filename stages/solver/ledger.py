@@ -74,9 +74,11 @@ class Ledger:
 
     def limit(self) -> Status | None:
         """The limit that has been reached at this lambda, or None."""
-        if self.passes_here >= self.options.max_passes or self.stalled():
+        if self.passes_here >= self.options.max_passes:
             return Status.PASS_LIMIT
-        return Status.ORACLE_LIMIT if self.calls_here >= self.options.max_oracle_calls else None
+        if self.calls_here >= self.options.max_oracle_calls:
+            return Status.ORACLE_LIMIT
+        return Status.STALLED if self.stalled() else None
 
     def stalled(self) -> bool:
         """Whether certificates have ceased to improve, so that without a limit the solve might never end."""

@@ -26,7 +26,7 @@ class Status(StrEnum):
 
     CONVERGED = "CONVERGED"
     PASS_LIMIT = "PASS_LIMIT"
-    """`solver.max_passes` or `path.max_breakpoints` is reached, or a thousand exact passes have not lowered the gap."""
+    """`solver.max_passes` or `path.max_breakpoints` is reached."""
     ORACLE_LIMIT = "ORACLE_LIMIT"
     TIME_LIMIT = "TIME_LIMIT"
     INTERRUPTED = "INTERRUPTED"
@@ -37,6 +37,9 @@ class Status(StrEnum):
     to gain but rounding."""
     BOUND_LIMIT = "BOUND_LIMIT"
     """The bounds of an approximate oracle are too loose for the tolerance; its own gap is far below."""
+    STALLED = "STALLED"
+    """No limit is reached, but a thousand exact passes have not lowered the gap; or no cell holds between two lambdas which
+    are a millionth apart."""
 
 
 ENDED = frozenset({Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE, Status.ROUNDING_LIMIT})

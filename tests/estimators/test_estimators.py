@@ -26,6 +26,7 @@ from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.problems import build
 from gapwise.stages.solve import Task
 from gapwise.stages.solve import solve as solve_stage
+from gapwise.stages.solver import ledger
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions
 
@@ -220,6 +221,24 @@ def test_limit_of_a_path__leaves_the_part_above() -> None:
     model.predict(X, lam=2 * model.certificate_.lam_low)
     with pytest.raises(ValueError, match="expected lambda > 0 and >="):
         model.predict(X, lam=0.5 * model.certificate_.lam_low)
+
+
+def test_stalled_path__says_so_unless_lambda_was_chosen_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if nothing more could be gained below some lambda; no parameter set a limit, so the warning names none."""
+    X, y = blobs()
+    chosen = MulticlassSVM().fit(X, y)
+    low = float(chosen.path_["lambda"][-1])
+    assert chosen.lambda_ > 2 * low
+    stalled = ledger.Ledger.stalled
+    monkeypatch.setattr(ledger.Ledger, "stalled", lambda self: self.counts.lam < 2 * low or stalled(self))
+    with pytest.warns(ConvergenceWarning, match=r"ended where exact passes no longer lowered the gap \(STALLED\)"):
+        MulticlassSVM(lam="path", max_passes=1e9).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = MulticlassSVM().fit(X, y)
+    assert (again.lambda_, again.path_.attrs["status"]) == (chosen.lambda_, "STALLED")
+    assert again.certificate_.holds
+    np.testing.assert_array_equal(again.coef_, chosen.coef_)
 
 
 def test_time_limit__goes_on_in_its_folder(tmp_path: Path) -> None:

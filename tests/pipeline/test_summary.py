@@ -78,6 +78,7 @@ NEXT = {
     "TIME_LIMIT": "solver.max_seconds above 60 goes on from here, in this directory",
     "PASS_LIMIT": "the limit was solver.max_passes: a larger one solves from the beginning (another run, ",
     "ORACLE_LIMIT": "the limit was solver.max_oracle_calls: ",
+    "STALLED": "no limit was reached, but 1,000 exact passes gained nothing: ask for a larger gap (another run, ",
 }
 
 

@@ -226,7 +226,7 @@ def test_spread__checks_between_pieces_and_keeps_the_order(monkeypatch) -> None:
     assert np.concatenate(spread.in_order(lambda a, b: np.arange(a, b), problem)).tolist() == list(range(50))
 
 
-def test_stalled_lambda__ends_with_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_stalled_lambda__ends_and_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As if the dual value were wrong: P - D stays above the tolerance, however often the exact pass is repeated."""
     monkeypatch.setattr(ledger, "STALLED", 8)
     options, path = options_of(max_passes=math.inf), path_of(**{**SINGLE, "tolerance": 1e-3})
@@ -234,7 +234,7 @@ def test_stalled_lambda__ends_with_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(
         iterate.Iterate, "dual_and_excess", lambda self, w: (right(self, w)[0], right(self, w)[1] + 0.1)
     )
-    assert solved(multiclass(), tmp_path, options, path) is Status.PASS_LIMIT
+    assert solved(multiclass(), tmp_path, options, path) is Status.STALLED
     gaps = read_trace(tmp_path)["gap"]
     assert gaps.size % 8 == 0
     assert gaps[-8:].min() > 0.1
@@ -261,6 +261,6 @@ def test_stalled__is_a_least_gap_that_no_longer_falls(
     rows = [(2, 0.5, *(0.0,) * (len(TRACE) - 2)) for _ in gaps]
     of.trace = [(*row[: ledger.GAP], gap, *row[ledger.GAP + 1 :]) for row, gap in zip(rows, gaps, strict=True)]
     assert of.stalled() == stalled
-    assert (of.limit() is Status.PASS_LIMIT) == stalled
+    assert (of.limit() is Status.STALLED) == stalled
     counts.lam = 0.4  # another lambda, of which there is no row
     assert not of.stalled()

@@ -278,7 +278,7 @@ def test_path__that_cannot_certify_an_interval_ends(monkeypatch):
     right = Pair.dual
     monkeypatch.setattr(Pair, "dual", lambda self, lam, tau: right(self, lam, tau) - 0.2 * (0.5 < lam < 0.9))
     status, records, _, rule = walked(TINY["multiclass"](), lambda_min=0.02)
-    assert status is Status.PASS_LIMIT
+    assert status is Status.STALLED
     above, below = (point.lam for point in rule.stack.points[:2])
     assert (1.0 - two_sided.NARROW) * above <= below < above
     assert rule.stack.cells[-1].low == above

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 NARROW = 1e-6
 """Two lambdas this close, as a share, whose interval is not certified although both are solved to kappa eps: more lambdas
-between them will not help, so the path ends with PASS_LIMIT instead of never."""
+between them will not help, so the path ends with STALLED instead of never."""
 
 
 @dataclass
@@ -120,7 +120,7 @@ class TwoSided:
             return Following(math.nan, self.lower_end(point.lam), ended)
         narrow = lam is not None and self.stack.points[1].lam >= (1.0 - NARROW) * self.stack.points[0].lam
         if narrow or solved.index + 1 >= path.max_breakpoints:
-            return Following(math.nan, point.lam, Status.PASS_LIMIT)
+            return Following(math.nan, point.lam, Status.STALLED if narrow else Status.PASS_LIMIT)
         if lam is None:
             lam = max(self.stride.below(self.stack.points[0], goal), self.floor_here())
         return Following(lam, point.lam)
@@ -142,7 +142,7 @@ class TwoSided:
         between, narrow = self.failing(goal)
         room = min(most, self.path.max_breakpoints - solved[-1].index - 1)
         if narrow or room <= 0:
-            return Round([], lows, Status.PASS_LIMIT)
+            return Round([], lows, Status.STALLED if narrow else Status.PASS_LIMIT)
         lams = between[:room]
         if not self.bottom(last, goal)[0]:
             below, least = partial(self.stride.below, goal=goal), self.floor_here()
