@@ -95,6 +95,7 @@ def test_killed_refit__by_a_criterion_goes_on_to_the_same_bits(
         assert Here(tmp_path, (*WORDS, *data)).issue(BY_ERROR).code == 130
     assert (folder / "refit" / "state" / "HEAD.json").is_file()
     issued(tmp_path, data, BY_ERROR)
+    assert result_of(folder)["refit"]["lambda"] == result_of(chosen[0])["evaluate"]["best_lambda"]
     ours, theirs = (read_path(some / "refit" / "path.zarr")[0] for some in (folder, chosen[0]))
     assert ours["weights"].tobytes() == theirs["weights"].tobytes()
 

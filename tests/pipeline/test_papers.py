@@ -160,12 +160,20 @@ def test_papers__that_are_killed_go_on_to_the_same_page(four: Path) -> None:
     calm = ended(started(four, "calm", given, **plain))
     assert calm.code == 0, calm.err
     victim = started(four, "killed", given, **plain)
-    wait_for(lambda: any(four.glob("killed/*/path.zarr")), victim)
+    wait_for(lambda: len([*four.glob("killed/sequences_csv-*")]) == 2, victim)  # the first run is complete
     victim.kill()
     assert ended(victim).code == -signal.SIGKILL
     assert not (four / "killed" / "papers").exists()
     on = ended(started(four, "killed", given, **plain))
     assert on.code == 0, on.err
+    assert "sweep: 2 runs, 1 complete; " in on.err
+    tables = [
+        [{name: value for name, value in row.items() if not name.startswith("seconds")} for row in summary["table"]]
+        for runs in ("calm", "killed")
+        for summary in (json.loads(file.read_text()) for file in (four / runs / "sweeps").rglob("summary.json"))
+    ]
+    assert len(tables[0]) == 2
+    assert tables[1] == tables[0]
     for name in ("papers.json", "index.html"):
         pages = [(four / runs / "papers" / name).read_text(encoding="utf-8") for runs in ("calm", "killed")]
         calm_page, page = (re.sub(r"data:image/png;base64,[^\"]*", "", text) for text in pages)

@@ -211,6 +211,10 @@ class Part:
         if w:
             raise ValueError("nobody asked")
         return 1
+
+print("nobody asked")
+warnings.warn("nobody asked")
+log.info("nobody asked")
 """
 
 
@@ -225,7 +229,8 @@ def test_linter__finds_what_docstrings_and_messages_lack(tmp_path: Path, prose: 
         "Part.risky: does not say what it raises",
         "Part.risky: does not say what it returns",
     ]
-    assert [fault.split(" (write")[0] for fault in prose.messages(file)] == ["line 29: “nobody”"]
+    shown = sorted(fault.split(" (write")[0] for fault in prose.messages(file))
+    assert shown == [f"line {line}: “nobody”" for line in (29, 32, 33, 34)]
     file.write_text(LINTED.format(shared="Arguments of the methods:", described="extra"))
     faults = [fault.split(" (write")[0] for fault in prose.docstrings(file, "Part")]
     assert faults == [

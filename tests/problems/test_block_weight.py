@@ -93,6 +93,25 @@ def test_hinge__of_every_labelling_is_weighted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
+def test_norms_and_moves__are_those_of_weighted_features(name: str) -> None:
+    _, problem, _ = weighted(name)
+    rng = np.random.default_rng(2)
+    for i in range(problem.n):
+        delta, pushed = rng.normal(size=int(np.diff(problem.local_ptr)[i])), np.zeros(problem.d)
+        problem.push(i, 1.0, delta, pushed)
+        assert problem.norm2(i, delta) == pytest.approx(pushed @ pushed, rel=1e-5)
+        if name == "chain":
+            y, z = rng.permutation([0, 1]).astype(np.uint8), np.ones(2, np.uint8)
+            theta, after, scratch, moved = *(np.empty(delta.size) for _ in range(3)), np.zeros(problem.d)
+            problem.pair_push(i, 1.0, y, z, scratch, moved)
+            assert problem.pair_norm2(i, y, z, scratch) == pytest.approx(moved @ moved, rel=1e-6)
+            problem.scores(i, pushed, theta)
+            problem.scores(i, pushed + 0.3 * moved, after)
+            problem.pair_follow(i, 0.3, y, z, pushed + 0.3 * moved, theta, scratch)
+            np.testing.assert_allclose(theta, after, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
 def test_path__is_that_of_blocks_given_as_often_as_their_weights_say(name: str) -> None:
     """With 2 s_i copies of block i, N in all, the mean of s_i H_i is N / 2n times the mean hinge of the copies."""
     _, by_weight, copies = weighted(name)
@@ -114,7 +133,7 @@ def test_scores__that_people_see_have_no_weight(name: str) -> None:
         np.testing.assert_allclose(mine, theirs, rtol=1e-6)
 
 
-@pytest.mark.parametrize("wrong", [[1.0], [0.0] * 6, [np.nan] * 6, [-1.0] * 6])
+@pytest.mark.parametrize("wrong", [[1.0], *([1.0] * 5 + [bad] for bad in (0.0, np.nan, -1.0, np.inf))])
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_build__refuses_what_is_no_weight(name: str, wrong: list[float]) -> None:
     with pytest.raises(

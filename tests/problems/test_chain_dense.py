@@ -45,6 +45,10 @@ def test_scores_norms_and_moves__are_those_of_sparse_rows(width: int) -> None:
     rng = np.random.default_rng(0)
     w = rng.normal(size=sparse.d)
     np.testing.assert_allclose(dense.gram, sparse.gram, rtol=1e-6)
+    square, T = dense.gram[: dense.gram_ptr[1]], int(dense.label_ptr[1])
+    rows = dense.values.reshape(-1, width)[dense.first[0] : dense.first[0] + T].astype(np.float64)
+    exact = rows @ rows.T + 1.0 + np.diag([float(t == 0) + float(t == T - 1) for t in range(T)])
+    np.testing.assert_allclose(square.reshape(T, T), exact, rtol=0.6e-7, err_msg="summed in float64, rounded once")
     for i in range(sparse.n):
         size, T = int(np.diff(sparse.local_ptr)[i]), int(np.diff(sparse.label_ptr)[i])
         theta, other, delta = np.empty(size), np.empty(size), rng.normal(size=size)
@@ -60,6 +64,9 @@ def test_scores_norms_and_moves__are_those_of_sparse_rows(width: int) -> None:
         pushed[:], ours[:] = 0.0, 0.0
         sparse.pair_push(i, 1.3, y, z, delta, pushed)
         dense.pair_push(i, 1.3, y, z, delta, ours)
+        np.testing.assert_allclose(ours, stacked(pushed), rtol=1e-12, atol=1e-12)
+        ours[:] = 0.0
+        dense.pair_move(i, 1.3, y, z, delta, ours)
         np.testing.assert_allclose(ours, stacked(pushed), rtol=1e-12, atol=1e-12)
 
 
@@ -123,6 +130,7 @@ def test_dense_rows__make_a_matrix_and_others_do_not() -> None:
             "X: sequence 1, token 1: a value is NaN or infinite",
         ),
         ([np.ones((1, 2)), np.full((2, 2), 1e20)], "X: sequence 1, token 0: it holds a feature of size 1e.20"),
+        ([np.ones((1, 2)), np.array([[1.0, -1e60]])], "X: sequence 1, token 0: it holds a feature of size 1e.60"),
         ([[["a", "b"]]], r"X: sequence 0: expected an array of numbers \(tokens, p\): "),
     ],
 )

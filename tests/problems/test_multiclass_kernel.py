@@ -221,6 +221,23 @@ def test_verify__takes_kernels_from_nowhere_but_its_own_code(tmp_path: Path) -> 
     np.testing.assert_allclose(audited.norms2, problem.norms2, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_verify__recomputes_the_norms_of_weighted_blocks(kernel: str) -> None:
+    """As the Gram matrix gives them, whatever norms the problem comes with."""
+    x, labels = examples(n=9, classes=3)
+    weight, others = np.linspace(0.25, 3.0, 9), np.linspace(1.0, 2.0, 9)
+    arrays = {"x": x, "points": x, "labels": labels, "row": np.arange(9), "block_weight": weight}
+    problem = build("multiclass_kernel", arrays, {"classes": 3, **KERNELS[kernel]})
+    audited, K = of_audit(problem._replace(norms2=others)), reference(kernel, x, x)
+    np.testing.assert_allclose(audited.norms2, weight**2 * np.diag(K), rtol=1e-12)
+    for i, delta in enumerate(np.random.default_rng(3).normal(size=(9, 3))):
+        w = np.zeros(problem.d)
+        audited.push(i, 1.0, delta, w)
+        c = w[: w.size // 2].reshape(3, 9)
+        assert problem.norm2(i, delta) == pytest.approx(np.sum(c * (c @ K)), rel=1e-9)
+        assert audited.norm2(i, delta) == pytest.approx(np.sum(c * (c @ K)), rel=1e-9)
+
+
 def explicit(kernel: str, x: np.ndarray) -> np.ndarray:
     """Features whose inner products the kernel is."""
     if kernel == "linear":

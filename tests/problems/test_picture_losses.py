@@ -27,6 +27,11 @@ MEAN = 37.0
 """Labelled pixels of a training image."""
 
 
+def pixels_of(block: dict[str, np.ndarray]) -> float:
+    """Labelled pixels."""
+    return float(block["area"][block["labels"] != VOID].sum())
+
+
 def expected(loss: str, block: dict[str, np.ndarray]) -> np.ndarray:
     """The loss of a wrong label at each superpixel, from the definition."""
     labels, area = block["labels"], np.where(block["labels"] == VOID, 0.0, block["area"])
@@ -51,8 +56,7 @@ def test_loss__is_what_its_name_says(classes: int, loss: str | None) -> None:
         costs = problem.images.loss_if_wrong[problem.label_ptr[i] : problem.label_ptr[i + 1]]
         np.testing.assert_allclose(costs, expected(loss or usual, block))
         wrong = np.where(block["labels"] == 0, 1, 0).astype(np.uint8)
-        labelled = block["area"][block["labels"] != VOID].sum()
-        assert problem.loss(i, wrong) == pytest.approx(labelled / MEAN if loss == "per_pixel" else 1.0)
+        assert problem.loss(i, wrong) == pytest.approx(pixels_of(block) / MEAN if loss == "per_pixel" else 1.0)
         assert 0 < problem.least_loss(i) == pytest.approx(costs[costs > 0].min())
 
 
@@ -73,7 +77,8 @@ def test_per_pixel__counts_wrong_pixels_of_all_images_exactly(classes: int) -> N
     """The mean loss over the training blocks is the share of wrong pixels; of two classes the oracle is the best of all."""
     structure = "segmentation" if classes == 2 else "potts"
     blocks = potts_blocks(classes=classes, void=True)
-    pixels = [labelled_pixels(block) for block in blocks]
+    pixels = [pixels_of(block) for block in blocks]
+    assert [labelled_pixels(block) for block in blocks] == pytest.approx(pixels)
     facts = PIXELS.added({"classes": classes, "loss": "per_pixel"}, sum(pixels), len(blocks))
     problem = build(structure, ragged(blocks), facts)
     rng, losses, wrong = np.random.default_rng(0), [], 0.0
@@ -105,9 +110,9 @@ def test_per_pixel__counts_in_pixels_of_training_pictures_that_are_not_held_out(
             sink.append("train", **block)
         facts = sink.finish({"loss": "per_pixel"})
         writer.meta = {"structure": "segmentation", **facts}
-    rest = [labelled_pixels(block) for i, block in enumerate(blocks) if not rule(i)]
+    rest = [pixels_of(block) for i, block in enumerate(blocks) if not rule(i)]
     assert facts["mean_area"] == pytest.approx(np.mean(rest))
-    assert facts["mean_area"] != pytest.approx(np.mean([labelled_pixels(block) for block in blocks]))
+    assert facts["mean_area"] != pytest.approx(np.mean([pixels_of(block) for block in blocks]))
 
 
 def test_per_pixel__has_a_specimen_to_compile_for() -> None:

@@ -57,7 +57,7 @@ def test_labels__of_an_estimators_user_reach_the_model_with_a_sign(monkeypatch: 
             return [x * (2 * y[0] - 1)]
 
         def loss(self, y, other):
-            seen.append(y[0] - other[0])
+            seen.append(2 * y[0] - 1)
             return float(y[0] != other[0])
 
         def max_oracle(self, x, y, w):

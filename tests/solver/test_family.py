@@ -161,6 +161,15 @@ def test_max_passes__leaves_the_certifying_pass_to_come_on_top(method, passes):
         assert passes <= spent <= passes + (3.0 if method == "eg" else 2.0)
 
 
+@pytest.mark.parametrize("method", ["bcfw", "bcfw_nols"])
+def test_max_passes__ends_steps_that_no_refresh_ends(method):
+    problem = instance("chain")
+    options = options_of(method=method, max_passes=3.0, refresh_every=0, rebase_steps=20 * problem.n)
+    found = solve(problem, 0.05, options, tolerance=1e-13)
+    assert found.status is Status.PASS_LIMIT
+    assert found.trace[-1][COLUMN] == 4 * problem.n
+
+
 def test_cache__saves_oracle_calls_and_keeps_its_capacity():
     problem = instance("multiclass")
     calls = {}

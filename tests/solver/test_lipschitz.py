@@ -65,9 +65,11 @@ def test_draws__follow_the_weights_and_no_gap() -> None:
     assert (np.abs(counts / many - share) < 4.0 * np.sqrt(share * (1.0 - share) / many)).all()
 
 
-def test_weights__of_a_problem_without_features_are_equal() -> None:
+def test_weights__are_equal_without_features_and_above_zero_of_a_block_without() -> None:
     problem = multiclass(n=4)
     np.testing.assert_array_equal(weights(problem._replace(norms2=np.zeros(4))), np.ones(4))
+    some = weights(problem._replace(norms2=np.array([0.0, 1.0, 2.0, 3.0])))
+    np.testing.assert_allclose(some, [LEAST * 3.0, 2.0, 4.0, 6.0])  # features of two classes change
 
 
 @pytest.mark.parametrize("choices", [{"method": "mpbcfw", "cache": "gap"}, {"method": "bcfw_nols"}, {"batch_size": 3}])

@@ -181,10 +181,10 @@ def rate(dual: Dual, h: np.ndarray, factor: float = 1.0) -> np.ndarray:
     return np.asarray(2.0 * n / (np.arange(h.shape[1]) + 2.0 * n) * (dual.total * factor + h[0, 0]))
 
 
-def gaps_of(dual: Dual, seed: int) -> np.ndarray:
+def gaps_of(dual: Dual, seed: int, steps: int = STEPS) -> np.ndarray:
     """The exact gaps after 0, 1, ... steps of BCFW."""
     gaps: list[float] = []
-    walk(dual, STEPS, seed, lambda solver: gaps.append(float(dual.gaps(dual.alpha(solver)).sum())), sampler="uniform")
+    walk(dual, steps, seed, lambda solver: gaps.append(float(dual.gaps(dual.alpha(solver)).sum())), sampler="uniform")
     return np.array(gaps)
 
 
@@ -248,8 +248,10 @@ def test_lj13_theorem_3__steps_to_a_gap(name: str, lam: float) -> None:
     """If L_max <= 4 R^2 / (lambda n), the expected gap is eps after 48 R^2 / (lambda eps) steps of one call each."""
     dual = dual_of(name, lam)
     assert dual.most_loss <= 4.0 * dual.R2 / (lam * dual.n)
-    gaps = np.mean([gaps_of(dual, seed) for seed in range(4)], axis=0)
-    steps = np.arange(1.0, STEPS + 1.0)
+    most = 700 if name == "orthogonal" else STEPS  # then the bound is below the gap of a single block at the start
+    gaps = np.mean([gaps_of(dual, seed, most) for seed in range(4)], axis=0)
+    steps = np.arange(1.0, most + 1.0)
+    assert name != "orthogonal" or 48.0 * dual.R2 / (lam * most) < 0.9 * gaps[0] / dual.n
     share = nearest(np.minimum.accumulate(gaps)[1:], 48.0 * dual.R2 / (lam * steps))
     assert name != "orthogonal" or share > 0.01, (
         "the constant 48, which the proof gives, is at most 100 times too large"
@@ -321,13 +323,24 @@ def test_o16_theorem_2__gap_sampling(name: str, lam: float) -> None:
 
 @pytest.mark.parametrize(("name", "lam"), CASES)
 def test_o16_theorem_2__by_its_descent_lemma(name: str, lam: float) -> None:
-    """Lemma 4 with p_i = g_i / g, and its bound by chi, inequality (24): exact expectations at each iterate."""
-    dual, shares = dual_of(name, lam), []
+    """Lemma 4 with p_i = g_i / g, and its bound by chi, inequality (24): exact expectations at each iterate.
+
+    The block of the largest gap is drawn as often as these p_i say, within four standard errors. D tells which block moved.
+    """
+    dual, shares, draws, next_values, largest, share = dual_of(name, lam), [], [], np.empty(0), 0, 0.0
 
     def see(solver: Solver) -> None:
+        nonlocal next_values, largest, share
+        if next_values.size:
+            apart = np.abs(next_values - solver.dual_value())
+            assert apart.min() <= ROUNDING, "none of its steps"
+            if np.abs(np.delete(next_values, largest) - next_values[largest]).min() > 10.0 * ROUNDING:
+                draws.append((float(apart[largest] <= ROUNDING), share))
         alpha = dual.alpha(solver)
         g, rises = dual.gaps(alpha), dual.rises(alpha)
         total = float(g.sum())
+        next_values = dual.value(alpha) + rises if total > 1e-6 else np.empty(0)
+        largest, share = int(np.argmax(g)), float(g.max()) / max(total, ROUNDING)
         if total > 1e-6:
             p = g / total
             expected, slope, curvature = float(p @ rises), float(p @ g), float(p @ dual.curvature)
@@ -341,18 +354,33 @@ def test_o16_theorem_2__by_its_descent_lemma(name: str, lam: float) -> None:
         solver.iterate.state.gap[:] = g
         solver.iterate.rebuild_tree()
 
-    walk(dual, 60, 0, see, sampler="gap")
+    for seed in range(3):
+        next_values = np.empty(0)
+        walk(dual, 60, seed, see, sampler="gap")
     assert max(shares) > 0.35
+    drawn, p = np.array(draws).T
+    assert np.abs(np.sum(drawn - p)) < 4.0 * np.sqrt(np.sum(p * (1.0 - p)))
+    if name != "orthogonal":  # whose gaps are alike
+        assert np.sum(p - 1.0 / dual.n) > 5.5 * np.sqrt(np.sum(p * (1.0 - p))), "uniform draws would be too few"
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.1])
 @pytest.mark.parametrize(("name", "lam"), CASES)
 def test_o16_theorem_3__a_cache_by_a_stale_gap(name: str, lam: float, share: float) -> None:
     """E h_k <= 2n / (nu~ k + 2n) (C / nu~ + h_0), nu~ = nu / n, where the criterion has the total of the last exact pass."""
-    dual, hits = dual_of(name, lam), []
+    dual, hits, before = dual_of(name, lam), [], (np.empty(0), [np.empty(0)])
 
     def count(solver: Solver) -> None:
-        hits.append(int(solver.iterate.state.counters[CACHED_STEPS]))
+        """Cached steps are made where the block's gap is at least nu / n times the stale one."""
+        nonlocal before
+        cached = int(solver.iterate.state.counters[CACHED_STEPS])
+        if len(hits) < 3 * STEPS:
+            alpha, (g, last) = dual.alpha(solver), before
+            if solver.steps and cached > hits[-1]:
+                moved = [i for i in range(dual.n) if np.abs(alpha[i] - last[i]).max() > ROUNDING]
+                assert (g[moved] >= share * solver.counts.exact_total - ROUNDING).all()
+            before = dual.gaps(alpha), alpha
+        hits.append(cached)
 
     cache = CacheOptions(kind="gap", F=0.0, nu=share * dual.n)
     h = errors(dual, STEPS, SEEDS, count, sampler="uniform", cache=cache, refresh_every=2)
@@ -369,11 +397,15 @@ def test_o16_theorem_4__pairwise_steps_without_drops(name: str, lam: float) -> N
     mu is the largest constant with h <= g^2 / (2 mu) at these iterates. Over all points it is smaller, and so is the
     theorem's rho.
     """
-    dual, seen = dual_of(name, lam), []
+    dual, seen, next_values, hits = dual_of(name, lam), [], np.empty(0), 0
 
     def see(solver: Solver) -> None:
-        alpha = dual.alpha(solver)
+        nonlocal next_values, hits
+        alpha, cached = dual.alpha(solver), int(solver.iterate.state.counters[CACHED_STEPS])
+        if next_values.size and cached == hits and name != "chain":  # whose labellings tie
+            assert np.min(np.abs(next_values - solver.dual_value())) <= ROUNDING, "none of these steps"
         rises, gaps, drops = dual.pairwise(alpha)
+        next_values, hits = dual.value(alpha) + rises, cached
         seen.append((dual.optimum - dual.value(alpha), float(rises.mean()), float(gaps.sum()), drops))
 
     walk(dual, 150, 0, see, sampler="uniform", step="pairwise", cache=CacheOptions(kind="gap", nu=float(dual.n)))

@@ -67,6 +67,8 @@ def test_estimators__refuse_what_they_cannot_choose_by() -> None:
         ValueError, match=r"^criterion: expected one of loss, token_error, sequence_error, which these data"
     ):
         ChainSVM(criterion="chunk_f1").fit(X, y)
+    with pytest.raises(ValueError, match=r"^criterion: .* sequence_error, which these data have, got 'chunk_f1'"):
+        ChainSVM(criterion="chunk_f1", validation=3).fit(X, y)
     with pytest.raises(
         ValueError, match=r"^pick: one_se needs a standard error, and criterion='error_rate' has one over"
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 from pathlib import Path
@@ -161,12 +162,15 @@ def test_frontier__says_who_needs_least(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("gapwise.stages.reports.sweep_figures.frontier.over_all", lambda _, words: titles.append(words))
     runs = []
     for variant, passes in (("accelerated", 10.0), ("bcfw_gap", 8.0)):
-        for tolerance in (1e-2, 1e-3):
-            run_dir = tmp_path / f"{variant}-{tolerance}"
-            write_solve(run_dir, passes, tolerance, "PASS_LIMIT" if tolerance < 1e-2 else "CONVERGED")
-            runs.append((variant, "0.01", 0, run_dir))
+        for tolerance, lam in itertools.product((1e-1, 1e-2, 1e-3), ("0.1", "0.01")):
+            run_dir, limit = tmp_path / f"{variant}-{tolerance}-{lam}", tolerance < 1e-2 and lam == "0.01"
+            write_solve(run_dir, passes, tolerance, "PASS_LIMIT" if limit else "CONVERGED")
+            runs.append((variant, lam, 0, run_dir))
     compare("frontier", runs, tmp_path)
-    assert titles == ["To an accuracy of 0.01: fewest exact passes with bcfw gap; fewest seconds with accelerated"]
+    both = "at 2 of 2 λ's"
+    assert titles == [
+        f"To an accuracy of 0.01: fewest exact passes with bcfw gap {both}; fewest seconds with accelerated {both}"
+    ]
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -91,7 +91,7 @@ def test_nonuniformity__of_vectors() -> None:
     assert nonuniformity(np.eye(9)[3]) == pytest.approx(3.0)
     x = np.array([1.0, 2.0, 5.0])
     assert np.linalg.norm(x) == pytest.approx(nonuniformity(x) / np.sqrt(3.0) * np.sum(x)), "O16 Lemma 6"
-    assert nonuniformity(np.array([-1e-18, 1.0])) == pytest.approx(np.sqrt(2.0)), "rounding may leave a gap below zero"
+    assert nonuniformity(np.array([-1e-18, 2e-18])) == pytest.approx(np.sqrt(2.0)), "a gap that rounding made negative"
     assert np.isnan([nonuniformity(np.zeros(3)), nonuniformity(np.array([1.0, np.inf]))]).all()
 
 
