@@ -55,6 +55,7 @@ def kept_of(engine: Engine) -> list[int] | None:
 def attributes(engine: Engine, status: Status, key: str) -> Record:
     """The attributes of path.zarr."""
     task, solver, start, rule = engine.task, engine.solver, engine.start, engine.rule.open_end()
+    dual_point = solver.options.capabilities.certifies
     return {
         "key": key,
         "seed": task.seed,
@@ -62,14 +63,18 @@ def attributes(engine: Engine, status: Status, key: str) -> Record:
         "status_meanings": [s.value for s in Status],
         "method": solver.options.method,
         **attributes_of(task.path),
-        "certified": claims(exact=task.path.can.exact, dual_point=solver.certifies, sense=certainty_of(task.problem)),
+        "certified": claims(
+            exact=task.path.can.exact,
+            dual_point=solver.options.capabilities.certifies,
+            sense=certainty_of(task.problem),
+        ),
         "certainty": engine.certainty,
-        "dual_point": solver.certifies,
-        "view": solver.views[0],
-        "cached_view": solver.views[1],
+        "dual_point": dual_point,
+        "view": solver.iterate.views[0],
+        "cached_view": solver.iterate.views[1],
         "between": engine.rule.capabilities.between,
-        "own_primal": solver.rewrites_w,
-        **solver.facts,
+        "own_primal": solver.schedule.rewrites_w,
+        **solver.schedule.facts(),
         "n": task.problem.n,
         "d": task.problem.d,
         **({} if start is None else start.scalars()),

@@ -128,8 +128,8 @@ def solve(
         write_path(target, sink.segments, sink.uncommitted(), attrs, cells, kept_of(engine))
 
     engine.warm_up()
-    if engine.solver.views[0]:
-        log.info("steps by %s, between cached labellings by %s", *engine.solver.views)
+    if engine.solver.iterate.views[0]:
+        log.info("steps by %s, between cached labellings by %s", *engine.solver.iterate.views)
     with sink:
         try:
             status = engine.run((Progress(session.report), taken, Stop(session.stop)), sink)

@@ -151,7 +151,7 @@ class Engine:
             status = asked()
             self.stopped = status is not None
             if not self.stopped:
-                solver.may_stop = sink is not None and sink.offer(self.pack, handed())
+                solver.ledger.may_stop = sink is not None and sink.offer(self.pack, handed())
             return status
 
         def tell(event: Event) -> None:
@@ -188,7 +188,7 @@ class Engine:
 
     def _keep(self, sink: Sink, handed: Callable[[], list[Breakpoint]]) -> None:
         """Commit what an error leaves: the present point in the middle of an exact pass, else the last offer held."""
-        if self.solver.untouched:
+        if self.solver.ledger.untouched:
             sink.commit(self.pack, handed())
         else:
             sink.commit()
@@ -210,7 +210,7 @@ class Engine:
             "rule": rule_attrs,
             "start": None if self.start is None else self.start.scalars(),
         }
-        specs = (*solver.specs, *rule.specs)
+        specs = (*solver.recipe.specs, *rule.specs)
         if self.lanes is not None:
             lane_arrays, attrs["lanes"] = self.lanes.packed()
             specs, rule_arrays = (*specs, *self.lanes.all_specs()), {**rule_arrays, **lane_arrays}

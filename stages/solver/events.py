@@ -135,10 +135,10 @@ def progress(engine: Walking) -> dict[str, float | str]:
     return {
         "lambda": counts.lam,
         "breakpoint": counts.breakpoint,
-        "passes": solver.passes_here,
-        "gap": solver.known_gap + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0),
+        "passes": solver.ledger.passes_here,
+        "gap": solver.iterate.known_gap + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0),
         "certainty": engine.certainty,
-        "tolerance": engine.rule.tolerance().gap if solver.certifies else math.nan,
+        "tolerance": engine.rule.tolerance().gap if solver.options.capabilities.certifies else math.nan,
         "oracle_calls": solver.oracle_calls,
         "seconds": counts.seconds,
         **({"certified": rule.reached} if rule else {}),

@@ -123,7 +123,7 @@ class Lanes:
         """Before the first round, which is the first lambda alone."""
         solver.rebase()
         solver.stay()
-        return cls(setting, solver.specs, [packed_lane(solver)], [solver.counts.lam])
+        return cls(setting, solver.recipe.specs, [packed_lane(solver)], [solver.counts.lam])
 
     def origins(self) -> list[int]:
         """Of each lane of the present round, the number of its state."""
@@ -195,12 +195,12 @@ def solve_lane(
         setting.problem, setting.options, setting.seed, arrays, state.attrs, own_primal=setting.own_primal,
         spread=Spread(check=check),
     )  # fmt: skip
-    solver.revisits = setting.revisits
+    solver.ledger.revisits = setting.revisits
     calls, steps, seconds = solver.oracle_calls, solver.steps, solver.counts.seconds
     with solver.ledger.timed():
         solver.move_to(lam, index, "keep_dual")
     status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
-    dual = solver.dual_weights() if solver.rewrites_w else None
+    dual = solver.iterate.dual_weights() if solver.schedule.rewrites_w else None
     worst = worst_hinge(solver) if setting.relative else math.inf
     solved = breakpoint_of(solver, status, point, lam, dual)
     n, rows = setting.problem.n, []

@@ -91,9 +91,9 @@ class Snapshots:
                 "oracle_calls": calls,
                 "steps": solver.steps,
                 "seconds": counts.seconds,
-                "stale_gap": solver.known_gap,
+                "stale_gap": solver.iterate.known_gap,
                 "dual": solver.dual_value(),
-                "nonuniformity": nonuniformity(solver.block_gaps()),
+                "nonuniformity": nonuniformity(solver.iterate.block_gaps()),
                 "weights": solver.point.copy(),
             }
         )

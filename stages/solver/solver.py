@@ -12,7 +12,6 @@ from gapwise.records import Facts, Json
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, Row
 from gapwise.stages.solver.options import MethodOptions, Status
@@ -92,21 +91,6 @@ class Solver:
 
     # -- what is known ------------------------------------------------------------------------------------------------
     @property
-    def specs(self) -> tuple[ArraySpec, ...]:
-        """The arrays that `packed` returns."""
-        return self.recipe.specs
-
-    @property
-    def capabilities(self) -> MethodCapabilities:
-        """What the method can do."""
-        return self.options.capabilities
-
-    @property
-    def certifies(self) -> bool:
-        """Whether it holds a feasible dual point."""
-        return self.options.capabilities.certifies
-
-    @property
     def counts(self) -> Counts:
         """The scalars of the solve."""
         return self.ledger.counts
@@ -127,62 +111,9 @@ class Solver:
         return self.ledger.steps
 
     @property
-    def passes_here(self) -> float:
-        """Effective passes (oracle calls / n) at the current lambda."""
-        return self.ledger.passes_here
-
-    @property
-    def may_stop(self) -> bool:
-        """Whether work between two boundaries may end with the error of `Spread.check`."""
-        return self.ledger.may_stop
-
-    @may_stop.setter
-    def may_stop(self, value: bool) -> None:
-        self.ledger.may_stop = value
-
-    @property
-    def revisits(self) -> bool:
-        """Whether the path goes up and down, so that what served a lambda once may serve it again."""
-        return self.ledger.revisits
-
-    @revisits.setter
-    def revisits(self, value: bool) -> None:
-        self.ledger.revisits = value
-
-    @property
-    def untouched(self) -> bool:
-        """True while an exact pass is under way: if it fails, the state can be committed."""
-        return self.ledger.untouched
-
-    @property
     def point(self) -> np.ndarray:
         """float64, (d,): the primal point that the next certificate will be computed for."""
         return self.iterate.w if self.schedule.point is None else self.schedule.point()
-
-    @property
-    def views(self) -> tuple[str, str]:
-        """Views of the steps that may call the oracle, and of those that do not; ("", "") of methods without such steps."""
-        return self.iterate.views
-
-    @property
-    def facts(self) -> dict[str, Json]:
-        """What path.zarr says of the solve besides its options."""
-        return self.schedule.facts()
-
-    @property
-    def rewrites_w(self) -> bool:
-        """Whether certified weights may differ from those of the supports."""
-        return self.schedule.rewrites_w
-
-    @property
-    def hinges(self) -> np.ndarray:
-        """float64, (n,): hinges of the blocks at the last exact pass; only of a method that certifies."""
-        return self.iterate.hinges
-
-    @property
-    def known_gap(self) -> float:
-        """The gap as far as it is known; inf or nan if it is not."""
-        return self.iterate.known_gap
 
     def primal(self) -> np.ndarray:
         """float64, (d,): the solution at the current lambda."""
@@ -192,25 +123,13 @@ class Solver:
         """The dual point of the solution; None if the method has none."""
         return self.iterate.supports()
 
-    def block_gaps(self) -> np.ndarray:
-        """float64, (n,): the last known block gaps; nan where the method has none."""
-        return self.iterate.block_gaps()
-
-    def mean_hinge(self) -> float:
-        """R: the mean hinge at the last exact pass."""
-        return self.iterate.mean_hinge()
-
     def dual_value(self) -> float:
         """The current D(alpha); nan without a dual point."""
         return self.iterate.dual_value()
 
-    def dual_weights(self) -> np.ndarray:
-        """float64, (d,): w(alpha) of the current dual point; only called on paths, where `rewrites_w` is True."""
-        return self.iterate.dual_weights()
-
     # -- committed state ----------------------------------------------------------------------------------------------
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
-        """Arrays of `specs`, and JSON-able attributes; copies, which a thread may write while the solve goes on."""
+        """Arrays of `Recipe.specs`, and JSON-able attributes; copies, which a thread may write while the solve goes on."""
         arrays, attrs = self.iterate.packed()
         own = {name: np.array(array) for name, array in self.schedule.arrays().items()}
         return {**arrays, **own}, {**attrs, "own": self.schedule.packed_counts()}

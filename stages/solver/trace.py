@@ -31,6 +31,6 @@ def trace_rows(solver: Solver) -> np.ndarray:
 
 def iterations_of(solver: Solver) -> dict[ArraySpec, np.ndarray]:
     """What a method records of its outer iterations: the arrays of its specs whose dimension is `iteration`."""
-    specs = [spec for spec in solver.specs if spec[1] == ("iteration",)]
+    specs = [spec for spec in solver.recipe.specs if spec[1] == ("iteration",)]
     arrays = solver.packed()[0] if specs else {}
     return {spec: arrays[spec[0]] for spec in specs}

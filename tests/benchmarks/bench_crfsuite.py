@@ -114,7 +114,7 @@ def gapwise(train: Chain, test: Chain, options: MethodOptions, lam: float, toler
         return Status.TIME_LIMIT if time.process_time() > end else None
 
     (status, point), cpu, wall = timed(lambda: solver.solve(tolerance, boundary, relative=True))
-    passes = solver.passes_here  # the exact pass below, where there is one, only tells how far it came
+    passes = solver.ledger.passes_here  # the exact pass below, where there is one, only tells how far it came
     if point is None:
         point, _ = exact_pass(solver.iterate, solver.point)
     labels, _ = predict(test, np.ascontiguousarray(solver.primal()))

@@ -45,7 +45,7 @@ def main() -> None:
             status, _ = solver.solve(given.tolerance, boundary)
             spent, last = time.process_time() - started, solver.trace[-1]
             print(
-                f"lambda {lam:.3g}  {name:20s}  {status:10s}  passes {solver.passes_here:6.0f}  CPU {spent:6.1f} s  "
+                f"lambda {lam:.3g}  {name:20s}  {status:10s}  passes {solver.ledger.passes_here:6.0f}  CPU {spent:6.1f} s  "
                 f"gap {last[7]:.3g}  dual {last[8]:.6g}  labellings {solver.iterate.state.pool.counts.sum()}  "
                 f"load {os.getloadavg()[0]:.1f}",
                 flush=True,

@@ -82,7 +82,7 @@ class Recorder:
     def row(self, solver: Solver, w: np.ndarray) -> Row:
         """What is known of a solver now."""
         spent = time.process_time() - self.begun
-        return solver.passes_here, solver.counts.seconds, solver.dual_value(), w.copy(), spent
+        return solver.ledger.passes_here, solver.counts.seconds, solver.dual_value(), w.copy(), spent
 
     def row_at(self, column: int, value: float) -> int:
         """The first row at which passes (0) or seconds (1) have reached a value; -1 if none has."""
@@ -106,7 +106,7 @@ def certified(problem: Problem, name: str, lam: float, tolerance: float, argumen
         status, _ = solver.solve(tolerance, lambda _, end=end: Status.TIME_LIMIT if time.process_time() > end else None)
         if status is not Status.CONVERGED:
             return f"not in {most:g} s"
-        least, passes = min(least, time.process_time() - begun), f"{solver.passes_here:.0f}"
+        least, passes = min(least, time.process_time() - begun), f"{solver.ledger.passes_here:.0f}"
         if solver.options.method == "mpbcfw":
             passes += f" + {sum(row[-1] for row in method_of(solver).iterations):.0f}"
     return f"{least:.3g}, {passes}"

@@ -128,7 +128,7 @@ def test_averaging__on_one_track_certifies_sooner_than_the_last_point():
     for averaging in ("none", "recent", "weighted", "two_track"):
         solver = averaging_of(problem, averaging, 1e-2, max_passes=3000.0)
         assert solver.solve(2e-2, never)[0] is Status.CONVERGED
-        passes[averaging] = solver.passes_here
+        passes[averaging] = solver.ledger.passes_here
     assert passes["two_track"] <= passes["none"] + 2.0, passes
     assert passes["recent"] < passes["none"], passes
 

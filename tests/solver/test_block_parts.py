@@ -112,7 +112,7 @@ def test_views__are_those_that_the_method_chooses(method: str, views: tuple[str,
     solver = recipe(method).begin(problem, method_options(method=method), truth_pool(problem), 0)
     solver.start_lambda(0.3, 0)
     solver.rebase()
-    assert solver.views == views
+    assert solver.iterate.views == views
 
 
 def test_views__are_margins_where_they_may_serve_and_save_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,11 +113,11 @@ def measured_apart(arrays: Arrays) -> dict[str, np.ndarray]:
 def test_packed__are_exactly_the_arrays_that_the_method_names(name: str) -> None:
     solver = stopped(solver_of(name), 4)
     arrays, _ = solver.packed()
-    assert [spec[0] for spec in solver.specs] == [*dict.fromkeys(spec[0] for spec in solver.specs)]
-    assert arrays.keys() == {spec[0] for spec in solver.specs}
+    assert [spec[0] for spec in solver.recipe.specs] == [*dict.fromkeys(spec[0] for spec in solver.recipe.specs)]
+    assert arrays.keys() == {spec[0] for spec in solver.recipe.specs}
     problem = solver.problem
     sizes = {"block": problem.n, "block_edge": problem.n + 1, "feature": problem.d, "local": int(problem.local_ptr[-1])}
-    for key, dimensions, kind, meaning in solver.specs:
+    for key, dimensions, kind, meaning in solver.recipe.specs:
         array = arrays[key]
         assert array.dtype == (problem.truth.dtype if kind == "label" else np.dtype(kind)), key
         assert array.ndim == len(dimensions), key

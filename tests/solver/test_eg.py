@@ -79,7 +79,7 @@ def test_eg__counts_marginals_as_oracle_calls() -> None:
     assert visits == method_of(solver).counts.passes * solver.problem.n
     assert visits < marginals <= visits + halved
     assert solver.oracle_calls == marginals + solver.counts.gap_passes * solver.problem.n
-    assert solver.passes_here >= 30.0
+    assert solver.ledger.passes_here >= 30.0
 
 
 def test_eg__leaves_a_wrong_labelling_that_has_all_the_weight() -> None:

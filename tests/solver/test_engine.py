@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
 import shutil
@@ -161,6 +162,7 @@ def test_without_steps__has_the_bits_of_a_resume_with_no_pass_left(tmp_path: Pat
 def test_pack__refuses_arrays_that_are_not_in_the_specs(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine.begin(Task(TINY["multiclass"](), options_of(), path_of(**PATHS["single"])))
     engine.run([Stop(StopAfter(1))])
-    monkeypatch.setattr(type(engine.solver), "specs", engine.solver.specs[1:])
+    recipe = engine.solver.recipe
+    monkeypatch.setattr(engine.solver, "recipe", dataclasses.replace(recipe, specs=recipe.specs[1:]))
     with pytest.raises(TypeError, match=r"^solver\.method=bcfw: the arrays it packs differ from its specs"):
         engine.pack()

@@ -130,7 +130,7 @@ def test_fasole__needs_fewer_oracle_calls_than_one_pair_a_call() -> None:
     for method, choices in (("fasole", {"cache": "gap"}), ("bcfw", {"sampler": "permutation", "refresh_every": 0})):
         solver = solver_of(problem, 1e-2, method=method, **choices)
         assert solver.solve(3e-3, never)[0] is Status.CONVERGED
-        passes[method] = solver.passes_here
+        passes[method] = solver.ledger.passes_here
     assert passes["fasole"] < passes["bcfw"], passes
 
 

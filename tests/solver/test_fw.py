@@ -73,7 +73,7 @@ def test_fw__keeps_the_rates_of_theory_and_tends_to_the_optimum(name, line_searc
     assert dual.max() <= best(name, LAM) + 1e-7 <= primal.min() + 2e-7
     assert primal[-1] - best(name, LAM) <= gap[-1] <= 0.1 * gap[0], "within the certified gap, which has become small"
     assert status in (Status.PASS_LIMIT, Status.CONVERGED)
-    assert solver.passes_here == gap.size, "an iteration is one effective pass"
+    assert solver.ledger.passes_here == gap.size, "an iteration is one effective pass"
     assert solver.steps == problem.n * (gap.size - 1)
     if line_search:
         assert (np.diff(dual) >= -1e-12).all()
@@ -92,7 +92,7 @@ def test_fw__reaches_an_optimum_that_is_a_corner_to_the_last_digit(line_search):
     solver = fw_of(problem, lam, line_search=line_search)
     status, point = solver.solve(1e-9, never)
     assert status is Status.CONVERGED
-    assert solver.passes_here <= 3
+    assert solver.ledger.passes_here <= 3
     assert point.dual == pytest.approx(optimum(problem, lam), abs=1e-8)
 
 

@@ -91,7 +91,7 @@ def test_exact_passes__at_the_mean_are_made_when_the_cache_promises_success():
             tried.append(solver.iterate.cached_gap(proximal_of(solver).mean))
 
     assert solver.solve(1e-4, boundary)[0] is Status.CONVERGED
-    assert solver.passes_here < 100.0
+    assert solver.ledger.passes_here < 100.0
     assert 1 <= len(tried) <= 3
     assert max(tried) <= SURE * 1e-4
 

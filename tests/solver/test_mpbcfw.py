@@ -382,7 +382,7 @@ def test_multiplane__needs_fewer_oracle_calls_than_bcfw():
         group = {"oracle_seconds": 1e-2, "approximate_passes": most}
         solver = multiplane_of(problem, 1e-2, multiplane=group, max_passes=3000.0)
         assert solver.solve(1e-2, never)[0] is Status.CONVERGED
-        passes.append(solver.passes_here)
+        passes.append(solver.ledger.passes_here)
     assert passes[1] < 0.5 * passes[0], passes
 
 

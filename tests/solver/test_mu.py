@@ -70,7 +70,7 @@ def test_certificates__are_those_with_mu(name, method, monkeypatch):
         _, point = solver.solve(1e-9, never)
         solver.rebase()
         again, gaps = pass_of(solver)
-        ends.append([*point, *again, *gaps.gap, *solver.dual_weights()])
+        ends.append([*point, *again, *gaps.gap, *solver.iterate.dual_weights()])
         most = max(most, int(solver.iterate.state.pool.counts.max()))
         assert (solver.iterate.state.mu.size > 0) == stored
     np.testing.assert_allclose(*ends, rtol=0, atol=1e-12)

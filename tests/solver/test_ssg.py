@@ -109,7 +109,7 @@ def test_solve__tends_to_the_optimum_and_measures_the_primal_objective(name, ave
     assert np.isnan(gap).all()
     assert np.isnan(dual).all()
     assert primal[-1] == pytest.approx(primal_value(problem, solver.primal(), LAM), abs=1e-9)
-    assert primal[-1] == pytest.approx(0.5 * LAM * float(np.sum(solver.primal() ** 2)) + solver.mean_hinge())
+    assert primal[-1] == pytest.approx(0.5 * LAM * float(np.sum(solver.primal() ** 2)) + solver.iterate.mean_hinge())
     error = primal - best(name, LAM)
     assert error.min() >= -1e-9
     # O(log T / T) at the last point, O(1 / T) at the average: at 300 passes much better than at the first check
@@ -131,7 +131,7 @@ def test_solve__of_another_lambda_begins_at_zero():
                 solver.move_to(lam, k, "keep_dual")
             solver.solve(1e-9, never)
         ends.append(solver.primal())
-        assert solver.passes_here == 20.0 + 1.0, "the exact pass at the end comes on top"
+        assert solver.ledger.passes_here == 20.0 + 1.0, "the exact pass at the end comes on top"
     np.testing.assert_array_equal(*ends)
 
 

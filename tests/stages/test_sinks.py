@@ -150,7 +150,7 @@ def test_error__in_an_exact_pass_leaves_the_point_where_that_began(store: Keeper
         passes = iter(range(3))
 
         def check(passes: Any = passes) -> None:
-            if engines and engines[-1].solver.untouched and next(passes, None) is None:
+            if engines and engines[-1].solver.ledger.untouched and next(passes, None) is None:
                 raise Gone
 
         sink = store.open(math.inf)

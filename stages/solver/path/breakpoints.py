@@ -96,7 +96,7 @@ def breakpoint_of(
     calls = solver.oracle_calls - calls_before
     if point is None:
         point = Certificate(
-            counts.lam, math.nan, solver.mean_hinge(), math.nan, norm2_of(solver.problem, weights), math.nan
+            counts.lam, math.nan, solver.iterate.mean_hinge(), math.nan, norm2_of(solver.problem, weights), math.nan
         )
     return Breakpoint(
         index=counts.breakpoint,
@@ -107,7 +107,7 @@ def breakpoint_of(
         oracle_calls=calls,
         seconds=counts.seconds - seconds_before,
         weights=weights,
-        block_gap=solver.block_gaps(),
+        block_gap=solver.iterate.block_gaps(),
         supports=dual if isinstance(dual, Supports) else no_supports(solver.problem),
         scores=dual if isinstance(dual, Scores) else None,
         certainty=certainty_of(solver.problem),

@@ -64,7 +64,7 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
         CONVERGED at the end of the path or grid; INTERRUPTED, TIME_LIMIT or whatever `boundary` stopped it with, the
         solver then at a point that can be committed; a limit's status if a breakpoint could not be certified within it.
     """
-    solver.revisits = rule.capabilities.open_ended
+    solver.ledger.revisits = rule.capabilities.open_ended
     on_path = rule.capabilities.finds_lambdas
     while True:
         asked = rule.tolerance()
@@ -72,7 +72,7 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
         if status in (Status.INTERRUPTED, Status.TIME_LIMIT) or (point is None and on_path):
             return status
         index = solver.counts.breakpoint
-        dual = solver.dual_weights() if on_path and solver.rewrites_w else None
+        dual = solver.iterate.dual_weights() if on_path and solver.schedule.rewrites_w else None
         following = rule.following(Solved(index, status, point, solver.primal(), lambda: worst_hinge(solver), dual))
         if following.again:
             solver.move_to(following.lam, 0, rule.warm_start())
@@ -88,4 +88,4 @@ def worst_hinge(solver: Solver) -> float:
     P = solver.problem
     least = np.array([P.least_loss(i) for i in range(P.n)])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.max(np.where(solver.hinges > 0.0, solver.hinges / least, 0.0)))
+        return float(np.max(np.where(solver.iterate.hinges > 0.0, solver.iterate.hinges / least, 0.0)))
