@@ -12,6 +12,11 @@ def conf_folders() -> list[Path]:
     return [CONF, *parts.conf()]
 
 
+def groups() -> set[str]:
+    """Names of the groups of presets."""
+    return {str(file.parent.relative_to(folder)) for folder in conf_folders() for file in folder.glob("*/**/*.yaml")}
+
+
 def choices(group: str) -> dict[str, Path]:
     """The YAML of every choice of a group, by name, sorted."""
     files = {file.stem: file for folder in reversed(conf_folders()) for file in (folder / group).glob("*.yaml")}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -21,6 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from gapwise import parts
 from gapwise.pipeline.config import CONF as CONF
 from gapwise.pipeline.config import choices
+from gapwise.pipeline.config.objects import as_object
 from gapwise.pipeline.config.run_options import (
     CheckpointOptions,
     ComputeOptions,
@@ -326,7 +327,7 @@ def typed(section: str, cfg: DictConfig, schema: Options) -> Options:
     names = {f.name: named.get(f.name, f.name) for f in dataclasses.fields(schema)}
     _known(section, values, names.values())
     try:
-        options = cast(Options, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), given)))
+        options = as_object(schema, given)
         options.check()
     except OmegaConfBaseException as error:
         key = str(error.full_key or "")

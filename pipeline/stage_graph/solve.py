@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
@@ -61,6 +62,7 @@ def run(job: Job) -> dict[str, object]:
     return {
         "status": str(status),
         "max_seconds": job.settings.solver.max_seconds,
+        "load": round(os.getloadavg()[0], 2),
         **certified_of(job),
         **({} if solved else {"solved": False}),
     }

@@ -22,7 +22,7 @@ from gapwise.records import Record
 from gapwise.storage.backend import Location, location
 
 if TYPE_CHECKING:
-    from gapwise.stages.reports.papers.page import Shown
+    from gapwise.stages.reports.papers.shown import Shown
 
 BUDGETS = ("minutes", "small", "full")
 
@@ -33,29 +33,42 @@ class PaperOptions:
 
     budget: str = "minutes"
     """Of BUDGETS: small ones for every part, or what the sweeps have by default."""
+    budgets: dict[str, str] = field(default_factory=dict)
+    """The budgets of single parts, by name."""
     record: str | None = None
     """A file for the short page in Markdown."""
+    pictures: str | None = None
+    """A folder for the pictures of the short page."""
     all: list[str] = field(default_factory=list)
     """Overrides for every part, before those of the command line."""
     parts: dict[str, Record] = field(default_factory=dict)
-    """Name to `shows`, `task`, `sweep` (overrides), `minutes`, `small` (more, for that budget), `differs`, `from`."""
+    """Name to `shows`, `task`, `sweep` (overrides), `minutes`, `small`, `full` (more of them), `differs`, `from`."""
     figures: Record = field(default_factory=dict)
     """Every figure and table of the papers to the names of the parts that show it, or to why there is none."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        if self.budget not in BUDGETS:
-            raise ValueError(f"papers.budget: expected one of {', '.join(BUDGETS)}, got {self.budget!r}")
+        for key, budget in {"": self.budget, **self.budgets}.items():
+            if budget not in BUDGETS:
+                where = f"papers.budgets.{key}" if key else "papers.budget"
+                raise ValueError(f"{where}: expected one of {', '.join(BUDGETS)}, got {budget!r}")
+        for name in self.budgets:
+            if name not in self.parts:
+                raise ValueError(f"papers.budgets: no part {name!r}; there are: {', '.join(self.parts)}")
         for name, part in self.parts.items():
             sweep = part.get("sweep") or [""]
             good = part.get("shows") and str(sweep[0]).startswith("+experiment=")
             if not good or set(part) - {"shows", "task", "sweep", *BUDGETS, "differs", "from"}:
-                keys = "shows, sweep=[+experiment=..., ...], and perhaps task, minutes, small, differs and from"
+                keys = "shows, sweep=[+experiment=..., ...], and perhaps task, minutes, small, full, differs and from"
                 raise ValueError(f"papers.parts.{name}: expected {keys}, got {part!r}")
         for figure, names in self.figures.items():
             unknown = [name for name in ([] if isinstance(names, str) else names) if name not in self.parts]
             if unknown:
                 raise ValueError(f"papers.figures.{figure}: no part {unknown[0]!r}; there are: {', '.join(self.parts)}")
+
+    def budget_of(self, part: str) -> str:
+        """The budget of a part: its own, or the command's."""
+        return self.budgets.get(part, self.budget)
 
 
 def papers(cfg: DictConfig) -> int:
@@ -100,7 +113,9 @@ def wanted_parts(options: PaperOptions, only: Sequence[str]) -> list[str]:
         raise ConfigError(f"sweep.only: no part {unknown[0]!r}; there are: {', '.join(options.parts)}")
     rank = list(BUDGETS).index
     within = [
-        name for name, part in options.parts.items() if rank(part.get("from") or "minutes") <= rank(options.budget)
+        name
+        for name, part in options.parts.items()
+        if rank(part.get("from") or "minutes") <= rank(options.budget_of(name))
     ]
     return list(only) or within
 
@@ -126,11 +141,11 @@ def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) ->
 
     from gapwise.pipeline.sweep.commands import compose_words, described
     from gapwise.pipeline.sweep.run import carry_out
-    from gapwise.stages.reports.papers.page import Shown
+    from gapwise.stages.reports.papers.shown import Shown
 
-    part = options.parts[name]
-    line = words(part, options.budget, given, options.all)
-    about = Shown(name, part["shows"], command_of(line), part.get("differs") or "", part.get("task") or "")
+    part, budget = options.parts[name], options.budget_of(name)
+    line = words(part, budget, given, options.all)
+    about = Shown(name, part["shows"], command_of(line), part.get("differs") or "", part.get("task") or "", budget)
     experiment = line[0].partition("=")[2]
     try:
         cfg = compose_words(line)
@@ -151,7 +166,8 @@ def _write(
 ) -> None:
     """The page, the table of claims and, if asked for, the page in Markdown: after parts with new runs, and last."""
     from gapwise.pipeline.source_code import commit
-    from gapwise.stages.reports.papers.page import write_index, write_json_claims, write_markdown
+    from gapwise.stages.reports.papers.page import write_index, write_json_claims
+    from gapwise.stages.reports.papers.short_page import write_markdown
 
     parts = f"{len(shown)} of {len(wanted)}"
     about = {"command": command, "budget": options.budget, "parts": parts, "source": commit()}
@@ -159,4 +175,5 @@ def _write(
     write_json_claims(folder / "papers.json", shown, about)
     write_index(folder / "index.html", shown, about, options.figures)
     if options.record and len(shown) == len(wanted):
-        write_markdown(location(options.record), shown, about, options.figures)
+        pictures = location(options.pictures) if options.pictures else None
+        write_markdown(location(options.record), shown, about, options.figures, pictures)

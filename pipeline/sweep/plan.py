@@ -15,12 +15,16 @@ import copy
 import dataclasses
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
 from omegaconf import DictConfig, OmegaConf
 
+from gapwise.pipeline.config import groups
 from gapwise.pipeline.config.run_options import MAX_SEED, ConfigError, TrackingOptions, default_workers
 from gapwise.pipeline.config.settings import Settings, fingerprint, read, resolved, typed
 from gapwise.stages.reports.sweep_figures import names
@@ -166,13 +170,44 @@ def has_variants(cfg: DictConfig) -> bool:
     return bool((cfg.get("sweep") or {}).get("variants"))
 
 
-def composed(variant: list[str], given: list[str], compose: Callable[[list[str]], DictConfig]) -> DictConfig:
-    """One variant's configuration: the command line's overrides, then its own; the sweep does the tracking, not the run."""
-    own = [word for word in given if not word.split("=", 1)[0].lstrip("+~").startswith("sweep")]
-    cfg = compose([*own, *variant, "tracking=none", "compute=serial"])
-    OmegaConf.set_struct(cfg, False)
-    cfg.sweep = None
-    return cfg
+class Variants:
+    """Configurations of a sweep's variants. Variants that choose the same presets share one composition of Hydra.
+
+    Parameters
+    ----------
+    given : list of str
+        The command line's overrides.
+    compose : callable
+        Composes a configuration from overrides.
+    """
+
+    def __init__(self, given: Sequence[str], compose: Callable[[list[str]], DictConfig]):
+        self.own = [word for word in given if not word.split("=", 1)[0].lstrip("+~").startswith("sweep")]
+        self.compose = compose
+        self.groups = groups()
+        self.known: dict[tuple[str, ...], DictConfig] = {}
+
+    def composed(self, variant: Sequence[str]) -> DictConfig:
+        """The command line's overrides, then the variant's; the sweep does the tracking, not the run."""
+        parsed = OverridesParser.create().parse_overrides([*variant])
+        values = [word for word in parsed if word.key_or_group not in self.groups]
+        if not all(map(_sets_value, values)):
+            values = []
+        words = tuple(str(word.input_line) for word in parsed if word not in values)
+        if words not in self.known:
+            self.known[words] = self.compose([*self.own, *words, "tracking=none", "compute=serial"])
+        cfg = copy.deepcopy(self.known[words])
+        for word in values:
+            OmegaConf.update(cfg, word.key_or_group, word.value(), merge=True)
+        OmegaConf.set_struct(cfg, False)
+        cfg.sweep = None
+        return cfg
+
+
+def _sets_value(word: Override) -> bool:
+    """Whether an override that chooses no preset is `key=value`: it adds nothing, deletes nothing, and is not for Hydra."""
+    plain = word.type == OverrideType.CHANGE and word.package is None and not word.is_sweep_override()
+    return plain and re.match(r"hydra[./]", word.key_or_group) is None
 
 
 def plan(
@@ -201,20 +236,26 @@ def plan(
         Which of the sweep's data sets it is; `given` then ends with its overrides.
     """
 
+    read_before: dict[str, Settings] = {}
+
     def planned(name: str, cfg: DictConfig, seed: int, lam: object = "", tolerance: float | None = None) -> Planned:
         cfg.seed = seed
         label = lam if isinstance(lam, str) else f"{lam:g}"
         within = "" if tolerance is None else f"tolerance={tolerance:g}"
         parts = (dataset, name, f"λ={label}" if label else "", within, f"seed={seed}")
         words = " ".join(word for word in parts if word)
-        settings = read(cfg, experiment=experiment)
         config = resolved(cfg)
+        unlike = repr({**config, "seed": None})  # runs that differ in their seed alone are read once
+        if unlike not in read_before:
+            read_before[unlike] = read(cfg, experiment=experiment)
+        settings = dataclasses.replace(read_before[unlike], seed=seed)
         return Planned(
             words, name, label, seed, config, settings, source, experiment, tolerance=tolerance, dataset=dataset
         )
 
     wanted = options.wanted
-    configs = {name: composed(options.variants[name], given, compose) for name in wanted if name in options.variants}
+    variants = Variants(given, compose)
+    configs = {name: variants.composed(options.variants[name]) for name in wanted if name in options.variants}
     jobs = []
     tolerances: list[float | None] = [*options.tolerances] or [None]
     for seed, lam, tolerance in itertools.product(options.seeds, options.lambdas or [""], tolerances):
@@ -235,7 +276,7 @@ def plan(
             jobs.append(planned(name, cfg, seed, lam, tolerance))
     for name in wanted:
         if name in options.paths:
-            cfg = composed([*options.paths[name], "run.until=verify"], given, compose)
+            cfg = variants.composed([*options.paths[name], "run.until=verify"])
             jobs.append(planned(name, cfg, options.seeds[0]))
     if len({(job.variant, job.lam, job.tolerance, job.seed) for job in jobs}) < len(jobs):
         raise ConfigError("sweep: the same variant, lambda, tolerance and seed are asked for twice; remove one of them")

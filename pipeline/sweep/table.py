@@ -45,7 +45,7 @@ def row(job: Planned, directory: RunDir | None) -> Row:
         "lambda": job.lam, "tolerance": job.tolerance, "seed": job.seed,
         "experiment": job.experiment, "status": job.status, "seconds": 0.0, "error": job.error, "breakpoints": None,
         "passes": None, "gap": None, "certified": None, "doubt": "", "best_lambda": None, "test_loss": None,
-        "solve_seconds": None, "solve_status": "", "budget": budget(job),
+        "solve_seconds": None, "solve_status": "", "budget": budget(job), "commit": "", "made": "", "load": None,
         "key": directory.key if directory else "", "run": str(directory.path) if directory else "",
     }  # fmt: skip
 
@@ -61,6 +61,21 @@ def budget(job: Planned) -> str:
 
 def facts(directory: Location) -> Row:
     """Columns read from a finished run; fewer if it was asked to stop at an earlier stage."""
+    return origin(directory) | (solved_facts(directory) or unsolved_facts(directory))
+
+
+def origin(directory: Location) -> Row:
+    """From the manifest: the commit that began a run, the day, and the machine's load average when its solve ended."""
+    row: Row = {}
+    with contextlib.suppress(ValueError, KeyError, OSError):
+        manifest = read_json(directory / "manifest.json") or {}
+        row = {"commit": manifest.get("commit") or "", "made": str(manifest["created"]).partition("T")[0]}
+        row["load"] = manifest["stages"]["solve"].get("load")
+    return row
+
+
+def solved_facts(directory: Location) -> Row:
+    """Columns of the solved path; nothing if there is none."""
     row: Row = {}
     with contextlib.suppress(ValueError, KeyError, OSError):
         result = read_json(directory / "result.json")
@@ -73,7 +88,7 @@ def facts(directory: Location) -> Row:
         if result is not None:
             row["solve_status"] = result["status"]
             row |= {name: result["evaluate"][name] for name in ("best_lambda", "test_loss")}
-    return row or unsolved_facts(directory)
+    return row
 
 
 def _verdict(directory: Location) -> Verdict:

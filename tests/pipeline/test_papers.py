@@ -59,6 +59,13 @@ def test_parts__that_take_long_are_left_to_the_full_budget() -> None:
     assert wanted_parts(PaperOptions(budget="full", parts=PARTS), []) == list(PARTS)
 
 
+def test_budgets__of_single_parts_bring_in_parts_that_only_they_have() -> None:
+    options = PaperOptions(budgets={"s15_stanford": "full", "s15_usps": "small"}, parts=PARTS)
+    options.check()
+    assert [options.budget_of(name) for name in ("s15_usps", "s15_ocr")] == ["small", "minutes"]
+    assert {*wanted_parts(options, [])} - {*wanted_parts(PaperOptions(parts=PARTS), [])} == {"s15_stanford"}
+
+
 def test_claims__are_about_parts_that_there_are() -> None:
     assert {part for claim in claims() for part in claim.parts} <= set(PARTS)
 
@@ -83,6 +90,8 @@ def test_page__has_the_claims_that_there_are_and_counts_them() -> None:
     ("given", "expected"),
     [
         ({"budget": "hours"}, r"papers\.budget: expected one of minutes, small, full, got 'hours'"),
+        ({"budgets": {"x": "full"}}, r"papers\.budgets: no part 'x'; there are: $"),
+        ({"parts": PARTS, "budgets": {"s15_ocr": "big"}}, r"papers\.budgets\.s15_ocr: expected one of .*, got 'big'"),
         ({"parts": {"a": {"shows": "b", "sweep": ["dataset=ocr"]}}}, r"papers\.parts\.a: expected shows, sweep="),
         ({"parts": {"a": {"shows": "b", "sweep": ["+experiment=x"], "c": 1}}}, r"papers\.parts\.a: expected shows"),
         ({"figures": {"O16 Fig. 9": ["nine"]}}, r"papers\.figures\.O16 Fig\. 9: no part 'nine'"),
@@ -124,7 +133,7 @@ def started(folder: Path, runs: str, *given: str, **more: str) -> subprocess.Pop
 
 @pytest.mark.slow
 def test_papers__carry_out_their_parts_and_go_on(four: Path) -> None:
-    given = "sweep.only=[o16_own,lj13_fig1_conll]", "papers.record=PAPERS.md"
+    given = "sweep.only=[o16_own,lj13_fig1_conll]", "papers.record=PAPERS.md", "papers.pictures=pictures"
     done = ended(started(four, "runs", *given))
     assert done.code == 0, done.err
     assert "papers: left out lj13_fig1_conll: " in done.err
@@ -134,7 +143,10 @@ def test_papers__carry_out_their_parts_and_go_on(four: Path) -> None:
     assert [*record["left_out"]] == ["lj13_fig1_conll"]
     assert "data:image/png;base64," in (folder / "index.html").read_text(encoding="utf-8")
     assert "+experiment=compare_family" in (folder / "index.html").read_text(encoding="utf-8")
-    assert (four / "PAPERS.md").is_file()
+    short = (four / "PAPERS.md").read_text(encoding="utf-8")
+    assert "](pictures/o16_own-gaps.png)" in short
+    assert (four / "pictures" / "o16_own-gaps.png").stat().st_size > 10_000
+    assert re.search(r"\| gaps +\| minutes +\| 2 +\| \S+ +\| \d{4}-\d\d-\d\d +\| \d+\.\d to \d+\.\d, median ", short)
     (sweep,) = [file.parent for file in (four / "runs" / "sweeps").rglob("summary.json")]
     pages = *sorted((sweep / "figures").glob("*.png")), sweep / "report.html", folder / "index.html"
     made = [page.stat().st_mtime_ns for page in pages]

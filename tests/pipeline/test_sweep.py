@@ -16,15 +16,17 @@ import numpy as np
 import pytest
 from configs import composed
 from fake_runs import fake_run
+from hydra.errors import ConfigCompositionException
+from omegaconf.errors import ConfigAttributeError
 
 from gapwise.pipeline.config.run_options import ConfigError
-from gapwise.pipeline.config.settings import CONF, read
+from gapwise.pipeline.config.settings import CONF, explain, read, resolved
 from gapwise.pipeline.overview.words import duration
 from gapwise.pipeline.rundir import write_json
 from gapwise.pipeline.stage_graph import flow
 from gapwise.pipeline.sweep import table
 from gapwise.pipeline.sweep.outlook import Upcoming, earlier_in, most_seconds, outlook, seconds_like, upcoming_of
-from gapwise.pipeline.sweep.plan import SweepOptions, plan, sweep_options
+from gapwise.pipeline.sweep.plan import SweepOptions, Variants, plan, sweep_options
 from gapwise.stages.reports.comparison import costs, lines
 from gapwise.stages.reports.curves import band, first_at, value_at
 from gapwise.stages.reports.sweep_figures import compare
@@ -75,7 +77,9 @@ def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed
     }
     assert {row["value"] for row in outcome["table"]} == {0.1, 0.25}
     with (folder / "runs.csv").open() as file:
-        assert [row["status"] for row in csv.DictReader(file)] == ["done"] * 4
+        made = [*csv.DictReader(file)]
+    assert [row["status"] for row in made] == ["done"] * 4
+    assert all(float(row["load"]) >= 0.0 and row["made"].count("-") == 2 for row in made), "of which machine and day"
 
     unsolved, other, without = (Path(outcome["jobs"][k]["run"]) for k in (0, 1, 3))
     manifest = json.loads((unsolved / "manifest.json").read_text())
@@ -176,6 +180,32 @@ def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
     assert (path.settings.solver.max_passes, path.settings.run.until) == (float("inf"), "verify")
     (only,) = plan(dataclasses.replace(options, only=["p"]), given, lambda words: composed(*words), 5, {}, "x")
     assert only.variant == "p"
+
+
+def test_plan__composes_once_for_variants_of_the_same_presets() -> None:
+    """What a shared composition gives is what a composition of its own gives, word for word."""
+    variants = {
+        "plain": ["solver=bcfw_gap", "path=single"],
+        "deep": ["solver=bcfw_gap", "path=single", "solver.cache={kind: gap}", "solver.cache.nu=0.1"],
+        "text": ["path=single", "solver=bcfw_gap", "dataset.root='a b'", "path.lambdas=[1,0.5]"],
+        "adds": ["solver=bcfw_gap", "path=single", "+solver.cache.x=1"],
+        "other": ["solver=bcpfw", "path=single", "solver.sampling=uniform"],
+        "value": ["solver.max_seconds=9", "path=single"],
+    }  # fmt: skip
+    given = ["dataset=ocr", "dataset.root=x", "solver.max_passes=50", "sweep.workers=1"]
+    asked = []
+    made = Variants(given, lambda words: asked.append(words) or composed(*words))
+    for variant in variants.values():
+        alone = composed(*given[:-1], *variant, "tracking=none", "compute=serial")
+        assert resolved(made.composed(variant)) == {**resolved(alone), "sweep": None}
+    assert len(asked) == 4 + 1  # path=single, solver=bcfw_gap in another order is another composition
+    wrong = ["solver=bcpfw", "path=single", "solver.cahce=1"]
+    with pytest.raises(ConfigAttributeError) as error:
+        made.composed(wrong)
+    with pytest.raises(ConfigCompositionException) as from_hydra:
+        composed(*given[:-1], *wrong)
+    assert explain(error.value) == explain(from_hydra.value)
+    assert explain(error.value).startswith("solver.cahce: unknown key (did you mean")
 
 
 @pytest.mark.parametrize(

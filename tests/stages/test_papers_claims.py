@@ -27,7 +27,9 @@ from gapwise.stages.reports.papers.comparisons import (
 )
 from gapwise.stages.reports.papers.measured import Finding, Measured
 from gapwise.stages.reports.papers.ours import contests, rows, said
-from gapwise.stages.reports.papers.page import Shown, standings, write_index, write_json_claims, write_markdown
+from gapwise.stages.reports.papers.page import write_index, write_json_claims
+from gapwise.stages.reports.papers.short_page import write_markdown
+from gapwise.stages.reports.papers.shown import Shown, origin_rows, standings
 from gapwise.stages.reports.sweep_figures import paths
 from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
 
@@ -77,6 +79,12 @@ def test_equal_work__compares_where_both_have_been(tmp_path: Path) -> None:
     nothing = sweep(tmp_path, {"fast": trace(0.5), "idle": trace(0.8, passes=1)})
     assert idle(nothing).holds is None, "after no calls at all"
     assert better_at_equal_work("fast", "slow", lambdas=("0.1",))(part) == verdict([])
+
+
+def test_equal_work__before_the_first_snapshot_is_not_made_up(tmp_path: Path) -> None:
+    part = sweep(tmp_path, {"fast": trace(0.5), "slow": {**trace(0.8), "passes": np.arange(float(N)) * 5.0}})
+    assert better_at_equal_work("fast", "slow", after=4.0)(part).holds is None
+    assert better_at_equal_work("fast", "slow", after=5.0)(part).holds is True
 
 
 def test_equal_work__of_seeds_that_overlap_decides_nothing(tmp_path: Path) -> None:
@@ -144,7 +152,7 @@ def test_less_work__goes_by_the_finest_accuracy_of_both_and_by_the_budget_where_
     bound = less_work("fast", "stuck", "gap", "passes", times=10.0)(part)
     assert (bound.holds, bound.ratio) == (True, 1.9), "it made 19 passes without coming to D*, fast needs 1"
     open_still = less_work("fast", "short", "gap", "passes", times=10.0)(part)
-    assert open_still == Finding(None, "these runs do not come far enough to tell")
+    assert open_still == Finding(None, "these runs have no numbers there")
     assert work_to(part.traces("slow", "0.01"), "gap", "seconds", 1e-9) == np.inf
 
 
@@ -231,12 +239,14 @@ def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> No
     where_shown = {"LJ13 Fig. 1 (a)": ["lj13_fig1"], "LJ13 Fig. 9": "a drawing", "LJ13 Fig. 8": ["other"]}
     (folder / "figures").mkdir()
     (folder / "figures" / "x.pdf").write_bytes(b"")
-    Image.new("RGB", (2, 2)).save(folder / "figures" / "x.png")
+    Image.effect_noise((1200, 30), 90.0).convert("RGB").save(folder / "figures" / "x.png")
     done = replace(done, figures=("x.png",))
     write_index(tmp_path / "index.html", [done, absent], about, where_shown)
-    write_markdown(tmp_path / "PAPERS.md", [done, absent], about, where_shown)
+    write_markdown(tmp_path / "PAPERS.md", [done, absent], about, where_shown, tmp_path / "pictures")
+    with Image.open(tmp_path / "pictures" / "lj13_fig1-x.png") as picture:
+        assert (picture.size, picture.mode) == ((1000, 25), "P")
     written = json.loads((tmp_path / "papers.json").read_text())
-    (row,) = [row for row in written["claims"] if row["claim"] == "step_size_later"]
+    (row,) = [row for row in written["claims"] if row["claim"] == "step_size_later_bcfw_nols"]
     assert (row["holds"], row["part"]) == (True, "lj13_fig1")
     assert written["left_out"] == {"s15_usps": "no such file"}
     assert [line["ours"] for line in written["ours"]] == ["accelerated"] * 2
@@ -251,11 +261,33 @@ def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> No
     ):
         assert words in page
         assert words in text
-    assert "They hold: 2; they do not: 0; these runs do not tell: 11." in text
+    assert "They hold: 2; they do not: 0; these runs do not tell: 13." in text
+    assert "\n![LJ13 Fig. 1: x](pictures/lj13_fig1-x.png)\n" in text
     assert 'href="sweep/figures/x.pdf"' in page
     assert "x.svg" not in page
     assert "What this project adds: λ = 0.01, to a gap of" in page
     assert "\npython -m pipeline +experiment=papers sweep.workers=1\n" in text
+
+
+def test_origin__is_that_of_the_runs_and_says_what_is_not_recorded(tmp_path: Path) -> None:
+    folder = sweep(tmp_path, {"fast": [trace(0.5), trace(0.6), trace(0.7)], "slow": trace(0.8)}).folder
+    summary = json.loads((folder / "summary.json").read_text())
+    for job, load in zip(summary["jobs"], (0.5, 2.25, 1.0, None), strict=True):
+        job |= {"commit": f"{job['seed']}" * 40, "made": f"2026-11-2{job['seed']}", "load": load}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    part = Shown("lj13_fig1", "LJ13 Fig. 1", "c", budget="small").of(folder)
+    assert origin_rows([part, Shown("a", "b", "c")]) == [
+        [
+            "LJ13 Fig. 1",
+            "small",
+            "4",
+            "00000000, 11111111, 22222222",
+            "2026-11-20 to 2026-11-22",
+            "0.5 to 2.2, median 1.0",
+        ]
+    ]
+    other = Shown("s15_usps", "S15 Fig. 4", "c").of(sweep(tmp_path, {"fast": trace(0.5)}).folder)
+    assert other.origin == ["1", "unknown", "unknown", "not recorded"]
 
 
 def test_page__keeps_a_part_whose_sweep_cannot_be_read(tmp_path: Path) -> None:
@@ -293,6 +325,26 @@ def test_predicted_improvement__is_that_of_theorem_2(tmp_path: Path, chi: float,
     finding = claim.measure(part)
     assert finding.holds is holds
     assert finding.ratio == (pytest.approx(chi**2) if holds is not None else None)
+
+
+@pytest.mark.parametrize(("fall", "holds"), [(0.99, True), (0.8, False)])
+def test_gap_that_is_never_refreshed__stalls_or_not(tmp_path: Path, fall: float, holds: bool) -> None:
+    part = sweep(tmp_path, {"never": trace(fall), "every 10": trace(0.5)})
+    (claim,) = [claim for claim in claims() if claim.name == "never_refreshed"]
+    finding = claim.measure(part)
+    assert finding.holds is holds
+    assert finding.ratio == pytest.approx(1.25 * fall**4)
+    assert finding.measured.endswith("every 10 0.062 half way, 0.0039 at the end, after 8 passes")
+
+
+@pytest.mark.parametrize(("known", "holds"), [(0.5, True), (0.9, False)])
+def test_underestimated_gap__is_the_true_one_over_the_known_one(tmp_path: Path, known: float, holds: bool) -> None:
+    shares = {"never": known, "every 10": 1.0}
+    runs = {name: trace(0.5) | {"stale_gap": share * trace(0.5)["gap"]} for name, share in shares.items()}
+    (claim,) = [claim for claim in claims() if claim.name == "underestimated"]
+    finding = claim.measure(sweep(tmp_path, runs))
+    assert finding.holds is holds
+    assert finding.measured == f"λ = 0.01: {1.0 / known:.2g} without exact passes, 1 with one every 10"
 
 
 def test_paths_figure__sums_work_and_takes_the_least_test_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

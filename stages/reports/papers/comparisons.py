@@ -53,7 +53,7 @@ def decided(ours: np.ndarray, theirs: np.ndarray, times: float = 1.0) -> tuple[f
 def verdict(outcomes: Sequence[Outcome], sometimes: bool = False) -> Finding:
     """A claim of all `outcomes`, or of one at least."""
     if not outcomes:
-        return Finding(None, "these runs do not come far enough to tell")
+        return Finding(None, "these runs have no numbers there")
     held = [outcome.holds for outcome in outcomes]
     if sometimes:
         holds = True if True in held else False if None not in held else None
@@ -83,7 +83,7 @@ def better_at_equal_work(
     over : str
         The work: `passes`, `oracle_calls` or `seconds`.
     after : float
-        As much work at most.
+        As much work at most. Where a run's first snapshot comes later, the lambda decides nothing.
     lambdas : sequence of str
         Those that the claim is about, as the sweep names them; empty: all.
     sometimes : bool
@@ -95,8 +95,9 @@ def better_at_equal_work(
         for lam in part.among(lambdas):
             pair = [part.traces(name, lam) for name in (ours, theirs)]
             x = min(after, *(float(trace[over][-1]) for traces in pair for trace in traces))
+            first = max(float(trace[over][min(1, len(trace[over]) - 1)]) for traces in pair for trace in traces)
             mine, other = (values_at(traces, over, x, quantity) for traces in pair)
-            if x <= 0.0 or not (np.isfinite(mine).all() and np.isfinite(other).all()):
+            if x <= 0.0 or x < first * (1.0 - 1e-9) or not (np.isfinite(mine).all() and np.isfinite(other).all()):
                 continue
             ratio, holds = decided(mine, other)
             how = "" if holds else trend(pair, over, x, quantity)

@@ -1,12 +1,10 @@
-"""The page over all parts of `+experiment=papers`, its short form in Markdown, and papers.json with a row a claim."""
+"""The page over all parts of `+experiment=papers`, and papers.json with a row a claim."""
 
 from __future__ import annotations
 
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from markupsafe import Markup
@@ -16,14 +14,11 @@ from gapwise.stages.reports.page import write_page
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import paragraph, table
 from gapwise.stages.reports.page.pixels import saved
-from gapwise.stages.reports.papers import findings
-from gapwise.stages.reports.papers.claim import Claim
-from gapwise.stages.reports.papers.measured import Finding, Measured
-from gapwise.stages.reports.papers.ours import HEADS, Contest, contests, rows, said
+from gapwise.stages.reports.papers.ours import HEADS, rows, said
+from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, origin_rows, standings
 from gapwise.stages.reports.sweep_figures import figure_file
-from gapwise.stages.reports.tables import markdown
 from gapwise.storage.backend import Location
-from gapwise.storage.files import aside, publish, write_json
+from gapwise.storage.files import write_json
 
 HOLDS = {False: "does not hold", None: "not decided", True: "holds"}
 """Words of a finding, in the order of the page."""
@@ -34,61 +29,12 @@ BUDGETS = {
 }
 
 
-@dataclass(frozen=True)
-class Shown:
-    """One part, carried out or left out."""
-
-    name: str
-    shows: str
-    command: str
-    differs: str = ""
-    task: str = ""
-    """What is learned: parts of the same task are compared with each other, too."""
-    folder: Location | None = None
-    """The sweep's directory; None if the part was left out."""
-    problem: str = ""
-    figures: tuple[str, ...] = ()
-    claims: tuple[tuple[Claim, Finding], ...] = ()
-    contests: tuple[Contest, ...] = field(default=())
-    """On the runs of this part alone."""
-    measured: Measured | None = field(default=None, repr=False)
-
-    def without(self, problem: str) -> Shown:
-        """The part as left out."""
-        return replace(self, problem=" ".join(problem.split()))
-
-    def of(self, folder: Location) -> Shown:
-        """The part with what its sweep found. A sweep that cannot be read is a problem of the part, not of the page."""
-        done = replace(self, folder=folder)
-        try:
-            measured = Measured(folder)
-            figures = tuple(name for name in measured.summary.get("figures", ()) if name.endswith(".png"))
-            checked, lines = tuple(findings(self.name, measured)), tuple(contests(self.task or self.shows, [measured]))
-        except (ValueError, OSError) as error:
-            return replace(done, problem=str(error))
-        statuses = measured.summary["statuses"]
-        missing = ", ".join(f"{n} {status}" for status, n in statuses.items() if status not in ("complete", "done"))
-        return replace(
-            done, figures=figures, claims=checked, contests=lines, measured=measured,
-            problem=missing and f"of its runs {missing}",
-        )  # fmt: skip
-
-
-def standings(parts: Sequence[Shown]) -> list[Contest]:
-    """Ours against the papers' methods on all runs of each task, wherever in the parts they are."""
-    tasks = dict.fromkeys(part.task or part.shows for part in parts)
-    return [
-        line
-        for task in tasks
-        for line in contests(task, [p.measured for p in parts if p.measured and (p.task or p.shows) == task])
-    ]
-
-
 def write_json_claims(target: Location, parts: Sequence[Shown], about: Facts) -> None:
     """papers.json: a row a claim and part, and the lines of what this project adds."""
     claims = [
         {"claim": claim.name, "source": claim.source, "quote": claim.quote, "judged": claim.judged, "part": part.name,
-         "holds": finding.holds, "measured": finding.measured, "ratio": finding.ratio, "command": part.command}
+         "holds": finding.holds, "measured": finding.measured, "ratio": finding.ratio, "command": part.command,
+         "sweep": str(part.folder)}
         for part in parts for claim, finding in part.claims
     ]  # fmt: skip
     ours = [{**vars(line), "ratio": line.ratio} for line in standings(parts)]
@@ -104,6 +50,7 @@ def write_index(target: Location, parts: Sequence[Shown], about: Facts, where_sh
     sections = [
         ("In short", paragraph(said_of) + _standings_table(parts) + _claim_table(parts)),
         ("Every figure and table of the papers", table(PLACES, place_rows(parts, where_shown), caption="Where it is")),
+        ("Where the runs come from", table(ORIGIN_HEADS, origin_rows(parts), caption="Parts and their runs")),
     ]
     sections += [(part.shows, _part(part, target)) for part in parts]
     write_page(target, "The papers' figures and claims", sections)
@@ -169,45 +116,21 @@ def _part(part: Shown, target: Location) -> Markup:
         }
         for claim, finding in part.claims
     ]
-    report = _link(part.folder / "report.html", target)
+    report = link(part.folder / "report.html", target)
     return fill("paper", part=part, figures=figures, claims=claims, contests=map(said, part.contests), report=report)
 
 
 def _on_paper(folder: Location, name: str, target: Location) -> list[tuple[str, str]]:
     """(link, name) of the same figure as PDF and SVG, where it was drawn as such."""
     files = {form.upper(): figure_file(folder, f"{name.removesuffix('.png')}.{form}") for form in ("pdf", "svg")}
-    return [(link, form) for form, file in files.items() if file.is_file() and (link := _link(file, target))]
+    return [(there, form) for form, file in files.items() if file.is_file() and (there := link(file, target))]
 
 
-def _link(file: Location, target: Location) -> str:
-    """From the page to a file of the same machine; empty to others."""
+def link(file: Location, target: Location) -> str:
+    """From a page to a file of the same machine; empty to others."""
     if not isinstance(file, Path) or not isinstance(target, Path):
         return ""
     return os.path.relpath(file, target.parent).replace(os.sep, "/")
-
-
-def write_markdown(target: Location, parts: Sequence[Shown], about: Facts, where_shown: Places) -> None:
-    """The short page: date, commit, machine, command; what this project adds; the claims; where every figure is."""
-    facts = [f"Made on {datetime.now(UTC):%Y-%m-%d} by", "", "```bash", about["command"], "```", ""]
-    facts += [
-        f"at commit {about.get('source') or 'unknown'}, on {', '.join(machine().values())}; {BUDGETS[about['budget']]}."
-    ]
-    held = [finding.holds for part in parts for _, finding in part.claims]
-    counts = [sum(h is is_so for h in held) for is_so in (True, False, None)]
-    text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
-    facts += ["", text.format(len(held), *counts)]
-    ours = [[*HEADS], *rows(standings(parts))]
-    claims = [[*CLAIM_HEADS], *claim_rows(parts)]
-    where = [[*PLACES], *place_rows(parts, where_shown)]
-    left_out = [f"- {part.shows}: {part.problem}" for part in parts if part.problem]
-    differs = [f"- {part.shows}: {part.differs}." for part in parts if part.differs]
-    lines_of = ["# The papers' figures and claims, here", "", *facts]
-    for title, cells in (("What this project adds", ours), ("Claims", claims), ("Every figure and table", where)):
-        lines_of += ["", f"## {title}", "", *(markdown(cells) if len(cells) > 1 else ["Nothing was measured."])]
-    for title, lines in (("What differs from the papers", differs), ("Left out", left_out)):
-        lines_of += ["", f"## {title}", "", *lines] if lines else []
-    aside(target).write_text("\n".join(lines_of) + "\n", encoding="utf-8")
-    publish(target)
 
 
 def machine() -> dict[str, str]:

@@ -46,12 +46,12 @@ def _iterations(column: str, says: str, good: Callable[[np.ndarray], float]) -> 
 
 
 def _not_slower(part: Measured) -> Finding:
-    """The gap of MP-BCFW after the seconds that both have is at most BCFW's."""
+    """The primal suboptimality of MP-BCFW after the seconds that both have is at most BCFW's."""
     outcomes = []
     for lam in part.lambdas:
         ours, theirs = (part.traces(name, lam) for name in ("MP-BCFW", "BCFW"))
         x = min(float(trace["seconds"][-1]) for trace in [*ours, *theirs])
-        mine, other = (values_at(traces, "seconds", x) for traces in (ours, theirs))
+        mine, other = (values_at(traces, "seconds", x, PRIMAL) for traces in (ours, theirs))
         ratio = float(np.median(other) / np.median(mine))
         _, slower = decided(other, mine)
         holds = False if slower else True if ratio >= 1.0 else None
@@ -87,7 +87,11 @@ CLAIMS = (
     ),
     Claim(
         "usps_not_slower", "S15 4.1", "even for USPS, MP-BCFW is not slower than BCFW, either",
-        "duality gap after equal seconds, at the end", (USPS,), _not_slower,
+        "primal suboptimality after equal seconds, at the end", (USPS,), _not_slower,
+    ),
+    Claim(
+        "usps_runtime", "S15 4.1, Fig. 5", "the better oracle convergence did not translate to actually faster convergence",
+        "seconds to the finest primal accuracy that both reach: within a factor of two", (USPS,), _small_difference,
     ),
     Claim(
         "ocr_runtime", "S15 4.1, Fig. 5", "the difference between single-plane and multi-plane methods is small",

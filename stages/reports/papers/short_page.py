@@ -1,0 +1,123 @@
+"""The short page over all parts of `+experiment=papers`, in Markdown, with its pictures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from PIL import Image
+
+from gapwise.records import Facts
+from gapwise.stages.reports.papers.ours import HEADS, rows
+from gapwise.stages.reports.papers.page import (
+    BUDGETS,
+    CLAIM_HEADS,
+    HOLDS,
+    PLACES,
+    Places,
+    claim_rows,
+    link,
+    machine,
+    place_rows,
+)
+from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, origin_rows, standings
+from gapwise.stages.reports.sweep_figures import figure_file
+from gapwise.stages.reports.tables import markdown
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, publish
+
+WIDE = 1000
+"""Most pixels across a picture."""
+COLOURS = 64
+"""Of a picture, which makes its file a quarter as large."""
+HOW_TO_READ = """\
+A claim is a sentence of a paper, judged by one measure on the runs of one part.
+A number is the median of all seeds, with the least and the largest in brackets.
+“A against B” sets the method that the claim favours before the other.
+The claim holds if every seed of the first is better than every seed of the second.
+Where the seeds overlap, it is not decided.
+One seed a side decides only a factor of 1.25.
+A claim about several λ's holds if it holds at each, and does not if it fails at one.
+“Ratio” is by how much the first is better; below 1 it is worse.
+D* is the largest dual value of any run.
+Names such as `bcpfw_gap_cache` are presets of `solver=`: pairwise steps, gap sampling, a cache."""
+
+
+def write_markdown(
+    target: Location, parts: Sequence[Shown], about: Facts, where_shown: Places, pictures: Location | None = None
+) -> None:
+    """Write the page: how it was made, what this project adds, the claims, where every figure is, every part.
+
+    Parameters
+    ----------
+    about : mapping
+        `command`, `budget`, `source` (the commit that made the page).
+    where_shown : mapping
+        Every figure and table of the papers to the names of its parts, or to why there is none.
+    pictures : Path or UrlPath, optional
+        A folder for the figures of all parts, which the page then shows.
+    """
+    lines = ["# The papers' figures and claims, here", "", f"Made on {datetime.now(UTC):%Y-%m-%d} by", ""]
+    lines += ["```bash", about["command"], "```", ""]
+    lines += [f"at commit {about.get('source') or 'unknown'}, on {', '.join(machine().values())}.", ""]
+    lines += [
+        f"Where a part has no budget of its own, the budget is `{about['budget']}` ({BUDGETS[about['budget']]}).",
+        "",
+    ]
+    claims = claim_rows(parts)
+    held = [finding.holds for part in parts for _, finding in part.claims]
+    counts = [sum(h is is_so for h in held) for is_so in (True, False, None)]
+    text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
+    lines += [text.format(len(held), *counts)]
+    lines += _section("What this project adds", [HEADS, *rows(standings(parts))])
+    lines += ["", "## Claims", "", HOW_TO_READ]
+    for words in HOLDS.values():
+        chosen = [_cells(row) for row in claims if row[CLAIM_HEADS.index("here")] == words]
+        lines += ["", f"### Claims: {words}", "", *(plain_table([CLAIM_HEADS, *chosen]) if chosen else ["None."])]
+    lines += _section("Every figure and table", [PLACES, *place_rows(parts, where_shown)])
+    lines += _section("Where the runs come from", [ORIGIN_HEADS, *origin_rows(parts)])
+    for part in parts:
+        lines += ["", f"## {part.shows}", "", *_part(part, target, pictures)]
+    aside(target).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    publish(target)
+
+
+def _section(title: str, cells: Sequence[Sequence[str]]) -> list[str]:
+    return ["", f"## {title}", "", *(markdown(cells) if len(cells) > 1 else ["Nothing was measured."])]
+
+
+def _cells(row: Sequence[str]) -> list[str]:
+    """A row of claims with a line for each lambda."""
+    return [cell.replace("; λ = ", "<br>λ = ").replace("|", "\\|") for cell in row]
+
+
+def plain_table(cells: Sequence[Sequence[str]]) -> list[str]:
+    """A table whose cells are too long to be padded."""
+    lines = ["| " + " | ".join(row) + " |" for row in cells]
+    return [lines[0], "|" + "---|" * len(cells[0]), *lines[1:]]
+
+
+def _part(part: Shown, target: Location, pictures: Location | None) -> list[str]:
+    """What differs from the paper, what is missing, the command, the figures."""
+    lines = [f"Differs: {part.differs}.", ""] if part.differs else []
+    if part.problem:
+        lines += [f"{'Missing' if part.folder else 'Left out'}: {part.problem}.", ""]
+    lines += ["```bash", part.command, "```"]
+    if pictures is not None and part.folder is not None:
+        pictures.mkdir(parents=True, exist_ok=True)
+        for name in part.figures:
+            picture = pictures / f"{part.name}-{name.replace('/', '-')}"
+            _draw_smaller(figure_file(part.folder, name), picture)
+            lines += ["", f"![{part.shows}: {name.removesuffix('.png')}]({link(picture, target) or picture})"]
+    return lines
+
+
+def _draw_smaller(figure: Location, picture: Location) -> None:
+    """Write a PNG of fewer pixels and colours."""
+    with figure.open("rb") as file:
+        image = Image.open(file).convert("RGB")
+    if image.width > WIDE:
+        image = image.resize((WIDE, round(image.height * WIDE / image.width)), Image.Resampling.LANCZOS)
+    with aside(picture).open("wb") as file:
+        image.quantize(COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    publish(picture)
