@@ -34,7 +34,7 @@ WORST = 64.0
 UNIT = 0.5 * float(np.finfo(float).eps)
 
 FEW = 64.0 * UNIT
-"""What rounding alone makes of a sum of a block's weights, and of a weight as a share of the largest: allowed for any eps."""
+"""What rounding alone makes of the sum of a block's weights, and of a weight as a share of the largest. For any eps."""
 
 
 class Slack(NamedTuple):
