@@ -25,7 +25,7 @@ from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.one_type import one_type
-from gapwise.stages.problems.protocol import JIT, Bounded, Problem, frozen
+from gapwise.stages.problems.protocol import JIT, PLAIN, Bounded, Problem, frozen, max_local_size
 
 ROUNDING = 1e-6
 """Share of the terms of two values by which the oracle's may fall behind: oracles may sum in float32."""
@@ -98,10 +98,15 @@ def _terms(P, i, theta, y):
     return total
 
 
-@inner(**JIT)
+@inner(**PLAIN)
 def _compare(P, i, theta, y, most, z, code, rival, worth, k):
     """Note in entry k that labelling z is worth more than the oracle's answer y, if it is, by more than rounding."""
-    value = P.loss(i, z) + P.value(i, theta, z)
+    _note(P, i, theta, y, most, z, P.loss(i, z) + P.value(i, theta, z), code, rival, worth, k)
+
+
+@inner(**PLAIN)
+def _note(P, i, theta, y, most, z, value, code, rival, worth, k):
+    """`_compare` with a labelling z whose value is known."""
     if not value > most or rival[k] != NOTHING:
         return
     if value - most > ROUNDING * (_terms(P, i, theta, y) + _terms(P, i, theta, z)):
@@ -109,7 +114,7 @@ def _compare(P, i, theta, y, most, z, code, rival, worth, k):
         worth[k] = value
 
 
-@inner(**JIT)
+@inner(**PLAIN)
 def _rival(P, i, code, theta, values, z, scratch):
     """z <- the labelling of this code for block i; returns whether there is one."""
     first, last = P.label_ptr[i], P.label_ptr[i + 1]
@@ -118,11 +123,12 @@ def _rival(P, i, code, theta, values, z, scratch):
         return True
     source = first
     if code == NEIGHBOUR:
-        source, n = -1, P.label_ptr.size - 1
-        for step in range(1, min(n, LOOK_AHEAD + 1)):
-            j = (i + step) % n
-            if source < 0 and P.label_ptr[j + 1] - P.label_ptr[j] == last - first:
+        source, j, n = -1, i, P.label_ptr.size - 1
+        for _ in range(1, min(n, LOOK_AHEAD + 1)):
+            j = j + 1 if j + 1 < n else 0
+            if P.label_ptr[j + 1] - P.label_ptr[j] == last - first:
                 source = P.label_ptr[j]
+                break
         if source < 0:
             return False
     for t in range(z.size):
@@ -132,7 +138,7 @@ def _rival(P, i, code, theta, values, z, scratch):
     return True
 
 
-@inner(**JIT)
+@inner(**PLAIN)
 def _compare_at_hand(P, i, theta, y, most, z, decode, values, scratch, rival, worth, k):
     """`_compare` with the labellings that are at hand; z is workspace."""
     for code in range(TRUTH, STORED):
@@ -142,13 +148,15 @@ def _compare_at_hand(P, i, theta, y, most, z, decode, values, scratch, rival, wo
             _compare(P, i, theta, y, most, z, code, rival, worth, k)
 
 
-@inner(**JIT)
-def _answer(P, i, w, y, scratch):
-    """y <- the oracle's answer for block i at w; returns theta_i, and workspace for a labelling."""
-    theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
-    P.scores(i, w, theta)
-    P.max_oracle(i, theta, y, scratch)
-    return theta, np.empty(y.size, P.truth.dtype)
+@inner(**PLAIN)
+def _largest(P, blocks):
+    """Local coordinates and entries of a labelling, of the largest of some blocks: allocated for each, workspace would take
+    longer than what is computed in it."""
+    width = length = 0
+    for i in blocks:
+        width = max(width, P.local_ptr[i + 1] - P.local_ptr[i])
+        length = max(length, P.label_ptr[i + 1] - P.label_ptr[i])
+    return width, length
 
 
 @driver
@@ -163,14 +171,16 @@ def answers_driver(fingerprint: str) -> Callable[..., None]:
     def answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth):
         fingerprint  # noqa: B018
         w = one_type(w)
-        scratch = P.scratch()
-        end = 0
+        scratch, end, (width, length) = P.scratch(), 0, _largest(P, blocks)
+        theta_all, z_all = np.empty(width), np.empty(length, P.truth.dtype)
         for k in range(blocks.size):
             i = blocks[k]
+            theta = theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
             start, end = end, end + last - first
-            y = labels[start:end]
-            theta, z = _answer(P, i, w, y, scratch)
+            y, z = labels[start:end], z_all[: last - first]
+            P.scores(i, w, theta)
+            P.max_oracle(i, theta, y, scratch)
             most[k] = P.loss(i, y) + P.value(i, theta, y)
             hinges[k] = most[k] - P.value(i, theta, P.truth[first:last])
             rival[k] = NOTHING
@@ -190,14 +200,16 @@ def bounded_driver(fingerprint: str) -> Callable[..., None]:
     def bounded(P, w, blocks, decode, values, labels, most, hinges, rival, worth, reached):
         fingerprint  # noqa: B018
         w = one_type(w)
-        scratch = P.scratch()
-        end = 0
+        scratch, end, (width, length) = P.scratch(), 0, _largest(P, blocks)
+        theta_all, z_all = np.empty(width), np.empty(length, P.truth.dtype)
         for k in range(blocks.size):
             i = blocks[k]
+            theta = theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
             truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
             start, end = end, end + truth.size
-            y = labels[start:end]
-            theta, z = _answer(P, i, w, y, scratch)
+            y, z = labels[start:end], z_all[: truth.size]
+            P.scores(i, w, theta)
+            P.max_oracle(i, theta, y, scratch)
             most[k] = P.max_bound(i, theta, y, scratch)
             reached[k] = P.loss(i, y) + P.value(i, theta, y)
             hinges[k] = most[k] - P.value(i, theta, truth)
@@ -210,23 +222,35 @@ def bounded_driver(fingerprint: str) -> Callable[..., None]:
 
 @driver
 def stored_driver(fingerprint: str) -> Callable[..., None]:
-    """`stored(P, w, offset, label, label_offset, answer, most, rival, worth, start, stop)`: compare answers with a dual
-    point's labels, for blocks start to stop - 1.
+    """`stored(P, w, offset, alpha, label, label_offset, mu, compared, answer, most, rival, worth, inside, work, start,
+    stop)`: for blocks start to stop - 1, inside_i <- <theta_i, mu_i> of a dual point; if `compared`, also look whether one
+    of its labellings is worth more than the answer.
 
-    answer (flat like truth) and most (n,) are the oracle's at w.
+    answer (flat like truth) and most (n,) are the oracle's at w. An empty mu (flat local) stands for zeros, to which the
+    labellings with their weights are added. work (largest p_i,) is workspace.
     """
 
     @njit(cache=True, **JIT)
-    def stored(P, w, offset, label, label_offset, answer, most, rival, worth, start, stop):
+    def stored(
+        P, w, offset, alpha, label, label_offset, mu, compared, answer, most, rival, worth, inside, work, start, stop
+    ):
         fingerprint  # noqa: B018
         w = one_type(w)
         for i in range(start, stop):
-            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            theta = work[: hi - lo]
             P.scores(i, w, theta)
-            y = answer[P.label_ptr[i] : P.label_ptr[i + 1]]
+            y, total = answer[P.label_ptr[i] : P.label_ptr[i + 1]], 0.0
+            if mu.size > 0:
+                for j in range(hi - lo):
+                    total += theta[j] * mu[lo + j]
             for a in range(offset[i], offset[i + 1]):
                 z = label[label_offset[a] : label_offset[a + 1]]
-                _compare(P, i, theta, y, most[i], z, STORED, rival, worth, i)
+                value = P.value(i, theta, z)
+                total += alpha[a] * value
+                if compared:
+                    _note(P, i, theta, y, most[i], z, P.loss(i, z) + value, STORED, rival, worth, i)
+            inside[i] = total
 
     return stored
 
@@ -276,18 +300,31 @@ def compare_stored(
     problem: Problem,
     w: np.ndarray,
     answered: Answers,
-    offset: np.ndarray,
-    label: np.ndarray,
-    label_offset: np.ndarray,
+    supports: tuple[np.ndarray, ...],
+    mu: np.ndarray,
     spread: Spread = HERE,
-) -> None:
-    """OracleError if a labelling of the dual point (its supports as in path.zarr) is worth more than an answer at w (d,)."""
-    supports = frozen(offset), frozen(label), frozen(label_offset)
-    if certainty_of(problem) == ESTIMATE:
-        return
-    given = problem, frozen(w), *supports, answered.labels, answered.most, answered.rival, answered.worth
+) -> np.ndarray:
+    """float64, (n,): <theta_i, mu_i> at w (d,) of a dual point; OracleError if one of its labellings is worth more than an
+    answer.
+
+    `supports` are offset, alpha, label and label_offset as in path.zarr; mu as `stored_driver` says.
+    """
+    certainty, inside = certainty_of(problem), np.empty(problem.n)
+    of_answers = answered.labels, answered.most, answered.rival, answered.worth
+    given = (
+        problem,
+        frozen(w),
+        *supports,
+        mu,
+        certainty != ESTIMATE,
+        *of_answers,
+        inside,
+        np.empty(max_local_size(problem)),
+    )
     spread.in_order(lambda start, stop: stored_driver(problem)(*given, start, stop), problem)
-    refuse_beaten(answered, certainty_of(problem))
+    if certainty != ESTIMATE:
+        refuse_beaten(answered, certainty)
+    return inside
 
 
 def refuse_beaten(answered: Answers, certainty: str) -> None:

@@ -19,7 +19,6 @@ from gapwise.stages.certify.oracle import Answers, OracleError, compare_stored, 
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.marginals import Scores
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
 
 
@@ -126,30 +125,6 @@ def rebuild_driver(fingerprint: str) -> Callable[..., None]:
     return rebuild
 
 
-@driver
-def inside_driver(fingerprint: str) -> Callable[..., None]:
-    """`inside(P, w, offset, alpha, label, label_offset, mu, out, work, start, stop)`: out_i <- <theta_i, mu_i> of blocks
-    start to stop - 1; mu_i and work as in `rebuild_driver`."""
-
-    @njit(cache=True, **JIT)
-    def inside(P, w, offset, alpha, label, label_offset, mu, out, work, start, stop):
-        fingerprint  # noqa: B018
-        w = one_type(w)
-        for i in range(start, stop):
-            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            theta, mean = work[0, : hi - lo], work[1, : hi - lo]
-            P.scores(i, w, theta)
-            for j in range(hi - lo):
-                mean[j] = mu[lo + j] if mu.size > 0 else 0.0
-            for a in range(offset[i], offset[i + 1]):
-                P.add(i, label[label_offset[a] : label_offset[a + 1]], alpha[a], mean)
-            out[i] = 0.0
-            for j in range(hi - lo):
-                out[i] += theta[j] * mean[j]
-
-    return inside
-
-
 def exact(
     problem: Problem,
     w: np.ndarray,
@@ -162,12 +137,8 @@ def exact(
     OracleError if an answer is beaten.
     """
     answered = exact_pass(problem, w, spread, decode=True)
-    offset, _, label, label_offset = supports
-    compare_stored(problem, w, answered, offset, label, label_offset, spread)
-    inside, work = np.empty(problem.n), np.empty((2, max_local_size(problem)))
-    run, given = inside_driver(problem), (problem, frozen(w), *supports, point.mu, inside, work)
-    spread.in_order(lambda start, stop: run(*given, start, stop), problem)
-    if offset[0] == offset[-1]:
+    inside = compare_stored(problem, w, answered, supports, point.mu, spread)
+    if supports[0][0] == supports[0][-1]:
         refuse_beyond(answered.most, point.ell, inside)
     return math.fsum((answered.most - point.ell - inside) / problem.n), math.fsum(answered.hinges) / problem.n, answered
 

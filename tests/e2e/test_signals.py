@@ -57,7 +57,7 @@ IN = "gapwise.stages"
 EVALUATED = [
     f"{IN}.solver.gaps run_driver",
     f"{IN}.certify.recompute summed",
-    f"{IN}.certify.recompute inside_driver",
+    f"{IN}.certify.recompute compare_stored",
     f"{IN}.evaluate predict",
 ]
 """Functions of solve, verify and evaluate; all are written as the module and the name."""

@@ -8,6 +8,7 @@ from lying import lying
 from tiny import TINY, all_labels, instance, multiclass
 
 from gapwise.stages.certify.oracle import OracleError, compare_stored, exact_pass
+from gapwise.stages.problems.contract import local
 from gapwise.stages.problems.multiclass import Multiclass
 
 SCALES = (1e-8, 1.0, 1e8)
@@ -18,12 +19,13 @@ def draw(problem, size: float = 1.0) -> np.ndarray:
     return np.clip(w, problem.lower, problem.upper) if problem.lower.size else w
 
 
-def every_labelling(problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Supports that hold all labellings of all blocks: offset, label, label_offset."""
+def every_labelling(problem) -> tuple[np.ndarray, ...]:
+    """Supports that hold all labellings of all blocks, with random weights: offset, alpha, label, label_offset."""
     rows = [all_labels(problem, i) for i in range(problem.n)]
     offset = np.concatenate([[0], np.cumsum([len(block) for block in rows])])
     flat = [y for block in rows for y in block]
-    return offset, np.concatenate(flat), np.concatenate([[0], np.cumsum([y.size for y in flat])])
+    alpha = np.concatenate([np.random.default_rng(len(block)).dirichlet(np.ones(len(block))) for block in rows])
+    return offset, alpha, np.concatenate(flat), np.concatenate([[0], np.cumsum([y.size for y in flat])])
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
@@ -32,7 +34,15 @@ def test_pass__lets_an_exact_oracle_be(name: str, size: float) -> None:
     problem = instance(name)
     w = draw(problem, size)
     answers = exact_pass(problem, w, decode=True)
-    compare_stored(problem, w, answers, *every_labelling(problem))
+    supports = every_labelling(problem)
+    inside = compare_stored(problem, w, answers, supports, np.empty(0))
+    offset, alpha, label, label_offset = supports
+    for i in range(problem.n):
+        theta, mu = np.empty(int(problem.local_ptr[i + 1] - problem.local_ptr[i])), 0.0
+        problem.scores(i, w, theta)
+        for a in range(offset[i], offset[i + 1]):
+            mu = mu + alpha[a] * local(problem, i, label[label_offset[a] : label_offset[a + 1]])
+        assert inside[i] == pytest.approx(theta @ mu, rel=1e-9, abs=1e-9 * (1.0 + np.abs(theta) @ np.abs(mu)))
     assert (answers.hinges >= -1e-9 * (1.0 + np.abs(answers.most))).all()
 
 
@@ -44,7 +54,7 @@ def test_pass__compares_with_the_labellings_of_the_dual_point(name: str, size: f
     answers = exact_pass(problem, w, decode=False)
     answers.most[-1] -= 1e-3 * abs(answers.most[-1])
     with pytest.raises(OracleError, match=f"^block {problem.n - 1}: .* a labelling of the stored dual point "):
-        compare_stored(problem, w, answers, *every_labelling(problem))
+        compare_stored(problem, w, answers, every_labelling(problem), np.empty(0))
 
 
 class Truthful(Multiclass):
