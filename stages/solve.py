@@ -16,9 +16,8 @@ import numpy as np
 from gapwise.records import Record
 from gapwise.stages.outcome import attributes, cells_of, kept_of, status_of
 from gapwise.stages.parallel import HERE, Spread
-from gapwise.stages.rising_loss import RisingLoss
 from gapwise.stages.solver.engine import Engine, Task
-from gapwise.stages.solver.events import Progress, Report, Stop
+from gapwise.stages.solver.events import Event, Kind, Progress, Report, Stop
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
 from gapwise.stages.solver.snapshots import Snapshots, Spacing
 from gapwise.stages.solver.trace import iterations_of, trace_of
@@ -26,7 +25,6 @@ from gapwise.stages.stopped import Stopped
 from gapwise.storage.backend import Location
 from gapwise.storage.commits import Commit, CommitStore, StateError
 from gapwise.storage.files import make_directory, remove_leftovers
-from gapwise.storage.layout import read_group
 from gapwise.storage.results import read_path, write_path, write_trace
 from gapwise.storage.sink import CommitSink
 from gapwise.storage.snapshots import SnapshotParts
@@ -43,6 +41,35 @@ def nothing(told: object) -> None:
 def never() -> bool:
     """Does not stop."""
     return False
+
+
+MANY = 50.0
+"""Effective passes at one lambda of a path below 1/n, after which the log says what would take fewer."""
+
+
+class Hard:
+    """An observer that says in the log, once, at which lambda a path begins to take many passes."""
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def __call__(self, event: Event) -> None:
+        solver, counts, can = event.engine.solver, event.engine.solver.counts, event.engine.rule.capabilities
+        if self.told or event.kind is not Kind.BOUNDARY or not can.finds_lambdas:
+            return
+        passes, small = solver.ledger.passes_here, counts.lam * solver.problem.n < 1.0
+        if counts.switched > 0.0:
+            log.info("λ = %.3g has taken %.0f passes; accelerated steps take over", counts.switched, passes)
+        elif small and passes >= MANY:
+            log.warning(
+                "λ = %.3g has taken %.0f passes, and smaller λ's below 1/n will take more: solver=accelerated needs fewer, "
+                "and path.lambda_min ends the path before them",
+                counts.lam,
+                passes,
+            )
+        else:
+            return
+        self.told = True
 
 
 @dataclass(frozen=True)
@@ -80,7 +107,6 @@ def solve(
     science: Mapping[str, object] | None = None,
     snapshots: Spacing = Spacing(),  # noqa: B008  frozen
     session: Session = Session(),
-    ending: RisingLoss | None = None,
 ) -> Status:
     """Solve, committing to ``run_dir/state``; leaves ``path.zarr`` and ``trace.zarr`` at the end.
 
@@ -92,8 +118,6 @@ def solve(
         Flat resolved configuration; a state of another one is refused with the keys that differ.
     snapshots : Spacing
         How far apart snapshots are, which are left in ``snapshots.zarr``; by default none is taken.
-    ending : RisingLoss, optional
-        Ends a path where held-out losses have clearly risen; `science` should then say so.
 
     Returns
     -------
@@ -132,18 +156,12 @@ def solve(
         cells, attrs = cells_of(engine, sink), attributes(engine, status, key)
         write_path(target, sink.segments, sink.uncommitted(), attrs, cells, kept_of(engine))
 
-    if ending is not None:
-        for segment in sink.segments:
-            solved = read_group(segment, ("lambda", "weights"))[0]
-            for lam, w in zip(solved["lambda"].tolist(), solved["weights"], strict=True):
-                ending.note(lam, w)
-    observers = (Progress(session.report), taken, Stop(session.stop), *(() if ending is None else (ending,)))
     engine.warm_up()
     if engine.solver.iterate.views[0]:
         log.info("steps by %s, between cached labellings by %s", *engine.solver.iterate.views)
     with sink:
         try:
-            status = engine.run(observers, sink)
+            status = engine.run((Progress(session.report), taken, Hard(), Stop(session.stop)), sink)
         except (Exception, Stopped):
             if session.stop() and rule and sink.segments:
                 write(Status.INTERRUPTED)

@@ -331,10 +331,9 @@ def unusable(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[str]:
         if spec.name not in arrays or arrays[spec.name].shape != shape:
             faults.append(f"array {spec.name}")
     known = [status.value for status in Status]
-    meanings = attrs.get("status_meanings")
-    if not (isinstance(meanings, list) and meanings and meanings == known[: len(meanings)]):  # later versions add some
+    if attrs.get("status_meanings") != known:
         faults.append("attribute status_meanings")
-    elif "status" in arrays and not np.isin(arrays["status"], np.arange(len(meanings))).all():
+    if "status" in arrays and not np.isin(arrays["status"], np.arange(len(known))).all():
         faults.append("array status")
     if not isinstance(attrs.get("own_primal"), bool):
         faults.append("attribute own_primal")

@@ -8,7 +8,6 @@ is, 2 there is nothing to try.
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +56,9 @@ def dataset_of(name: str, words: list[str]) -> tuple[str, Record]:
 
     from gapwise.pipeline.config.settings import dataset_options, dataset_yaml
 
-    strange = [word for word in words if not re.match(r"[\w.]+=", word)]
+    strange = [word for word in words if "=" not in word]
     if strange:
-        raise ValueError(f"{strange[0]}: expected KEY=VALUE, as in n_train=100")
+        raise ValueError(f"{strange[0]}: expected KEY=VALUE")
     try:
         given = OmegaConf.from_dotlist(words)
         if ":" in name:
