@@ -256,6 +256,9 @@ def join(store: Features, target: Location, report: Report) -> None:
                 both = np.empty((origin.size, *both.shape[1:]), both.dtype)
                 for which, split in enumerate(splits):
                     both[origin == which] = split[array]
+            elif array in part.split_names:
+                lines = dict.fromkeys(split[array].tobytes() for split in splits)
+                both = np.frombuffer(b"\n".join(lines), np.uint8)
             writer.put("train", array, both)
         if part.rows and part.rows[0] in splits[0]:
             for array, both in _joined_rows(splits, part.rows, origin).items():

@@ -16,6 +16,7 @@ import numpy as np
 from gapwise.records import Record
 from gapwise.stages.outcome import attributes, cells_of, kept_of, status_of
 from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.rising_loss import RisingLoss
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Event, Kind, Progress, Report, Stop
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
@@ -25,6 +26,7 @@ from gapwise.stages.stopped import Stopped
 from gapwise.storage.backend import Location
 from gapwise.storage.commits import Commit, CommitStore, StateError
 from gapwise.storage.files import make_directory, remove_leftovers
+from gapwise.storage.layout import read_group
 from gapwise.storage.results import read_path, write_path, write_trace
 from gapwise.storage.sink import CommitSink
 from gapwise.storage.snapshots import SnapshotParts
@@ -107,6 +109,7 @@ def solve(
     science: Mapping[str, object] | None = None,
     snapshots: Spacing = Spacing(),  # noqa: B008  frozen
     session: Session = Session(),
+    ending: RisingLoss | None = None,
 ) -> Status:
     """Solve, committing to ``run_dir/state``; leaves ``path.zarr`` and ``trace.zarr`` at the end.
 
@@ -118,6 +121,8 @@ def solve(
         Flat resolved configuration; a state of another one is refused with the keys that differ.
     snapshots : Spacing
         How far apart snapshots are, which are left in ``snapshots.zarr``; by default none is taken.
+    ending : RisingLoss, optional
+        Ends a path where held-out losses have clearly risen; `science` should then say so.
 
     Returns
     -------
@@ -156,12 +161,18 @@ def solve(
         cells, attrs = cells_of(engine, sink), attributes(engine, status, key)
         write_path(target, sink.segments, sink.uncommitted(), attrs, cells, kept_of(engine))
 
+    if ending is not None:
+        for segment in sink.segments:
+            solved = read_group(segment, ("lambda", "weights"))[0]
+            for lam, w in zip(solved["lambda"].tolist(), solved["weights"], strict=True):
+                ending.note(lam, w)
+    observers = (Progress(session.report), taken, Hard(), Stop(session.stop), *(() if ending is None else (ending,)))
     engine.warm_up()
     if engine.solver.iterate.views[0]:
         log.info("steps by %s, between cached labellings by %s", *engine.solver.iterate.views)
     with sink:
         try:
-            status = engine.run((Progress(session.report), taken, Hard(), Stop(session.stop)), sink)
+            status = engine.run(observers, sink)
         except (Exception, Stopped):
             if session.stop() and rule and sink.segments:
                 write(Status.INTERRUPTED)

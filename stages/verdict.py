@@ -28,6 +28,7 @@ MOST_BROKEN = 3
 
 BELOW = {
     "LAMBDA_NEGLIGIBLE": "; below, λ‖w‖²/2 is under 1 % of ε (path.lambda_min=… goes on)",
+    "LOSS_RISES": "; below, the loss on held-out blocks had clearly risen",
     "ROUNDING_LIMIT": "; below, rounding would show (a larger path.eps goes on)",
 }
 """Why a path ends above lambda = 0, by its status."""

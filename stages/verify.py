@@ -331,9 +331,10 @@ def unusable(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[str]:
         if spec.name not in arrays or arrays[spec.name].shape != shape:
             faults.append(f"array {spec.name}")
     known = [status.value for status in Status]
-    if attrs.get("status_meanings") != known:
+    meanings = attrs.get("status_meanings")
+    if not (isinstance(meanings, list) and meanings and meanings == known[: len(meanings)]):  # later versions add some
         faults.append("attribute status_meanings")
-    if "status" in arrays and not np.isin(arrays["status"], np.arange(len(known))).all():
+    elif "status" in arrays and not np.isin(arrays["status"], np.arange(len(meanings))).all():
         faults.append("array status")
     if not isinstance(attrs.get("own_primal"), bool):
         faults.append("attribute own_primal")

@@ -8,6 +8,7 @@ is, 2 there is nothing to try.
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +57,9 @@ def dataset_of(name: str, words: list[str]) -> tuple[str, Record]:
 
     from gapwise.pipeline.config.settings import dataset_options, dataset_yaml
 
-    strange = [word for word in words if "=" not in word]
+    strange = [word for word in words if not re.match(r"[\w.]+=", word)]
     if strange:
-        raise ValueError(f"{strange[0]}: expected KEY=VALUE")
+        raise ValueError(f"{strange[0]}: expected KEY=VALUE, as in n_train=100")
     try:
         given = OmegaConf.from_dotlist(words)
         if ":" in name:

@@ -136,7 +136,8 @@ class Settings:
     @property
     def asks_for_refit(self) -> bool:
         """Whether a lambda that is chosen on held-out blocks is to be solved on all blocks."""
-        return own_data(str(self.dataset["name"])) if self.run.refit is None else self.run.refit
+        name = str(self.dataset["name"])
+        return own_data(name) and datasets.offered(name).joined if self.run.refit is None else self.run.refit
 
     @property
     def refits(self) -> bool:
@@ -197,6 +198,8 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         raise ConfigError(
             "run.refit: expected blocks that lambda is chosen on; give dataset.validation=0.2 or sweep.cv=5"
         )
+    if settings.run.refit and not datasets.offered(str(settings.dataset["name"])).joined:
+        raise ConfigError(f"run.refit: {settings.dataset['name']} cannot join the blocks of two splits; leave it out")
     if settings.run.criterion != LOSS and settings.run.pick == "one_se" and folds is None:
         raise ConfigError(
             f"run.pick: one_se needs a standard error, and run.criterion={settings.run.criterion} has one over folds only; "

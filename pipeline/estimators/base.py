@@ -56,6 +56,7 @@ from gapwise.stages.predict import predict as decode
 from gapwise.stages.problems import build, calls_python
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.refit import nearest, start_of_all, supports_of
+from gapwise.stages.rising_loss import RisingLoss
 from gapwise.stages.solver.options import MethodOptions, PathOptions
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.backend import Location, location
@@ -78,8 +79,10 @@ class GapwiseEstimator(BaseEstimator):
     lam : "auto", float, "1/n", "path", or a list of floats
         The regulariser. With "auto", `validation` chooses a lam along a path, and the model is solved again at that lam on
         all blocks. Of fewer than 10 blocks all train, and lam is "1/n", with a warning. "1/n" is 1 over the number of
-        training blocks. With "path", the model of *every* lam is found and certified on the blocks that are not held out.
-        Then `validation` chooses a lam; `predict(X, lam=...)` gives any other. A list: these, chosen likewise.
+        training blocks. Without folds or another `criterion`, the path ends where the held-out loss has clearly risen over
+        a decade of lam. `path_.attrs["status"]` is then LOSS_RISES. With "path", the model of
+        *every* lam is found and certified on the blocks that are not held out. Then `validation` chooses a lam;
+        `predict(X, lam=...)` gives any other. A list: these, chosen likewise.
     tolerance : float
         A given lam is solved until gap / dual objective is at most this; so is the chosen lam of "auto" on all blocks.
     eps : float, optional
@@ -253,12 +256,17 @@ class GapwiseEstimator(BaseEstimator):
             solve = partial(solved, seed=seed, compute=compute, stop=stop, kind=type(self).__name__, check=self.verify)
             hashed = run_dir is not None or self.warm_start
             known = digest(problem, self._own_digest(train)) if hashed else None
+            ending = None
+            if auto and other is not None and by.is_loss:
+                ending = RisingLoss(partial(other.values, by=by, spread=spread_of(compute)))
             result = solve(
-                problem, options, path, run_dir=run_dir, data=lambda: str(known), initial=self._initial(known, path)
-            )
+                problem, options, path, run_dir=run_dir, data=lambda: str(known), initial=self._initial(known, path),
+                ending=ending, held_out=lambda: digest(other.problem) if other is not None else "",
+            )  # fmt: skip
             validated = None
             if other is not None:
-                held_out = HeldValues.of(result.path, result.path, other, by, spread_of(compute))
+                measured = {} if ending is None else ending.known
+                held_out = HeldValues.of(result.path, result.path, other, by, spread_of(compute), measured)
                 validated = Validated.of(result.path, by, [held_out])
             elif len(folds) > 1:
                 of_folds = partial(solve, options=options, path=path)

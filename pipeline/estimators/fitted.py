@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -100,13 +101,21 @@ class HeldValues(NamedTuple):
     """float64, (breakpoints, columns)"""
 
     @classmethod
-    def of(cls, path: SolvedPath, fold: SolvedPath, held: Held, by: Criterion, spread: Spread) -> HeldValues:
-        """At the lambdas of `path`, of the models of `fold`: `path` itself, or that of the blocks outside a fold."""
+    def of(
+        cls, path: SolvedPath, fold: SolvedPath, held: Held, by: Criterion, spread: Spread,
+        known: Mapping[float, np.ndarray] = MappingProxyType({}),
+    ) -> HeldValues:  # fmt: skip
+        """At the lambdas of `path`, of the models of `fold`: `path` itself, or that of the blocks outside a fold.
+
+        `known`: the values at breakpoints that were measured before.
+        """
         if not path.sizes.get("cell"):
             values = values_of(fold["weights"].values, held, by, spread)
             return cls(values, values)
         breakpoints = path["weights"].values if fold is path else models_of(fold, path["lambda"].values)
         on_grid = values_of(models_of(fold, grid_of(path)), held, by, spread)
+        if known:
+            return cls(on_grid, np.array([known[lam] for lam in path["lambda"].values.tolist()]))
         return cls(on_grid, values_of(breakpoints, held, by, spread))
 
 

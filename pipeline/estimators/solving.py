@@ -23,6 +23,7 @@ from gapwise.stages.outcome import in_memory
 from gapwise.stages.parallel import Spread
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.protocol import Problem, leaves
+from gapwise.stages.rising_loss import RisingLoss
 from gapwise.stages.solve import Session, identity, never, restored, solve
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
@@ -110,6 +111,8 @@ def solved(
     check: bool = True,
     initial: Supports | None = None,
     every_seconds: float = 30.0,
+    ending: RisingLoss | None = None,
+    held_out: Callable[[], str] = str,
 ) -> Solved:
     """Solve, verify, load.
 
@@ -126,6 +129,10 @@ def solved(
         Whether to verify.
     initial : Supports, optional
         The dual point to begin at.
+    ending : RisingLoss, optional
+        Ends a path where the losses of held-out blocks have clearly risen.
+    held_out : callable
+        Digest of these blocks.
 
     Raises
     ------
@@ -138,17 +145,19 @@ def solved(
     """
     task, spread = Task(problem, options, path, seed, initial=initial), spread_of(compute)
     if run_dir is None:
-        return _in_memory(Engine.begin(task, spread), check)
+        return _in_memory(Engine.begin(task, spread), check, ending)
     where = location(run_dir)
     data_digest = (data or (lambda: digest(problem)))()
     science = _science(options, path, seed)
     if initial is not None:
         science["initial"] = hashlib.sha256(b"".join(part.tobytes() for part in initial)).hexdigest()
+    if ending is not None:
+        science |= {"until": Status.LOSS_RISES.value, "held_out": held_out()}
     session = Session(spread=spread, stop=stop or never, every_seconds=every_seconds)
     make_directory(where)
     with locked(where / "lock"):
         _claim(where, {"kind": kind, "data": data_digest, "format_version": FORMAT_VERSION, "science": science})
-        status = solve(task, where, key=data_digest, science=science, session=session)
+        status = solve(task, where, key=data_digest, science=science, session=session, ending=ending)
         if status is Status.INTERRUPTED:
             raise Interrupted(stop.signal if stop is not None else 2)
         if (where / "path.zarr").is_dir():
@@ -158,11 +167,11 @@ def solved(
         return _at_limit(restored(task, commit, spread, where / "state"), data_digest, check)._replace(data=data_digest)
 
 
-def _in_memory(engine: Engine, check: bool) -> Solved:
+def _in_memory(engine: Engine, check: bool, ending: RisingLoss | None) -> Solved:
     """Walk to the end, and give back what a folder would have."""
     sink = MemorySink()
     engine.warm_up()
-    engine.run(sink=sink)
+    engine.run(() if ending is None else (ending,), sink)
     if not sink.breakpoints:
         return _at_limit(engine, IN_MEMORY, check)
     return _given(engine, sink, IN_MEMORY, check)

@@ -15,6 +15,7 @@ works. `offers.Offered` has all of this as one record.
 Training blocks can be held out for validation whatever the reader (`stages.problems.held_out`). A reader that has validation
 blocks of its own names in ``VALIDATION`` the values of `dataset.validation` that ask for them, each with the options that it
 reads only then; `open` is given the option `validation` in that case alone, and `featurize` writes the split "validation".
+``JOINED = False`` says that those blocks cannot join the training blocks, so no run trains on both.
 """
 
 from __future__ import annotations

@@ -101,17 +101,20 @@ class Images:
             pixels[done - 1] = size
             report(done, len(tasks), "checking pictures and masks")
         train, test = np.split(pixels, [len(items["train"])])
-        if not test.any():
-            raise DataError(f"{self.root}: all pixels of the test masks are void, so there is nothing to test on")
+        for split, counts, use in (("training", train, "learn from"), ("test", test, "test on")):
+            if not counts.any():
+                raise DataError(f"{self.root}: all pixels of the {split} masks are void, so there is nothing to {use}")
         unseen = train.sum(axis=0) == 0
-        if unseen.any() and (self.unseen_classes == "error" or (~unseen).sum() < 2):
+        few = (~unseen).sum() < 2
+        if unseen.any() and (self.unseen_classes == "error" or few):
             where = int(np.argmax(test[:, int(np.argmax(unseen))] > 0))
             shown = (
                 f", only {items['test'][where][1]}" if test[:, int(np.argmax(unseen))].any() else " and no test mask"
             )
+            others = "" if few else ", leave the class out, or set dataset.unseen_classes=count"
             raise DataError(
                 f"{self.classes.file}: no training mask shows the class {names[int(np.argmax(unseen))]}{shown}; choose the "
-                "training pictures by a list (train.txt), leave the class out, or set dataset.unseen_classes=count"
+                f"training pictures by a list (train.txt){others}"
             )
 
 

@@ -26,6 +26,8 @@ log = logging.getLogger("gapwise")
 
 CODE = ("module",)
 """Where the facts of the features name the user's code."""
+JOINED = False
+"""A user's class returns arrays of its own for each split, which nothing else can concatenate."""
 TRIED = 20
 """Most blocks of a split whose truth is tried for a loss of 0."""
 

@@ -57,6 +57,8 @@ class Capabilities:
     confusion : function (problem, arrays, meta, predictions) -> (names, matrix), optional
         If single labels mean something: their names, and float64 (labels, labels), how many tokens, pixels or examples of
         each true label (row) are predicted as which.
+    split_names : tuple of str
+        Arrays of bytes that name the split; where splits are joined, each name is on a line.
     for_training : function (block) -> block, optional
         If a training block differs from the same block in a test split: what to store of it.
     stand_ins : function (**block) -> arrays, optional
@@ -73,6 +75,7 @@ class Capabilities:
     whole: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    split_names: tuple[str, ...] = ()
     single: bool = False
     counts: tuple[str, ...] = ()
     rising: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from gapwise.stages.problems.answers import describe, labelling, numbers, signed
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.inner import COUNTED
 from gapwise.stages.problems.oracle import Oracle, load_oracle
-from gapwise.stages.problems.oracle_part import part_of
+from gapwise.stages.problems.oracle_part import joined, part_of
 from gapwise.stages.problems.protocol import JIT, dot
 
 CALL = COUNTED
@@ -178,8 +178,10 @@ def object_for(spec: bytes) -> Oracle:
 
 
 def _created(spec: Facts) -> Oracle:
-    """The object of a split; with the key ``part`` = {rule, held_out} only the blocks that it names."""
-    oracle = load_oracle(spec["oracle"], spec["split"], spec["arguments"])
+    """The object of a split, or of several joined; with ``part`` = {rule, held_out} only the blocks that it names."""
+    splits = (spec["split"], *spec.get("and", ()))
+    objects = [load_oracle(spec["oracle"], split, spec["arguments"]) for split in splits]
+    oracle = objects[0] if len(objects) == 1 else joined(objects)
     part = spec.get("part")
     rule = None if part is None else HeldOut.of(part["rule"])
     if part is None or rule is None:

@@ -155,8 +155,9 @@ class BoundedPythonOracle(NamedTuple):
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | BoundedPythonOracle:
     """The problem over ``labels`` and ``labels_ptr`` of one split, with ``ids`` and ``ids_ptr`` if blocks touch few weights.
 
-    `meta` gives ``oracle``, ``arguments``, ``source`` (of `oracle_source`) and ``d``; array ``split`` the split's name. If
-    training blocks are held out, array ``block`` has the numbers they have in the user's object.
+    `meta` gives ``oracle``, ``arguments``, ``source`` (of `oracle_source`) and ``d``; array ``split`` the split's name, or
+    a name on each line if splits are joined. If training blocks are held out, array ``block`` has the numbers they have in
+    the user's object.
 
     Raises
     ------
@@ -168,8 +169,10 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | Bound
             f"python_oracle: the code of {meta['oracle']} is not what the features were made with; restart processes that "
             "imported it before it was edited, and update other copies of it"
         )
-    split = np.asarray(arrays["split"]).tobytes().decode()
+    split, *others = np.asarray(arrays["split"]).tobytes().decode().split("\n")
     spec = {"oracle": meta["oracle"], "split": split, "arguments": dict(meta["arguments"])}
+    if others:  # joined for a refit
+        spec["and"] = others
     if "block" in arrays:  # some of the training blocks are held out; here are the others, or they
         rule = HeldOut.of(meta["validation"])
         spec["part"] = {"rule": meta["validation"], "held_out": bool(rule and rule(int(arrays["block"][0])))}
@@ -252,4 +255,4 @@ def metrics(
     return {"label_error": float(np.mean(predictions != problem.truth))}
 
 
-CAPABILITIES = Capabilities(calls_python=True, decoded=decoded, falling=("label_error",))
+CAPABILITIES = Capabilities(calls_python=True, split_names=("split",), decoded=decoded, falling=("label_error",))

@@ -40,9 +40,11 @@ class Status(StrEnum):
     STALLED = "STALLED"
     """No limit is reached, but a thousand exact passes have not lowered the gap; or no cell holds between two lambdas which
     are a millionth apart."""
+    LOSS_RISES = "LOSS_RISES"
+    """A path ended where the loss on held-out blocks had clearly risen (`stages.rising_loss`)."""
 
 
-ENDED = frozenset({Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE, Status.ROUNDING_LIMIT})
+ENDED = frozenset({Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE, Status.ROUNDING_LIMIT, Status.LOSS_RISES})
 """How a path ends that no limit of passes, calls or time has cut off."""
 
 STALLED, LEAST_FALL = 1000, 1e-6

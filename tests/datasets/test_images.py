@@ -313,6 +313,20 @@ def test_class__that_no_training_mask_shows_is_named_or_counted(tmp_path):
     Image.fromarray(np.full((32, 32), VOID, np.uint8)).save(tmp_path / "masks" / "scene4.png")
     with pytest.raises(DataError, match="all pixels of the test masks are void"):
         read(reader(tmp_path))
+    (tmp_path / "test.txt").write_text("".join(f"scene{number}\n" for number in range(4)))
+    with pytest.raises(DataError, match="all pixels of the training masks are void"):
+        read(reader(tmp_path, unseen_classes="count"))
+
+
+def test_classes__of_which_training_masks_show_a_single_one_cannot_be_counted(tmp_path):
+    folder_of(tmp_path, count=3)
+    for number in range(2):
+        save(tmp_path, f"scene{number}", scene(number, 2)[0], np.zeros((32, 32), np.uint8))
+    (tmp_path / "test.txt").write_text("scene2\n")
+    with pytest.raises(
+        DataError, match=r"shows the class thing, only .*; choose the training pictures by a list .*txt\)$"
+    ):
+        read(reader(tmp_path, unseen_classes="count"))
 
 
 @pytest.mark.parametrize(

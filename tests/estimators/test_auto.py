@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from gapwise import ChainSVM, MulticlassSVM, StructuredSVM, load_model, open_path
 from gapwise.pipeline.interrupt import Stop
+from gapwise.stages import rising_loss
 from gapwise.stages.choice import PICKS, Edge, edge_of, picked
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.problems import build
@@ -82,6 +83,35 @@ def test_stopped_auto__goes_on_to_the_same_bits(
         assert again.path_["weights"].values.tobytes() == whole.path_["weights"].values.tobytes()
         assert again.coef_.tobytes() == whole.coef_.tobytes()
     assert open_path(where / "refit")["weights"].values.tobytes() == whole.refit_["weights"].values.tobytes()
+
+
+def test_path__ends_where_the_held_out_loss_has_risen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = blobs()
+    full, whole = MulticlassSVM(lam="path").fit(X, y), MulticlassSVM(criterion="error_rate").fit(X, y)
+    monkeypatch.setattr(rising_loss, "has_risen", lambda lams, losses: lams.size > 3)
+    model = MulticlassSVM().fit(X, y)
+    path, lams = model.path_, model.path_["lambda"].values
+    assert path.attrs["status"] == "LOSS_RISES"
+    assert full.path_.attrs["status"] == whole.path_.attrs["status"] == "CONVERGED"
+    assert 3 < lams.size < whole.path_.sizes["breakpoint"]
+    np.testing.assert_array_equal(lams, whole.path_["lambda"].values[: lams.size])
+    np.testing.assert_array_equal(
+        path["validation_loss"].values, whole.path_["validation_error_rate"].values[: lams.size]
+    )
+    assert "held-out blocks had clearly risen" in model._of_path.verdict.words
+    assert model._of_path.verified
+    assert (model.certificate_.holds, model.certificate_.lam_low) == (True, model.lambda_)
+    with pytest.raises(ValueError, match="expected lambda > 0 and >="):
+        model.predict(X, lam=0.9 * float(path["cell_low"][-1]))
+    assert MulticlassSVM(criterion="error_rate").fit(X, y).path_.attrs["status"] == "CONVERGED"
+    assert MulticlassSVM(validation=3).fit(X, y).path_.attrs["status"] == "CONVERGED"
+    for _ in range(2):
+        stored = MulticlassSVM().fit(X, y, run_dir=tmp_path / "auto")
+        assert stored.path_.attrs["status"] == "LOSS_RISES"
+        assert stored.coef_.tobytes() == model.coef_.tobytes()
+        np.testing.assert_array_equal(stored.path_["validation_loss"], path["validation_loss"])
+    with pytest.raises(ValueError, match=r"holds another fit .*until 'LOSS_RISES' there, None here"):
+        MulticlassSVM(criterion="error_rate").fit(X, y, run_dir=tmp_path / "auto")
 
 
 def test_few_blocks__are_told_of_and_get_one_over_n() -> None:

@@ -180,6 +180,10 @@ def test_refit__is_asked_for_with_own_data_and_held_out_blocks() -> None:
     assert not refits("dataset.validation=0.2")
     assert refits("dataset.validation=0.2", "run.refit=true")
     assert [own_data(name) for name in ("sequences_csv", "images", "ocr", "conll")] == [True, True, False, False]
+    structure = ("dataset=python_structure", "dataset.module=a:B", "dataset.validation=split")
+    assert not refits(*structure)
+    with pytest.raises(ConfigError, match=r"^run\.refit: python_structure cannot join the blocks of two splits"):
+        refits(*structure, "run.refit=true")
     assert read(composed(*own)).run_key({}) == read(composed(*own, "run.refit=false")).run_key({})
     with pytest.raises(ConfigError, match=r"^run\.refit: expected blocks that lambda is chosen on"):
         read(composed("run.refit=true"))

@@ -12,7 +12,8 @@ from tiny import TINY, multiclass
 from verified import KINDS, copy_of, problem_of, run_of
 
 from gapwise.stages.solver.options import PathOptions
-from gapwise.stages.verify import Asked, CertificateError, asked_for, verify
+from gapwise.stages.verify import Asked, CertificateError, asked_for, unusable, verify
+from gapwise.storage.results import read_path
 
 
 def asked(kind: str, **other) -> Asked:
@@ -34,6 +35,17 @@ def test_verify__passes_what_was_asked_for(kind: str) -> None:
     result = verify(problem_of("multiclass", kind), run_of("multiclass", kind), asked=asked(kind))
     assert result["broken"] == [] or kind == "heuristic"  # which claims nothing
     assert result["certified"] is (kind not in ("heuristic", "limited"))
+
+
+def test_unusable__takes_statuses_of_earlier_versions() -> None:
+    arrays, attrs = read_path(run_of("multiclass", "two_sided") / "path.zarr")
+    meanings = attrs["status_meanings"]
+    assert unusable(arrays, {**attrs, "status_meanings": meanings[:8]}) == []
+    for other in ([], [*meanings, "LATER"], meanings[1:], "CONVERGED", None):
+        assert unusable(arrays, {**attrs, "status_meanings": other}) == ["attribute status_meanings"]
+    beyond = {**arrays, "status": np.full_like(arrays["status"], 8)}
+    assert unusable(beyond, attrs) == []
+    assert unusable(beyond, {**attrs, "status_meanings": meanings[:8]}) == ["array status"]
 
 
 def test_verify__refuses_a_path_cut_and_called_a_grid(tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ def test_check__of_an_oracle_whose_attribute_raises(capsys) -> None:
         (("python_task:np",), "error: check: python_oracle: python_task:np is not a subclass of"),
         (("python_task:Pairs", "m=1"), r"error: check: python_task:Pairs cannot be made from .*argument 'm'"),
         (("python_task:Pairs", "n"), "error: check: n: expected KEY=VALUE"),
+        (("python_task:Pairs", "+n=3"), r"error: check: \+n=3: expected KEY=VALUE, as in n_train=100"),
         (("nothing",), "error: check: dataset.name: there is no reader 'nothing'"),
         (("oracle_server",), "error: check: dataset.command: must be given"),
         (("multiclass_arrays", "file=x", "colour=1"), "error: check: dataset.colour: unknown key"),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from predict_runs import text
+from python_task import Pairs
 
 from gapwise.stages.featurize import featurize, join, of_split, open_problem
 from gapwise.storage.features import Features, open_features
@@ -69,3 +70,17 @@ def test_join__puts_a_readers_own_validation_blocks_last(tmp_path: Path) -> None
     np.testing.assert_array_equal(joined["labels"], np.concatenate(both))
     assert "decode_only" not in joined
     assert of_split(own).tolist() == [0] * 15 + [1] * 15
+
+
+def test_join__of_two_splits_of_an_oracle_asks_each_object_for_its_own_blocks(tmp_path: Path) -> None:
+    dataset = {"name": "python_oracle", "oracle": "python_task:Pairs", "arguments": {"n": 5}, "validation": "split"}
+    join(made(dataset, tmp_path / "divided"), tmp_path / "joined", lambda *_: None)
+    problem, w = open_problem(tmp_path / "joined", "train"), np.random.default_rng(0).normal(size=7)
+    own = [(Pairs(split, n=5), i) for split in ("train", "validation") for i in range(5)]
+    assert problem.n == len(own)
+    for k, (oracle, i) in enumerate(own):
+        y = np.zeros(2, problem.truth.dtype)
+        loss = problem.max_oracle(k, w, y, problem.scratch())
+        np.testing.assert_array_equal(y, oracle.max_oracle(i, w))
+        assert loss == oracle.loss(i, y)
+        np.testing.assert_array_equal(problem.truth[2 * k : 2 * k + 2], oracle.truth(i))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from verified import copy_of, problem_of, run_of
 
 from gapwise.stages.certify import recompute
 from gapwise.stages.certify.recompute import rebuild_zero
+from gapwise.stages.certify.rounding import slack_of
 from gapwise.stages.parallel import Spread
 from gapwise.stages.verify import verify
 from gapwise.storage.results import read_path
@@ -60,6 +62,16 @@ def test_verify__passes_averages_and_relative_tolerances() -> None:
     multiplane = run_of("multiclass", "single", method="mpbcfw", averaging="two_track")
     for run in (run_of("multiclass", "single", averaging="weighted"), run_of("multiclass", "relative"), multiplane):
         assert verify(TINY["multiclass"](), run)["certified"]
+
+
+def test_verify__lets_weights_round_however_small_the_tolerance() -> None:
+    """At 1e-12 a thousandth of eps would be less than a rounding of the weights themselves."""
+    assert verify(TINY["chain"](), run_of("chain", "tight"))["broken"] == []
+    rebuilt = SimpleNamespace(psi_scale=1.0, norm2=1.0, dual_norm2=1.0, largest=1.0)
+    slack = slack_of(rebuilt, rebuild_zero(TINY["chain"]()), 0.1, 1e-30)
+    assert slack.value < 1e-30
+    for allowed in (slack.simplex, slack.weights):
+        assert 1e-15 < allowed < 1e-13
 
 
 @pytest.mark.parametrize("rule", ["one_sided", "paper"])

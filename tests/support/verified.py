@@ -23,6 +23,7 @@ KINDS = {
     "grid": {"rule": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-3},
     "relative": {"rule": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-2, "relative": True},
     "single": {"rule": "single", "lam": 0.1, "tolerance": 1e-3},
+    "tight": {"rule": "single", "lam": 0.1, "tolerance": 1e-12},
     "limited": {"rule": "one_sided", "lambda_min": 0.05, "eps": 0.001},
 }
 

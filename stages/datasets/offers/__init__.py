@@ -29,6 +29,8 @@ class Offered:
         The values of `dataset.validation` that the reader itself understands, each with the options it reads only then.
     code : tuple of str
         Keys that lead to the name of a user's own class or command in the facts of features.
+    joined : bool
+        Whether validation blocks of the reader's own can join the training blocks for a refit.
     picture : (height, width), optional
         Of the picture whose pixels are the first features.
     encoder : function (meta, shared) -> `stages.datasets.Encoder`, optional
@@ -41,13 +43,14 @@ class Offered:
     needs: tuple[str, ...] = ()
     validation: Mapping[str, tuple[str, ...]] | None = None
     code: tuple[str, ...] = ()
+    joined: bool = True
     picture: tuple[int, int] | None = None
     encoder: Function | None = None
     specimen: Function | None = None
     truth: Function | None = None
 
 
-CONSTANTS = ("where", "later", "needs", "validation", "code", "picture")
+CONSTANTS = ("where", "later", "needs", "validation", "code", "joined", "picture")
 NAMES = ("where", "later", "needs", "code")
 """Fields that are tuples of names."""
 

@@ -84,7 +84,9 @@ class DenseChain(NamedTuple):
         push_dense_pair(self.values, self.first[i] * self.width, T, K, self.width, c, y, z, w, self.d - K * K)
 
     def pair_move(self, i, c, y, z, delta, w):
-        self.pair_push(i, c, y, z, delta, w)
+        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
+        c *= self.scale[2 * i + 1]
+        push_dense_pair(self.values, self.first[i] * self.width, T, K, self.width, c, y, z, w, self.d - K * K)
 
     def score_labels(self, i, w, labels, slots, theta, scores):
         K, T, first = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.first[i] * self.width
