@@ -111,8 +111,8 @@ class Hansards:
 
         with uncollected():
             texts = read_pairs(*(self.paths[name] for name in PARALLEL))
-            english = [tokens.english(" ".join(e)) for e, _ in texts]
-            french = [tokens.french(" ".join(f)) for _, f in texts]
+            english = [tokens.english(e) for e, _ in texts]
+            french = [tokens.french(f) for _, f in texts]
             return list(zip(english, french, strict=True)), (english, french)
 
 

@@ -208,9 +208,11 @@ def test_encoder__classes_words_of_both_languages(made):
 
 
 def test_tokens__of_plain_text_are_those_of_the_hand_aligned():
-    words = english("Mr. Speaker, I can't vote in St. John's-East at 2.5 p.m.!")
+    words = english(["Mr.", "Speaker,", "I", "can't", "vote", "in", "St.", "John's-East", "at", "2.5", "p.m.!"])
     assert " ".join(words) == "mr. speaker , i can not vote in st. john 's - east at 2.5 p.m. !"
-    words = french("L’an dernier, le chef du parti qu'il aime n'a rien dit aux députés.")
+    words = french(
+        ["L’an", "dernier,", "le", "chef", "du", "parti", "qu'il", "aime", "n'a", "rien", "dit", "aux", "députés."]
+    )
     assert " ".join(words) == "le an dernier , le chef de le parti que il aime ne a rien dit a les deputes ."
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from collections.abc import Iterable
 from itertools import chain
 
 ABBREVIATIONS = ("mr", "mrs", "ms", "dr", "hon", "m", "st", "no", "messrs", "p.m", "a.m")
@@ -35,14 +36,14 @@ def normal(word: str) -> str:
     return "".join(letter for letter in plain if not unicodedata.combining(letter)) or word
 
 
-def english(line: str) -> list[str]:
-    """Words of a line of plain English text, normalised."""
-    return [*chain.from_iterable(map(_english, line.split()))]
+def english(words: Iterable[str]) -> list[str]:
+    """Words of plain English text that was split at blanks, normalised."""
+    return [*chain.from_iterable(map(_english, words))]
 
 
-def french(line: str) -> list[str]:
-    """Words of a line of plain French text, normalised, elisions and contractions undone."""
-    return [*chain.from_iterable(map(_french, line.split()))]
+def french(words: Iterable[str]) -> list[str]:
+    """Words of plain French text that was split at blanks, normalised, elisions and contractions undone."""
+    return [*chain.from_iterable(map(_french, words))]
 
 
 # No pattern reaches over a blank, so what stands between two is looked up: a text has few different words.
