@@ -132,7 +132,7 @@ class _Closed(CompilerBase):
 LINKED: JitOptions = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _Linked}
 """Options of a function without wrappers."""
 
-CLOSED: JitOptions = {"pipeline_class": _Closed}
+CLOSED: JitOptions = {"no_cfunc_wrapper": True, "pipeline_class": _Closed}
 """Options of a function that Python calls."""
 
 

@@ -27,6 +27,9 @@ PLAIN: JitOptions = {"error_model": "numpy", "nogil": True, **UNCOUNTED}
 """Options of compiled functions that do neither, such as all methods of structures except `scratch`. They keep no reference
 counts, whose atomic updates took a fifth of a step, and may call functions with the options `JIT`."""
 
+INLINED: JitOptions = {**PLAIN, "inline": "always"}
+"""Those of functions with few callers: numba copies their code into these, and unpacks no problem and state for a call."""
+
 FAST: JitOptions = {**PLAIN, "fastmath": {"reassoc", "contract", "nsz"}}
 """Options of pure reductions. Not ``fastmath=True``, which lets the compiler assume that inf and nan do not occur."""
 

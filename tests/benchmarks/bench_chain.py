@@ -132,7 +132,7 @@ def bench(name, problem):
     x = np.ones(1024)
     rate = x.size * 20_000 / best(lambda: sum_of(x, 20_000))
     bound_scores, bound_oracle = (emission + 2 * n * K * K) / rate, transition / rate
-    streamed = (problem.ids.nbytes + problem.gram.nbytes + 8 * mu.size) / 1e6
+    streamed = (problem.ids.nbytes + problem.grams.values.nbytes + 8 * mu.size) / 1e6
     attributes = problem.ids.size / lengths.sum()
     print(f"\n{name}: n={n} T={lengths.mean():.1f} K={K} d={problem.d}, {attributes:.1f} attributes a token")
     print(f"  this core sums {rate / 1e6:.1f} doubles a ns")

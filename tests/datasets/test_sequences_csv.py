@@ -66,7 +66,7 @@ def test_columns__templates_of_one_name_share_their_attributes(tmp_path):
     assert meta["attributes"] == 4 + 3  # a, b, _B-1, _B+1
     both = train.ids[train.row_ptr[1] : train.row_ptr[2]]
     assert both[0] == both[1]
-    assert train.gram[4] == 4 + 1
+    assert train.grams.values[4] == 4 + 1
 
 
 def test_columns__values_of_test_only_are_dropped(tmp_path):
@@ -81,7 +81,7 @@ def test_lines__of_crfsuite_have_values_and_escapes(tmp_path):
     assert meta["attributes"] == 4 + 3
     np.testing.assert_allclose(train.values[train.row_ptr[0] : train.row_ptr[1]], [1.0, 0.5, 1.0, 1.0])
     assert 2.0 in train.values[train.row_ptr[1] : train.row_ptr[2]]
-    assert train.gram[train.gram_ptr[1]] == 4 + 3  # w=a twice, and three biases
+    assert train.grams.values[train.grams.ptr[1]] == 4 + 3  # w=a twice, and three biases
 
 
 def test_lines__end_where_lines_of_files_end_only(tmp_path):
@@ -145,8 +145,8 @@ def test_too_long_sequences__are_refused_with_file_and_line_for_training_alone(m
     with pytest.raises(DataError, match=expected):
         featurize(options, tmp_path / "store", **given)
     featurize(write(tmp_path, test=long) | {"name": "sequences_csv"}, tmp_path / "store", **given)
-    assert open_problem(tmp_path / "store", "test").gram.size == 0
-    assert open_problem(tmp_path / "store", "train").gram.size == 2**2 + 1
+    assert open_problem(tmp_path / "store", "test").grams.values.size == 0
+    assert open_problem(tmp_path / "store", "train").grams.values.size == 2**2 + 1
 
 
 @pytest.mark.parametrize("first", ["whole", "divided"])
@@ -158,8 +158,8 @@ def test_validation__blocks_store_no_gram_matrix(tmp_path, first):
         featurize(options, tmp_path / "whole", **given)
     options["validation"] = {"share": 0.5, "seed": 0}
     featurize(options, tmp_path / "store", whole=tmp_path / "whole", **given)
-    assert open_problem(tmp_path / "store", "validation").gram.size == 0
-    assert open_problem(tmp_path / "store", "train").gram.size == 3 * 2**2
+    assert open_problem(tmp_path / "store", "validation").grams.values.size == 0
+    assert open_problem(tmp_path / "store", "train").grams.values.size == 3 * 2**2
 
 
 def test_files__in_parts_packed_and_from_windows_give_the_features_of_one(tmp_path):
@@ -251,7 +251,7 @@ def test_hashed__attributes_are_those_of_the_vocabulary_under_other_numbers(tmp_
         assert len({*number.values()}) == len(number)  # no collision
         assert [number[k] for k in one.ids.tolist()] == other.ids.tolist()
         np.testing.assert_array_equal(one.values, other.values)
-        np.testing.assert_array_equal(one.gram, other.gram)
+        np.testing.assert_array_equal(one.grams.values, other.grams.values)
 
 
 def test_hashed__names_with_one_number_add_up(tmp_path):

@@ -60,7 +60,7 @@ def test_validation__is_measured_in_the_unit_of_the_training_blocks_that_stay(tm
     for split in ("train", "validation", "test"):
         problem = open_problem(tmp_path / "store", split)
         np.testing.assert_allclose(problem.scale[::2], train.truth.size / train.n)
-        np.testing.assert_array_equal(problem.tables, train.tables)
+        np.testing.assert_array_equal(problem.costs.values, train.costs.values)
 
 
 def test_label_weights__are_a_table_a_file_or_balanced(tmp_path: Path) -> None:
@@ -68,10 +68,10 @@ def test_label_weights__are_a_table_a_file_or_balanced(tmp_path: Path) -> None:
     usual = 1.0 - np.eye(4)
     for value in (weights, {"O": 0.5, "I-N": 3}):
         train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, label_weights=value)))
-        np.testing.assert_array_equal(train.tables[:16].reshape(4, 4), usual * np.array([1, 1, 3, 0.5])[:, None])
+        np.testing.assert_array_equal(train.costs.values[:16].reshape(4, 4), usual * np.array([1, 1, 3, 0.5])[:, None])
     train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, label_weights="balanced")))
     expected = 9 / 4 / np.array([2, 2, 1, 4])
-    np.testing.assert_allclose(train.tables[:16].reshape(4, 4), usual * expected[:, None])
+    np.testing.assert_allclose(train.costs.values[:16].reshape(4, 4), usual * expected[:, None])
 
 
 def test_costs__have_the_truth_in_the_rows_and_names_in_any_order(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_costs__have_the_truth_in_the_rows_and_names_in_any_order(tmp_path: Path
     asked = options(tmp_path, costs=given(tmp_path, "costs.csv", text), label_weights={"O": 0.5})
     train, *_ = problems(open_dataset("sequences_csv", asked))
     expected = [[0, 1, 3, 2], [1, 0, 1, 1], [1, 1, 0, 1], [2, 0.5, 2.5, 0]]
-    np.testing.assert_array_equal(train.tables[:16].reshape(4, 4), expected)
+    np.testing.assert_array_equal(train.costs.values[:16].reshape(4, 4), expected)
 
 
 def test_bio__lets_an_inside_follow_its_own_type_only() -> None:
@@ -106,7 +106,7 @@ def test_constraints__of_a_file_forbid_pairs_starts_and_ends(tmp_path: Path) -> 
     table = read_constraints(file, NAMES)
     assert [tuple(pair) for pair in np.argwhere(table).tolist()] == [(3, 2), (4, 2), (5, 0)]
     train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, constraints="bio")))
-    assert (train.blocked != 0).tolist() == (scheme("bio", NAMES) != 0).tolist()
+    assert (train.costs.blocked != 0).tolist() == (scheme("bio", NAMES) != 0).tolist()
 
 
 @pytest.mark.parametrize(

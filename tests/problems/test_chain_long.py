@@ -57,7 +57,7 @@ KINDS = {
 @pytest.mark.parametrize("dense", [False, True])
 def test_long_blocks__have_the_norms_and_moves_of_short_ones(both, kind, dense):
     whole, other = both(**KINDS[kind])
-    assert other.gram.size != whole.gram.size
+    assert other.grams.values.size != whole.grams.values.size
     rng, K, norms2 = np.random.default_rng(0), whole.labels, []
     for i in range(whole.n):
         first, size = whole.label_ptr[i], int(np.diff(whole.local_ptr)[i])
@@ -126,7 +126,7 @@ def sequence(words: int = 50) -> tuple[dict, dict]:
 def test_sequence__of_200_000_tokens_is_trained_on_and_predicted(tmp_path: Path):
     arrays, meta = sequence()
     problem = build("chain", arrays, meta)
-    assert problem.gram.nbytes == 2 * 4 * problem.ids.size
+    assert problem.grams.values.nbytes == 2 * 4 * problem.ids.size
     status = solved(problem, tmp_path, options_of(max_passes=30.0), path_of(rule="single", lam=1e9, tolerance=0.05))
     assert status is Status.CONVERGED
     path, _ = read_path(tmp_path / "path.zarr", ("gap", "weights"))

@@ -100,7 +100,7 @@ def hinge(problem: Problem, i: int, w: np.ndarray) -> float:
 def test_tiny__instances_have_what_they_are_for() -> None:
     costs, constrained = instance("chain_costs"), instance("chain_constrained")
     assert costs.unconstrained
-    assert costs.tables[1:3].tolist() == [1.9, 0.57]
+    assert costs.costs.values[1:3].tolist() == [1.9, 0.57]
     assert costs.scale[1::2].mean() == 1.0
     assert not constrained.unconstrained
     for i, (a, b) in enumerate(pairwise(constrained.label_ptr)):

@@ -14,8 +14,9 @@ from gapwise.stages.problems.chain.chain import Chain
 from gapwise.stages.problems.chain.dense import DenseChain, grams
 from gapwise.stages.problems.chain.features import derived
 from gapwise.stages.problems.chain.forbidden import blocked_scores, refuse_lengths
+from gapwise.stages.problems.chain.grams import grams_of
 from gapwise.stages.problems.chain.long import LONGEST, sizes_of
-from gapwise.stages.problems.chain.losses import costs_of, tables_of, units_of
+from gapwise.stages.problems.chain.losses import costs_and_constraints, costs_of, units_of
 from gapwise.stages.problems.protocol import frozen
 
 
@@ -66,7 +67,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain | DenseChain:
         "labels": K,
         "longest": int(lengths.max(initial=1)),
         "scale": frozen(np.stack([units_of(lengths, meta) / weight, weight], axis=1).reshape(-1)),
-        "tables": frozen(tables_of(costs_of(arrays, meta, K), blocked)),
+        "costs": costs_and_constraints(K, costs_of(arrays, meta, K), blocked),
     }
     return (
         Chain(**common, **_sparse(arrays, p, ptr))
@@ -100,8 +101,7 @@ def _sparse(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> dict[s
         "row_ptr": frozen(row_ptr, np.int64),
         "ids": frozen(ids, np.uint8 if p <= 256 else np.uint32),  # two types: each is compiled anew. uint8 for pixels
         "values": frozen(values, np.float32),
-        "gram_ptr": frozen(gram_ptr, np.int64),
-        "gram": frozen(gram, np.float32),
+        "grams": grams_of(gram_ptr, gram, lengths),
     }
 
 
@@ -130,8 +130,7 @@ def _dense(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> dict[st
         "width": p - 3,
         "first": frozen(first),
         "values": frozen(values, np.float32).reshape(-1),
-        "gram_ptr": frozen(gram_ptr, np.int64),
-        "gram": frozen(gram, np.float32),
+        "grams": grams_of(gram_ptr, gram, lengths),
     }
 
 

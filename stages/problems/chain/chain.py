@@ -24,14 +24,11 @@ import numpy as np
 
 from gapwise.stages.problems.chain import ranked
 from gapwise.stages.problems.chain.forbidden import breaks
-from gapwise.stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
-from gapwise.stages.problems.chain.losses import (
-    augmented,
-    mean_costs,
-    sum_of_costs,
-)
+from gapwise.stages.problems.chain.grams import Grams, MixedGrams
+from gapwise.stages.problems.chain.kernels import chain_scores, push_rows, viterbi
+from gapwise.stages.problems.chain.losses import CostTables, ZeroOne
 from gapwise.stages.problems.chain.marginals import forward_backward
-from gapwise.stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
+from gapwise.stages.problems.chain.moves import few_scores, pair_gram_norms, push_pair
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
@@ -65,22 +62,18 @@ class Chain(NamedTuple):
     """int32, (row_ptr[-1],)"""
     values: np.ndarray
     """float32, (row_ptr[-1],), or (0,) where every value is 1"""
-    gram_ptr: np.ndarray
-    """int64, (n + 1,)"""
-    gram: np.ndarray
-    """float32, flat (T, T) per block: inner products of tokens; of a block of more than `LONGEST` tokens the entries of
-    `chain.long`; (0,) if the blocks are only to be decoded"""
+    grams: Grams | MixedGrams
+    """Inner products of tokens."""
     scale: np.ndarray
     """float64, (2 n,): of each block its unit, by which costs are divided, and its weight. Two arrays would be passed more
-    slowly, as would more than one of tables"""
-    tables: np.ndarray
-    """float64, flat (2 K + 3, K), or (0,) where every error costs 1 and every sequence may occur: costs (K + 1, K) of
-    label b where a is true, the last row for a >= K; then, 0 or BLOCKED, (K + 2, K) for b after a, first, and last"""
+    slowly"""
+    costs: ZeroOne | CostTables
+    """What wrong labels cost, and which sequences may not occur."""
 
     @property
     def decodes_only(self) -> bool:
         """Whether there are no Gram matrices, which all but decoding needs."""
-        return self.gram.size < self.n
+        return self.grams.values.size < self.n
 
     @property
     def block_weight(self) -> np.ndarray:
@@ -88,15 +81,9 @@ class Chain(NamedTuple):
         return self.scale[1::2]
 
     @property
-    def blocked(self) -> np.ndarray:
-        """(K + 2, K): BLOCKED at what may not occur, else 0."""
-        rows = self.tables.reshape(-1, self.labels)[self.labels + 1 :]
-        return rows if rows.size else np.zeros((self.labels + 2, self.labels))
-
-    @property
     def unconstrained(self) -> bool:
         """Whether every sequence of labels is allowed."""
-        return not self.blocked.any()
+        return not self.costs.blocked.any()
 
     @property
     def operations(self) -> Operations:
@@ -112,50 +99,38 @@ class Chain(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.scale[2 * i]
-        scored, bonus = theta, 1.0 / unit
-        if self.tables.size:  # apart, for these copy theta
-            scored, bonus = scratch[1], 0.0
-            augmented(theta, T, K, 1.0 / unit, self.tables, self.truth, first, scored)
-        wrong = viterbi(scored, T, K, bonus, self.truth, first, y, scratch[0])
-        return (sum_of_costs(self.tables, y, self.truth, first, T, K) if self.tables.size else wrong) / unit
+        scored, bonus = self.costs.with_costs(theta, T, 1.0 / unit, self.truth, first, scratch[1])
+        viterbi(scored, T, K, bonus, self.truth, first, y, scratch[0])
+        return self.costs.sum_of_costs(y, self.truth, first, T) / unit
 
     def max_oracles(self, i, theta, m, labels, losses, scratch):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
         losses[0] = self.max_oracle(i, theta, labels[0], scratch)
-        scored = scratch[1] if self.tables.size else theta
+        scored = self.costs.scores_within(theta, scratch[1])
         count = ranked.listed(scored, T, K, m, labels, scratch[4], scratch[0], scratch[2], scratch[3])
         for k in range(1, count):
             losses[k] = self.loss(i, labels[k])
         return max(count, 1)
 
     def decode(self, i, theta, y, scratch):
-        K, first, T, scored = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], theta
-        if self.tables.size:
-            scored = scratch[1]
-            augmented(theta, T, K, 0.0, self.tables, self.truth, first, scored)
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        scored, _ = self.costs.with_costs(theta, T, 0.0, self.truth, first, scratch[1])
         viterbi(scored, T, K, 0.0, self.truth, first, y, scratch[0])
 
     def marginals(self, i, theta, c, mu, scratch):
         K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.scale[2 * i]
-        scored, bonus = theta, c / unit
-        if self.tables.size:
-            scored, bonus = scratch[1], 0.0
-            augmented(theta, T, K, c / unit, self.tables, self.truth, first, scored)
-        log_sum, wrong = forward_backward(scored, T, K, bonus, self.truth, first, mu, scratch[0])
-        return log_sum, (mean_costs(self.tables, mu, self.truth, first, T, K) if self.tables.size else wrong) / unit
+        scored, bonus = self.costs.with_costs(theta, T, c / unit, self.truth, first, scratch[1])
+        log_sum = forward_backward(scored, T, K, bonus, self.truth, first, mu, scratch[0])
+        return log_sum, self.costs.mean_costs(mu, self.truth, first, T) / unit
 
     def max_marginals(self, i, theta, y, out, scratch):
-        K, first, T, scored = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], theta
-        if self.tables.size:
-            scored = scratch[1]
-            augmented(theta, T, K, 0.0, self.tables, self.truth, first, scored)
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        scored, _ = self.costs.with_costs(theta, T, 0.0, self.truth, first, scratch[1])
         ranked.max_marginals(scored, T, K, self.truth, first, y, out, scratch[0], scratch[2], scratch[3])
 
     def n_best(self, i, theta, m, labels, values, scratch):
-        K, first, T, scored = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], theta
-        if self.tables.size:
-            scored = scratch[1]
-            augmented(theta, T, K, 0.0, self.tables, self.truth, first, scored)
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        scored, _ = self.costs.with_costs(theta, T, 0.0, self.truth, first, scratch[1])
         return ranked.n_best(scored, T, K, m, self.truth, first, labels, values, scratch[0], scratch[4], scratch[5])
 
     def value(self, i, theta, y):
@@ -178,8 +153,7 @@ class Chain(NamedTuple):
 
     def norm2(self, i, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
-        norm2 = gram_norm2(delta, T, self.labels, self.gram, self.gram_ptr[i], self.gram_ptr[i + 1])
-        return norm2 * self.scale[2 * i + 1] ** 2
+        return self.grams.gram_norm2(i, delta, T, self.labels) * self.scale[2 * i + 1] ** 2
 
     def push(self, i, c, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
@@ -188,13 +162,12 @@ class Chain(NamedTuple):
 
     def pair_norm2(self, i, y, z, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
-        norm2 = pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], self.gram_ptr[i + 1], delta)
-        return norm2 * self.scale[2 * i + 1] ** 2
+        return self.grams.pair_gram_norm2(i, y, z, T, self.labels, delta) * self.scale[2 * i + 1] ** 2
 
     def pair_norms(self, i, k, labels, slots, row_of, squared, first, width, delta):
         K, T, whole = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.values.size == 0
-        gram, start, stop, square = self.gram, self.gram_ptr[i], self.gram_ptr[i + 1], self.scale[2 * i + 1] ** 2
-        pair_gram_norms(labels, slots, k, row_of, T, K, gram, start, stop, whole, square, squared, first, width, delta)
+        square = self.scale[2 * i + 1] ** 2
+        pair_gram_norms(self.grams, i, labels, slots, k, row_of, T, K, whole, square, squared, first, width, delta)
 
     def pair_push(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
@@ -208,7 +181,7 @@ class Chain(NamedTuple):
 
     def pair_follow(self, i, c, y, z, w, theta, delta):
         T, c = self.label_ptr[i + 1] - self.label_ptr[i], c * self.scale[2 * i + 1] ** 2
-        follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], self.gram_ptr[i + 1], c, theta, delta)
+        self.grams.follow_gram_pair(i, y, z, T, self.labels, c, theta, delta)
 
     def score_labels(self, i, w, labels, slots, theta, scores):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
@@ -218,7 +191,7 @@ class Chain(NamedTuple):
 
     def touch(self, i, stage):
         if stage == 0:
-            prefetch(self.gram_ptr, i)
+            prefetch(self.grams.ptr, i)
             return
         first, stop = self.label_ptr[i], self.label_ptr[i + 1]
         if stage == 1:
@@ -228,32 +201,23 @@ class Chain(NamedTuple):
             if self.values.size:
                 prefetch_range(self.values, self.row_ptr[first], self.row_ptr[stop])
         else:
-            prefetch_range(self.gram, self.gram_ptr[i], self.gram_ptr[i + 1])
+            prefetch_range(self.grams.values, self.grams.ptr[i], self.grams.ptr[i + 1])
             prefetch(self.truth, first)
 
     def loss(self, i, y):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        if self.tables.size:
-            return sum_of_costs(self.tables, y, self.truth, first, T, self.labels) / self.scale[2 * i]
-        wrong = 0
-        for t in range(T):
-            wrong += y[t] != self.truth[first + t]
-        return wrong / self.scale[2 * i]
+        return self.costs.sum_of_costs(y, self.truth, first, T) / self.scale[2 * i]
 
     def least_loss(self, i: int) -> float:
-        """The least cost of one wrong label; constraints may forbid to change one alone, so it is a lower bound."""
-        truth, costs = np.unique(self.truth[self.label_ptr[i] : self.label_ptr[i + 1]]), [1.0]
-        if self.tables.size:
-            costs = [np.min(np.delete(self.tables[k * self.labels : (k + 1) * self.labels], k)) for k in truth.tolist()]
-        return np.min(costs) / self.scale[2 * i]
+        return self.costs.least_cost(self.truth[self.label_ptr[i] : self.label_ptr[i + 1]]) / float(self.scale[2 * i])
 
     def forbidden(self, block: np.ndarray, label: np.ndarray, label_offset: np.ndarray) -> np.ndarray:
         """Which stored rows break the constraints."""
-        return breaks(self.blocked, label, label_offset)
+        return breaks(self.costs.blocked, label, label_offset)
 
     def scratch(self):
-        K, copied = self.labels, self.longest + self.labels if self.tables.size else 0
-        return np.empty(2 * self.longest * K), np.empty(copied * K)
+        K = self.labels
+        return np.empty(2 * self.longest * K), np.empty(self.costs.room_for_scores((self.longest + K) * K))
 
     def max_oracles_scratch(self, m):
         K, tokens = self.labels, self.longest

@@ -19,6 +19,8 @@ import numpy as np
 
 from gapwise.stages.problems.chain.chain import Chain, multiply_all
 from gapwise.stages.problems.chain.dense_kernels import dense_scores, few_dense_scores, push_dense, push_dense_pair
+from gapwise.stages.problems.chain.grams import Grams
+from gapwise.stages.problems.chain.losses import CostTables, ZeroOne
 from gapwise.stages.problems.operations import Operations, mean_size
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
 from gapwise.stages.problems.shared import takes
@@ -28,7 +30,7 @@ BLAS = 1 << 21
 
 
 @takes(  # what reads no features
-    Chain, "decodes_only", "block_weight", "blocked", "unconstrained", "max_oracle", "max_oracles", "decode", "marginals",
+    Chain, "decodes_only", "block_weight", "unconstrained", "max_oracle", "max_oracles", "decode", "marginals",
     "max_marginals", "n_best", "value", "add", "norm2", "pair_norm2", "pair_follow", "loss", "least_loss", "forbidden",
     "scratch", "max_oracles_scratch", "ranked_scratch",
 )  # fmt: skip
@@ -52,14 +54,12 @@ class DenseChain(NamedTuple):
     """int64, (n,): the row of each block's first token; the others follow. Problems over parts of the blocks share rows"""
     values: np.ndarray
     """float32, (rows * p,)"""
-    gram_ptr: np.ndarray
-    """int64, (n + 1,)"""
-    gram: np.ndarray
-    """float32, flat (T, T) per block: inner products of tokens with their biases; (0,) if blocks are only to be decoded"""
+    grams: Grams
+    """Inner products of tokens with their biases."""
     scale: np.ndarray
     """float64, (2 n,), as of `Chain`."""
-    tables: np.ndarray
-    """float64, as of `Chain`."""
+    costs: ZeroOne | CostTables
+    """As of `Chain`."""
 
     @property
     def operations(self) -> Operations:
@@ -96,11 +96,11 @@ class DenseChain(NamedTuple):
 
     def touch(self, i, stage):
         if stage == 0:
-            prefetch(self.gram_ptr, i)
+            prefetch(self.grams.ptr, i)
         elif stage == 1:
             prefetch(self.first, i)
         elif stage == 3:
-            prefetch_range(self.gram, self.gram_ptr[i], self.gram_ptr[i + 1])
+            prefetch_range(self.grams.values, self.grams.ptr[i], self.grams.ptr[i + 1])
             prefetch(self.truth, self.label_ptr[i])
 
 

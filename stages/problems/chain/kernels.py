@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.problems.chain.long import long_norm2
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.prefetch import prefetch
 from gapwise.stages.problems.protocol import FAST, PLAIN, U
@@ -168,7 +167,7 @@ def _predecessor(theta, step, labels, label, here, top, best):
 
 @inner(**PLAIN)
 def viterbi(theta, T, K, bonus, truth, first, y, best):
-    """y <- argmax of theta plus `bonus` for every wrong label; returns how many are wrong. best (2 T K,) is workspace.
+    """y <- argmax of theta plus `bonus` for every wrong label. best (2 T K,) is workspace.
 
     The forward sweep keeps only maxima: best[t] over the prefixes that end in each label, and best[T + t] the same without
     token t. The backward sweep picks as predecessor the first label that attains the maximum exactly.
@@ -190,12 +189,9 @@ def viterbi(theta, T, K, bonus, truth, first, y, best):
         if best[last + k] > best[last + label]:
             label = k
     y[T - 1] = label
-    wrong = 1 if label != truth[first + T - 1] else 0
     for t in range(T - 2, -1, -1):
         label = _predecessor(theta, step, K, label, t * K, best[reached + (t + 1) * K + label], best)
         y[t] = label
-        wrong += 1 if label != truth[first + t] else 0
-    return wrong
 
 
 @inner(**FAST)
@@ -216,10 +212,8 @@ def _nonzeros(x, start, size):
 
 
 @inner(**PLAIN)
-def gram_norm2(delta, T, K, gram, start, stop):
-    """delta' (G (x) I_K) delta + ||delta_transitions||^2; the cost of a sparse row is that of its non-zeros."""
-    if stop - start != T * T:
-        return long_norm2(delta, K, gram, start, stop) + _dot(delta, T * K, T * K, K * K)
+def tokens_norm2(delta, T, K, gram, start):
+    """delta' (G (x) I_K) delta; the cost of a sparse row is that of its non-zeros."""
     total = 0.0
     for t in range(T):
         row, o = start + t * T, t * K
@@ -236,7 +230,13 @@ def gram_norm2(delta, T, K, gram, start, stop):
                     for s in range(t):
                         cross += gram[row + s] * delta[s * K + k]
                     total += 2.0 * x * cross
-    return max(total, 0.0) + _dot(delta, T * K, T * K, K * K)
+    return max(total, 0.0)
+
+
+@inner(**PLAIN)
+def transitions_norm2(delta, T, K):
+    """||delta_transitions||^2."""
+    return _dot(delta, T * K, T * K, K * K)
 
 
 @inner(**PLAIN)

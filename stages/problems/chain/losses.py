@@ -12,13 +12,14 @@ true label that training lacks costs 1. The weight of a block (`block_weight`) d
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.loss_names import LOSSES, PER_SEQUENCE, PER_TOKEN
-from gapwise.stages.problems.protocol import PLAIN, U
+from gapwise.stages.problems.protocol import PLAIN, U, compile_methods, frozen
 
 
 def units_of(lengths: np.ndarray, meta: Facts) -> np.ndarray:
@@ -52,50 +53,121 @@ def balanced_weights(counts: np.ndarray) -> np.ndarray:
     return np.where(counts > 0, counts.sum() / (np.count_nonzero(counts) * known), 1.0)
 
 
-def tables_of(cost: np.ndarray, blocked: np.ndarray) -> np.ndarray:
-    """Both tables flat, one after the other; (0,) if neither says anything. The sizes are (0, 0) for one that does not."""
-    K = max(cost.shape[1], blocked.shape[1])
-    if not K:
-        return np.empty(0)
+class ZeroOne(NamedTuple):
+    """Every wrong label costs 1, and every sequence of labels may occur."""
+
+    labels: int
+    """K"""
+
+    @property
+    def blocked(self) -> np.ndarray:
+        """(K + 2, K): zeros."""
+        return np.zeros((self.labels + 2, self.labels))
+
+    def least_cost(self, truth: np.ndarray) -> float:
+        """1."""
+        return 1.0
+
+    def room_for_scores(self, size):
+        return 0
+
+    def with_costs(self, theta, T, c, truth, first, out):
+        return theta, c
+
+    def scores_within(self, theta, out):
+        return theta
+
+    def sum_of_costs(self, y, truth, first, T):
+        wrong = 0
+        for t in range(T):
+            wrong += y[t] != truth[first + t]
+        return wrong
+
+    def mean_costs(self, mu, truth, first, T):
+        total = 0.0
+        for t in range(T):
+            here, true = U(t * self.labels), np.int64(truth[first + t])
+            for b in range(self.labels):
+                if b != true:
+                    total += mu[here + U(b)]
+        return total
+
+
+@inner(**PLAIN)
+def _row(true, K):
+    """Where the costs of a true label begin; labels that training lacks share the last row."""
+    return U(min(np.int64(true), K) * K)
+
+
+class CostTables(NamedTuple):
+    """Costs of labels, and sequences that may not occur. A type of its own: chains that have neither compile none of it."""
+
+    labels: int
+    """K"""
+    values: np.ndarray
+    """float64, flat (2 K + 3, K): costs (K + 1, K) of label b where a is true, the last row for a >= K; then, 0 or BLOCKED,
+    (K + 2, K) for b after a, first, and last"""
+
+    @property
+    def blocked(self) -> np.ndarray:
+        """(K + 2, K): BLOCKED at what may not occur, else 0."""
+        return self.values.reshape(-1, self.labels)[self.labels + 1 :]
+
+    def least_cost(self, truth: np.ndarray) -> float:
+        """The least cost of one wrong label where `truth` is true; constraints may forbid to change one alone."""
+        costs = self.values.reshape(-1, self.labels)
+        return float(min(np.min(np.delete(costs[k], k)) for k in np.unique(truth).tolist()))
+
+    def room_for_scores(self, size):
+        """Numbers of workspace for a copy of scores."""
+        return size
+
+    def with_costs(self, theta, T, c, truth, first, out):
+        """(theta plus c times the costs, with BLOCKED at what may not occur; what each wrong label adds to that)."""
+        K, step = self.labels, T * self.labels
+        for j in range(step + K * K):
+            out[j] = theta[j]
+        if c != 0.0:
+            for t in range(T):
+                row, here = _row(truth[first + t], K), U(t * K)
+                for b in range(K):
+                    out[here + U(b)] += c * self.values[row + U(b)]
+        blocked, last = (K + 1) * K, (T - 1) * K
+        for j in range(K * K):
+            out[step + j] += self.values[blocked + j]
+        for b in range(K):
+            out[b] += self.values[blocked + K * K + b]
+            out[last + b] += self.values[blocked + (K + 1) * K + b]
+        return out, 0.0
+
+    def scores_within(self, theta, out):
+        """The scores that `with_costs` returned last."""
+        return out
+
+    def sum_of_costs(self, y, truth, first, T):
+        """Sum over tokens of the cost of their label."""
+        total, K = 0.0, self.labels
+        for t in range(T):
+            total += self.values[_row(truth[first + t], K) + U(y[t])]
+        return total
+
+    def mean_costs(self, mu, truth, first, T):
+        """Sum over tokens of the mean cost of their label; mu (T K + K K,) holds the weights of labels."""
+        total, K = 0.0, self.labels
+        for t in range(T):
+            row, here = _row(truth[first + t], K), U(t * K)
+            for b in range(K):
+                total += mu[here + U(b)] * self.values[row + U(b)]
+        return total
+
+
+compile_methods(CostTables, "room_for_scores", "with_costs", "scores_within", "sum_of_costs", "mean_costs")
+
+
+def costs_and_constraints(K: int, cost: np.ndarray, blocked: np.ndarray) -> ZeroOne | CostTables:
+    """The record of both tables; one that says nothing is (0, 0)."""
+    if not (cost.size or blocked.size):
+        return ZeroOne(K)
     usual = np.concatenate([1.0 - np.eye(K), np.ones((1, K))])
     both = cost if cost.size else usual, blocked if blocked.size else np.zeros((K + 2, K))
-    return np.concatenate([table.reshape(-1) for table in both])
-
-
-@inner(**PLAIN)
-def augmented(theta, T, K, c, tables, truth, first, out):
-    """out <- theta, plus c times the costs of `tables`, and with BLOCKED at what may not occur."""
-    step = T * K
-    for j in range(step + K * K):
-        out[j] = theta[j]
-    if c != 0.0:
-        for t in range(T):
-            row, here = U(min(np.int64(truth[first + t]), K) * K), U(t * K)
-            for b in range(K):
-                out[here + U(b)] += c * tables[row + U(b)]
-    blocked, last = (K + 1) * K, (T - 1) * K
-    for j in range(K * K):
-        out[step + j] += tables[blocked + j]
-    for b in range(K):
-        out[b] += tables[blocked + K * K + b]
-        out[last + b] += tables[blocked + (K + 1) * K + b]
-
-
-@inner(**PLAIN)
-def sum_of_costs(tables, y, truth, first, T, K):
-    """Sum over tokens of the cost of their label."""
-    total = 0.0
-    for t in range(T):
-        total += tables[min(np.int64(truth[first + t]), K) * K + np.int64(y[t])]
-    return total
-
-
-@inner(**PLAIN)
-def mean_costs(tables, mu, truth, first, T, K):
-    """Sum over tokens of the mean cost of their label; mu (T K + K K,) holds the weights of labels."""
-    total = 0.0
-    for t in range(T):
-        row, here = U(min(np.int64(truth[first + t]), K) * K), U(t * K)
-        for b in range(K):
-            total += mu[here + U(b)] * tables[row + U(b)]
-    return total
+    return CostTables(K, frozen(np.concatenate([table.reshape(-1) for table in both])))

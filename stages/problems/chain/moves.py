@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 
 from gapwise.stages.problems.chain.kernels import LARGE, fetch_weights, token_scores
-from gapwise.stages.problems.chain.long import long_follow_pair, long_pair_norm2
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import PLAIN, U
 from gapwise.stages.problems.simd import GROUP
@@ -23,23 +22,24 @@ def _differing(y, z, T, positions):
 
 
 @inner(**PLAIN)
-def pair_gram_norm2(y, z, T, K, gram, start, stop, work):
-    """||B (m(y) - m(z))||^2, summed over the tokens where the labellings differ, or by `long`. work (T + K * K,) is
-    workspace."""
+def pair_tokens_norm2(y, z, T, gram, start, work):
+    """||B (m(y) - m(z))||^2 without the transitions, summed over the tokens where the labellings differ."""
     total = 0.0
-    if stop - start != T * T:
-        total = long_pair_norm2(y, z, K, gram, start, stop, work)
-    else:
-        for j in range(_differing(y, z, T, work)):
-            here = U(work[U(j)])
-            a, b, row = y[here], z[here], U(start) + here * U(T)
-            total += 2.0 * gram[row + here]
-            for k in range(j):
-                s = U(work[U(k)])
-                common = (1 if a == y[s] else 0) + (1 if b == z[s] else 0)
-                common -= (1 if a == z[s] else 0) + (1 if b == y[s] else 0)
-                total += 2.0 * common * gram[row + s]
-    counts = work[T:]
+    for j in range(_differing(y, z, T, work)):
+        here = U(work[U(j)])
+        a, b, row = y[here], z[here], U(start) + here * U(T)
+        total += 2.0 * gram[row + here]
+        for k in range(j):
+            s = U(work[U(k)])
+            common = (1 if a == y[s] else 0) + (1 if b == z[s] else 0)
+            common -= (1 if a == z[s] else 0) + (1 if b == y[s] else 0)
+            total += 2.0 * common * gram[row + s]
+    return total
+
+
+@inner(**PLAIN)
+def add_transitions_norm2(total, y, z, T, K, counts):
+    """`total` plus the transitions' share of ||B (m(y) - m(z))||^2. counts (K * K,) is workspace."""
     for t in range(1, T):
         counts[U(y[t - 1]) * U(K) + U(y[t])] = 0.0
         counts[U(z[t - 1]) * U(K) + U(z[t])] = 0.0
@@ -57,27 +57,26 @@ def pair_gram_norm2(y, z, T, K, gram, start, stop, work):
 
 
 @inner(**PLAIN)
-def pair_gram_norms(labels, slots, k, row_of, T, K, gram, start, stop, whole, square, squared, first, width, work):
-    """Distances of atom k to the others whose rows are known, into its own row; see `moves.pair_norms`.
+def pair_gram_norms(grams, i, labels, slots, k, row_of, T, K, whole, square, squared, first, width, work):
+    """Distances of atom k of block i to the others whose rows are known, into its own row; see `moves.pair_norms`.
 
     With r one of those, g = B' B (m(y) - m(r)) and f(z) = <g, m(z)>, the distance of y to z is
 
         ||B (m(y) - m(z))||^2 = f(y) - f(r) + ||B (m(r) - m(z))||^2 - 2 (f(z) - f(r)).
 
     So g, which takes as long as one distance, gives all of them. Where all values are 1 (`whole`) these are sums of
-    integers, the same as those of `pair_gram_norm2` to the last bit; other chains take that one, for its rounding, and long
-    ones, which have no g. work: (T K + K K,). All distances are multiplied by `square`.
+    integers, the same as those of `grams` to the last bit; other chains take these, for their rounding, and long ones,
+    which have no g. work: (T K + K K,). All distances are multiplied by `square`.
     """
-    whole = whole and stop - start == T * T
+    gram, start = grams.values, grams.ptr[i]
+    whole = whole and grams.ptr[i + 1] - start == T * T
     row, known = U(first + row_of[slots[k]] * width), -1
     for j in range(slots.size):
         if j != k and row_of[slots[j]] >= 0:
             known = j
             if not whole:
                 y, z = labels[slots[min(j, k)]], labels[slots[max(j, k)]]
-                squared[row + U(row_of[slots[j]])] = square * pair_gram_norm2(
-                    y[:T], z[:T], T, K, gram, start, stop, work
-                )
+                squared[row + U(row_of[slots[j]])] = square * grams.pair_gram_norm2(i, y[:T], z[:T], T, K, work)
     if known < 0 or not whole:
         return
     work[:] = 0.0
@@ -129,19 +128,22 @@ def push_pair(ids, values, row_ptr, first, T, labels, c, y, z, w, transitions, w
 
 
 @inner(**PLAIN)
-def follow_pair(y, z, T, labels, gram, start, stop, c, theta, work):
-    """theta += c B' B (m(y) - m(z))."""
+def follow_tokens(y, z, T, labels, gram, start, c, theta, work):
+    """theta += c B' B (m(y) - m(z)), without the transitions."""
     K = U(labels)
-    if stop - start != T * T:
-        long_follow_pair(y, z, labels, gram, start, stop, c, theta, work)
-    else:
-        for j in range(_differing(y, z, T, work)):
-            here = U(work[U(j)])
-            a, b, row = U(y[here]), U(z[here]), U(start) + here * U(T)
-            for s in range(U(T)):
-                x = c * gram[row + U(s)]
-                theta[U(s) * K + a] += x
-                theta[U(s) * K + b] -= x
+    for j in range(_differing(y, z, T, work)):
+        here = U(work[U(j)])
+        a, b, row = U(y[here]), U(z[here]), U(start) + here * U(T)
+        for s in range(U(T)):
+            x = c * gram[row + U(s)]
+            theta[U(s) * K + a] += x
+            theta[U(s) * K + b] -= x
+
+
+@inner(**PLAIN)
+def follow_transitions(y, z, T, labels, c, theta):
+    """theta += c times the transitions of m(y) - m(z)."""
+    K = U(labels)
     for t in range(1, T):
         theta[(U(T) + U(y[t - 1])) * K + U(y[t])] += c
         theta[(U(T) + U(z[t - 1])) * K + U(z[t])] -= c

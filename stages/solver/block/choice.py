@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.protocol import INLINED, PLAIN
 from gapwise.stages.solver.block.moves import Move, move, moves
 from gapwise.stages.solver.directions import gain, largest_step, line_search, slope_of
 from gapwise.stages.solver.steps import AWAY, FW
@@ -93,7 +93,7 @@ gamma_max_of = _composed()
 """`gamma_max_of(bit, whole)`: the largest step of a move, given the step that ends on the boundary of the simplex."""
 
 
-@inner(**PLAIN)
+@inner(**INLINED)
 def possible(direction, seen, target):
     """Whether there is a direction: an away one needs two active atoms, a pairwise one two different atoms."""
     if direction == AWAY:
@@ -101,7 +101,7 @@ def possible(direction, seen, target):
     return direction == FW or target != seen.away
 
 
-@inner(**PLAIN)
+@inner(**INLINED)
 def steepest(kinds, seen, target, h):
     """The bit of the allowed move of largest slope (O16 Alg. 4)."""
     bits, most = 0, -np.inf
@@ -113,7 +113,7 @@ def steepest(kinds, seen, target, h):
     return bits
 
 
-@inner(**PLAIN)
+@inner(**INLINED)
 def choose(P, S, V, flags, i, seen, target, h):
     """The `Choice` for block i with the vertex in slot `target`, of score h; -1 if the vertex cannot raise the dual."""
     kinds = V.allowed_moves(flags)

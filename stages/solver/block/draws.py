@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN, Problem
+from gapwise.stages.problems.protocol import INLINED, Problem
 from gapwise.stages.solver.block.samplers import Sampler, sampler, samplers
 from gapwise.stages.solver.running import Flags, State
 from gapwise.stages.solver.sampling import PERMUTATION
@@ -18,7 +18,7 @@ ALL: tuple[Sampler, ...] = tuple(sampler(name) for name in samplers())
 def _first_of(number: int, first: Callable[..., int], others: Callable[..., int]) -> Callable[..., int]:
     """The function that draws by `first` if that is the flags' sampler, otherwise by `others`."""
 
-    @inner(**PLAIN)
+    @inner(**INLINED)
     def drawn(S, flags, rng, order, k):
         if flags.sampler == number:
             return first(S, flags, rng, order, k)

@@ -11,7 +11,7 @@ view, and what a view cannot do is then not part of the code. The drivers of `lo
 from __future__ import annotations
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.protocol import INLINED, PLAIN
 from gapwise.stages.solver.block.answers import cache_promises_enough, note_cached_gap
 from gapwise.stages.solver.block.choice import Seen, choose
 from gapwise.stages.solver.box import clip_into
@@ -40,7 +40,7 @@ def step(P, S, V, flags, i):
     V.end_visit(P, S, flags, i)
 
 
-@inner(**PLAIN)
+@inner(**INLINED)
 def look(P, S, V, flags, i, turn):
     """What is `Seen` of block i: its best atom, the worst with weight (O16 Alg. 3, 4), the mean score."""
     count = V.score_atoms(P, S, flags, i, turn)
@@ -49,7 +49,7 @@ def look(P, S, V, flags, i, turn):
     return Seen(base, seen.best, seen.h_best, seen.away, seen.h_away, seen.active)
 
 
-@inner(**PLAIN)
+@inner(**INLINED)
 def vertex(P, S, V, flags, i, turn, seen):
     """(slot or -1, h, L_i) of the vertex to move towards: the best cached atom or the max-oracle's answer (O16 Alg. 5)."""
     source = V.vertex_source(flags)
@@ -62,7 +62,7 @@ def vertex(P, S, V, flags, i, turn, seen):
     return seen.best, seen.h_best, S.pool.losses[seen.best]
 
 
-@inner(**PLAIN)
+@inner(**INLINED)
 def move(P, S, V, flags, i, choice, target, away, loss):
     """Move block i by gamma: ell, u, w, alpha, what the view keeps (mu), and the running averages (LJ13 3.4)."""
     pool, n, direction, gamma = S.pool, S.ell.size, choice.direction, choice.gamma

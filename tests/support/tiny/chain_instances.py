@@ -82,5 +82,5 @@ INSTANCES = {
 }  # fmt: skip
 LABELS = {name: lambda problem: problem.labels for name in ("Chain", "DenseChain")}
 LABELLINGS = {
-    name: lambda problem, i, y: not breaks(problem.blocked, y, np.array([0, y.size])).any() for name in LABELS
+    name: lambda problem, i, y: not breaks(problem.costs.blocked, y, np.array([0, y.size])).any() for name in LABELS
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN, Problem
+from gapwise.stages.problems.protocol import INLINED, Problem
 from gapwise.stages.solver.block.samplers import Sampler
 from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.radii import squared_norms
@@ -19,7 +19,7 @@ LEAST = 0.01
 """A block is drawn at least this share as often as on average: the labelling at w = 0 may be too near the truth."""
 
 
-@inner(**PLAIN)
+@inner(**INLINED)
 def draw(S, flags, rng, order, k):
     """Takes one number of `rng`; by bisection in the running sums of the weights."""
     low, high, drawn = 0, S.sums.size - 1, rng.random() * S.sums[-1]

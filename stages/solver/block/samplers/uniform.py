@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.protocol import INLINED
 from gapwise.stages.solver.block.samplers import Sampler
 
 
-@inner(**PLAIN)
+@inner(**INLINED)
 def draw(S, flags, rng, order, k):
     """Takes one number of `rng`."""
     return int(rng.random() * S.ell.size)

@@ -214,7 +214,7 @@ class ByDistances(NamedTuple):
         return False
 
 
-@inner(**JIT)
+@inner(inline="always", **JIT)
 def by_distances(P, S, scratch, precision):
     """The view with new workspace, for blocks that get at most one atom more; `scratch` is `P.scratch()`."""
     widest, most = widest_block(P.local_ptr), largest(S.pool.counts) + 1

@@ -132,7 +132,7 @@ class ByFeatures(NamedTuple):
         return False
 
 
-@inner(**JIT)
+@inner(inline="always", **JIT)
 def by_features(P, S, flags, scratch):
     """The view with new workspace; `scratch` is `P.scratch()`, or () for steps that call no oracle."""
     widest, slots = widest_block(P.local_ptr), S.pool.alpha.size
@@ -141,7 +141,7 @@ def by_features(P, S, flags, scratch):
     return ByFeatures(np.empty(widest), np.empty(widest), moved, y, np.empty(slots, np.int64), np.empty(slots), scratch)
 
 
-@inner(**JIT)
+@inner(inline="always", **JIT)
 def room_for_sum(P, flags):
     """Workspace for B_i delta, (d,), or (0,) where steps do not compute it: several moves are measured before one is made,
     or the structure has a better way (`moves.by_sum`)."""

@@ -83,7 +83,7 @@ class ByMargins(NamedTuple):
         return self.left[0] <= most
 
 
-@inner(**JIT)
+@inner(inline="always", **JIT)
 def by_margins(P, S, margins):
     """The view of `margins.Rows` with new workspace."""
     widest, slots = widest_block(P.local_ptr), S.pool.alpha.size
