@@ -7,6 +7,7 @@ has stopped claims the whole axis as well: its end has to be what `axis_end` say
 from __future__ import annotations
 
 from gapwise.stages.certify import two_sided
+from gapwise.stages.certify.ends import check_end, rounding_floor
 
 RUNG = 10.0
 """The next level lies at most by this factor below the eps that is reached."""
@@ -34,11 +35,11 @@ class Anytime(two_sided.TwoSided):
             return
         if stopped:
             self.no_level_left()
-        self.audit.end(str(ended))
+        check_end(self.audit, str(ended))
 
     def no_level_left(self) -> None:
         """Rounding ends the path above the eps that was asked for: it shows at every solved lambda a level below."""
-        highest, floor = float(self.arrays["lambda"][0]), self.audit.rounding_floor(self.eps / RUNG)
+        highest, floor = float(self.arrays["lambda"][0]), rounding_floor(self.audit.zero, self.eps / RUNG)
         if not highest <= floor:
             self.broken.append(
                 f"lambda {highest:.9g}: the path says that rounding leaves no eps below {self.eps:.9g}, as is so from "

@@ -19,20 +19,13 @@ from gapwise.records import Facts
 from gapwise.stages.certify.kernels import of_audit
 from gapwise.stages.certify.oracle import OracleError
 from gapwise.stages.certify.recompute import DualPoints, Rebuilt, Zero, rebuild, rebuild_zero
-from gapwise.stages.certify.rounding import SHARE, TOLERANCE, Slack, psi_norm2_rounding, slack_of
+from gapwise.stages.certify.rounding import TOLERANCE, Slack, slack_of
 from gapwise.stages.certify.served import Shares
+from gapwise.stages.certify.stored_path import faults_of, where
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
-from gapwise.stages.problems.marginals import has_marginals
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.problems.stored import check_array, check_supports
-
-NEGLIGIBLE, PAST_TOP = 0.01, 1.001e-4
-"""Share of eps that (lambda / 2) ||w||^2 may be where a path ends because no smaller lambda matters; and, where the hinge
-has not fallen by eps, the share of the top that lambda may be, with some room for rounding."""
-
-LEAST, ROUNDED = 1e-9, 1e-13
-"""A path that ends because of rounding ends below LEAST ||psi~||^2 / eps or ROUNDED mean_i ||psi_i||^2 / eps."""
+from gapwise.stages.problems.stored import check_array
 
 REBUILDING, SAMPLING = "solved λ's recomputed", "λ's between them checked"
 """The two phases of an audit, as they are reported; where only given lambdas are certified there is no second."""
@@ -158,67 +151,21 @@ class Audit:
         # whether w is the stored one, which then need not follow from the supports
         self.apart = bool(attrs["own_primal"]) and kind.capabilities.two_points
         self.of_path = kind.capabilities.of_path
-        self._check_stored()
+        columns = (
+            *(("bound_slack", "proven") if self.bounded else ()),
+            *(("dual_norm2",) if self.apart and self.of_path else ()),
+        )
+        if faults := faults_of(self.problem, arrays, columns, dual_point=bool(attrs["dual_point"])):
+            raise BaselessError(faults)
         self.claimed = arrays["lambda"].size
         limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT", "BOUND_LIMIT", "STALLED")
         if kind.capabilities.last_may_be_unfinished and limited and not float(arrays["gap"][-1]) <= self.allowed(-1):
             self.claimed -= 1  # the path does not claim the lambda that a limit left unfinished
         self.verifier = kind(self)
 
-    def _check_stored(self) -> None:
-        """BaselessError if an array has another size than the problem asks for, or refers to what is not there."""
-        A, total = self.arrays, self.arrays["lambda"].size
-        columns: tuple[str, ...] = (
-            "lambda",
-            "lambda_low",
-            "gap",
-            "primal",
-            "dual",
-            "hinge",
-            "loss_dual",
-            "norm2",
-            "status",
-        )
-        columns += ("bound_slack", "proven") if self.bounded else ()
-        columns += ("dual_norm2",) if self.apart and self.of_path else ()
-        try:
-            check_array("lambda", A["lambda"], (total or 1,), np.float64)
-            for name in columns[1:]:
-                check_array(name, A[name], (total,), A[name].dtype)
-            check_array("support_offset", A["support_offset"], (total, self.problem.n + 1), np.int64)
-        except (KeyError, ValueError) as error:
-            raise BaselessError([f"lambda of every breakpoint: {error}"]) from error
-        broken = []
-        if "dual_scores" in A:
-            broken += self._check_scores(total)
-        names = ("support_alpha", "support_loss", "support_label", "label_offset")
-        for b in range(total if self.attrs["dual_point"] else 0):
-            try:
-                check_supports(self.problem, A["support_offset"][b], *(A[name] for name in names))
-            except (KeyError, ValueError) as error:
-                broken.append(f"{self.where(b)}: {error}")
-        if broken:
-            raise BaselessError(broken)
-
-    def _check_scores(self, total: int) -> list[str]:
-        """What is wrong with the scores of a dual point that gives all labellings a weight; [] if nothing is."""
-        A, P = self.arrays, self.problem
-        try:
-            if not has_marginals(P):
-                raise ValueError(f"dual_scores: {type(P).__name__} cannot sum over labellings")
-            if A["support_alpha"].size:
-                raise ValueError(
-                    f"support_alpha: holds {A['support_alpha'].size} labellings, expected none beside dual_scores"
-                )
-            check_array("dual_scores", A["dual_scores"], (total, int(P.local_ptr[-1])), np.float64, finite=True)
-            check_array("dual_loss_weight", A["dual_loss_weight"], (total, P.n), np.float64, finite=True)
-        except (KeyError, ValueError) as error:
-            return [f"lambda of every breakpoint: {error}"]
-        return []
-
     def where(self, b: int) -> str:
         """Breakpoint b, in words."""
-        return f"lambda {float(self.arrays['lambda'][b]):.9g} (breakpoint {b})"
+        return where(self.arrays, b)
 
     def allowed(self, b: int) -> float:
         """The gap that breakpoint b claims to stay below."""
@@ -329,49 +276,6 @@ class Audit:
     def bound(self, *breakpoints: int) -> float:
         """The share of eps by which a bound that rests on these breakpoints may exceed eps."""
         return max([TOLERANCE, *(self.slacks[b].bound for b in breakpoints if 0 <= b < len(self.slacks))])
-
-    def end(self, ended: str | None = None) -> None:
-        """The path ends where its status says: at lambda = 0, at `path.lambda_min`, or where nothing is left to gain.
-
-        `ended` replaces the status, where a limit has stopped a path that ends like this all the same.
-        """
-        closed, status = self.verifier.closed(), ended or str(self.attrs["status"])
-        low, least = (float(closed[-1]) if closed.size else math.inf), float(self.attrs["lambda_min"])
-        if status == "CONVERGED" and not low <= least:
-            self.broken.append(f"lambda {low:.9g}: the path ends above lambda_min without reaching its end")
-        eps, relative, lams = float(self.attrs["eps"]), bool(self.attrs["relative"]), self.arrays["lambda"]
-        last, r = float(lams[-1]), self.rebuilt[-1]
-        if status == "LAMBDA_NEGLIGIBLE":
-            goal = eps * (r.primal if relative else 1.0)
-            share, fallen = 0.5 * last * r.norm2 / goal, (self.zero.hinge - r.hinge) / goal
-            top = self.zero.psi_norm2 / (2.0 * eps * (self.zero.hinge if relative else 1.0))
-            past_top = fallen >= 1.0 - SHARE or last <= PAST_TOP * top
-            if not (least == 0.0 and share <= NEGLIGIBLE * (1.0 + SHARE) and past_top):
-                self.broken.append(
-                    f"lambda {low:.9g}: the path says it ends where the regulariser is negligible; at its last lambda it is "
-                    f"worth {share:.3g} of eps, lambda {last / top:.3g} of the top, and the hinge fell by {fallen:.3g} eps"
-                )
-        if status == "ROUNDING_LIMIT":
-            floor = self.rounding_floor(eps * (self.zero.hinge if relative else 1.0))
-            if not low <= floor:
-                self.broken.append(f"lambda {low:.9g}: the path says that rounding ends it, as is so below {floor:.9g}")
-
-    def rounding_floor(self, unit: float) -> float:
-        """The lambda below which rounding may show in a gap of `unit`."""
-        return max(LEAST * self.zero.psi_norm2, ROUNDED * self.zero.psi_scale**2) / unit
-
-    def top(self) -> None:
-        """The dual point of w = 0, on which all lambdas above the first breakpoint rest."""
-        top, zero = float(self.attrs["lam_top"]), self.zero
-        eps = float(self.attrs["eps"]) * (zero.hinge if self.attrs["relative"] else 1.0)
-        at_hinge = min(TOLERANCE * zero.hinge, SHARE * eps)
-        for name, value, allowed in (
-            ("hinge_at_zero", zero.hinge, at_hinge),
-            ("psi_norm2", zero.psi_norm2, TOLERANCE * zero.psi_norm2 + psi_norm2_rounding(zero)),
-        ):
-            stored = float(self.attrs[name])
-            if not abs(stored - value) <= allowed:
-                self.broken.append(f"lambda {top:.9g} and above: {name} is stored as {stored:.9g}, is {value:.9g}")
 
     def sampled(self, samples: int, seed: int) -> list[dict[str, float]]:
         """Exact passes at random lambdas: from a tenth of the last breakpoint (or the path's end) to above its top."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.certify.audit import Audit, VerifierCapabilities
+from gapwise.stages.certify.ends import check_end, check_top
 from gapwise.stages.certify.recompute import Rebuilt, clip, dual_at, primal_at
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.certify.served import Shares
@@ -77,7 +78,7 @@ class Stepwise(ABC):
 
     def check_top(self) -> None:
         """The dual point of w = 0."""
-        self.audit.top()
+        check_top(self.audit)
 
     def claims(self, b: int) -> bool:
         """Whether the path claims that breakpoint b is solved to its tolerance."""
@@ -111,7 +112,7 @@ class Stepwise(ABC):
                 broken.append(f"lambda {low:.9g}..{lam:.9g} (breakpoint {b}): the gap reaches {most:.9g} > {eps:g}")
             if b + 1 < len(lams) and not low * (1.0 - 1e-12) <= float(lams[b + 1]) < lam:
                 broken.append(f"lambda {float(lams[b + 1]):.9g}..{low:.9g}: no breakpoint covers this interval")
-        audit.end()
+        check_end(audit)
         self.check_model()
         return worst
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.certify.audit import Audit, BaselessError, VerifierCapabilities
+from gapwise.stages.certify.ends import check_end, check_top
 from gapwise.stages.certify.kernels import completed, norm2, product
 from gapwise.stages.certify.oracle import OracleError, exact_pass
 from gapwise.stages.certify.recompute import Rebuilt, RebuiltDual, Zero, clip, dual_at, primal_at
@@ -57,7 +58,7 @@ class TwoSided:
 
     def intervals(self) -> list[float]:
         """The worst gap (or gap / primal, for the relative goal) of every cell; adds to `broken`."""
-        self.audit.top()
+        check_top(self.audit)
         count = int(np.max(self.arrays["cell_interval"], initial=-1)) + 1
         self.inner = [self._inner(k) for k in range(min(count, len(self.rebuilt)))]
         return self.check()
@@ -135,7 +136,7 @@ class TwoSided:
 
     def end(self) -> None:
         """The path ends where its status says."""
-        self.audit.end()
+        check_end(self.audit)
 
     def _cell(self, c: int) -> float:
         """The worst gap of one cell."""

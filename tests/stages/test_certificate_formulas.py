@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from gapwise.stages.certify.anytime import Anytime
-from gapwise.stages.certify.audit import LEAST, PAST_TOP, ROUNDED, Audit
+from gapwise.stages.certify.audit import Audit
+from gapwise.stages.certify.ends import LEAST, PAST_TOP, ROUNDED, check_end, check_top, rounding_floor
 from gapwise.stages.certify.one_sided import OneSided
 from gapwise.stages.certify.recompute import Rebuilt, Zero
 from gapwise.stages.certify.rounding import SHARE, TOLERANCE
@@ -26,9 +27,7 @@ POINT = Rebuilt(
 def audit_of(**choices: Any) -> Any:
     attrs = {"eps": 0.1, "relative": False, "lambda_min": 0.0, "status": "CONVERGED", **choices.pop("attrs", {})}
     given = {"zero": ZERO, "attrs": attrs, "rebuilt": [POINT], "broken": [], "problem": None, "spread": None, **choices}
-    audit = SimpleNamespace(**given)
-    audit.rounding_floor = lambda unit: Audit.rounding_floor(audit, unit)
-    return audit
+    return SimpleNamespace(**given)
 
 
 @pytest.mark.parametrize("higher", [1.0, 1.7, 12.0])
@@ -40,10 +39,10 @@ def test_one_sided__above_the_first_is_the_bound_on_the_primal_less_the_dual_val
     assert verifier.bound_above(POINT, lam, higher) == pytest.approx(primal - dual, rel=1e-14)
 
 
-def test_one_sided__w_of_zero_is_allowed_where_its_dual_point_is_within_eps() -> None:
+def test_one_sided__w_of_zero_is_allowed_where_its_dual_point_is_within_eps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gapwise.stages.certify.stepwise.check_top", lambda audit: None)
     for top, broken in ((30.1, False), (30.0 * (1.0 - 0.5 * TOLERANCE), False), (29.9, True)):  # 6 / (2 lambda) <= 0.1
         audit = audit_of(attrs={"lam_top": top})
-        audit.top = lambda: None
         OneSided(audit).check_top()
         assert bool(audit.broken) == broken
 
@@ -52,10 +51,13 @@ def test_one_sided__w_of_zero_is_allowed_where_its_dual_point_is_within_eps() ->
     ("gap", "following", "broken"),
     [(0.09, 1.0, 0), (0.1005, 1.0, 0), (0.102, 1.0, 1), (0.09, 1.0 - 1e-9, 1), (0.09, 1.5, 0), (0.09, 2.0, 1)],
 )
-def test_stepwise__intervals_keep_eps_and_leave_no_hole(gap: float, following: float, broken: int) -> None:
+def test_stepwise__intervals_keep_eps_and_leave_no_hole(
+    gap: float, following: float, broken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gapwise.stages.certify.stepwise.check_end", lambda audit: None)
     lams, lows = np.array([2.0, following]), np.array([1.0, 0.5])
     audit = audit_of(arrays={"lambda": lams, "lambda_low": lows}, rebuilt=[POINT, POINT], claimed=2)
-    audit.bound, audit.end = (lambda *breakpoints: 0.01), (lambda: None)
+    audit.bound = lambda *breakpoints: 0.01
     verifier = OneSided(audit)
     verifier.check_top = verifier.check_model = lambda: None  # type: ignore[method-assign]
     verifier.worst_above = lambda r, lam: 0.0  # type: ignore[method-assign]
@@ -102,10 +104,8 @@ def test_slack__of_an_inner_product_grows_with_that_of_both_points() -> None:
 
 @pytest.mark.parametrize("unit", [0.1, 1e-6])
 def test_rounding_floor__is_the_larger_of_two(unit: float) -> None:
-    audit = audit_of()
-    assert audit.rounding_floor(unit) == LEAST * 6.0 / unit
-    audit.zero = ZERO._replace(psi_scale=1e4)
-    assert audit.rounding_floor(unit) == pytest.approx(ROUNDED * 1e8 / unit)
+    assert rounding_floor(ZERO, unit) == LEAST * 6.0 / unit
+    assert rounding_floor(ZERO._replace(psi_scale=1e4), unit) == pytest.approx(ROUNDED * 1e8 / unit)
 
 
 def test_claimed_hinge__moves_all_that_follows_from_it() -> None:
@@ -120,7 +120,7 @@ def ended(status: str, relative: bool, low: float, last: float, point: Rebuilt) 
     audit = audit_of(
         attrs={"relative": relative, "status": status}, verifier=closed, rebuilt=[point], arrays={"lambda": [last]}
     )
-    Audit.end(audit)
+    check_end(audit)
     return audit.broken
 
 
@@ -128,10 +128,13 @@ def ended(status: str, relative: bool, low: float, last: float, point: Rebuilt) 
     ("end", "asked", "checked"),
     [("CONVERGED", math.inf, True), ("ROUNDING_LIMIT", 0.01, True), ("ROUNDING_LIMIT", 0.1, False)],
 )
-def test_anytime__that_rounding_stopped_is_asked_for_its_next_level(end: str, asked: float, checked: bool) -> None:
+def test_anytime__that_rounding_stopped_is_asked_for_its_next_level(
+    end: str, asked: float, checked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the axis ends in another way, or above the eps that was asked for, if that is known."""
     ends: list[str] = []
-    audit = SimpleNamespace(asked_eps=asked, end=ends.append)
+    monkeypatch.setattr("gapwise.stages.certify.anytime.check_end", lambda audit, ended: ends.append(ended))
+    audit = SimpleNamespace(asked_eps=asked)
     attrs = {"axis_end": end, "status": "ROUNDING_LIMIT"}
     path: Any = SimpleNamespace(
         attrs=attrs, audit=audit, eps=0.1, broken=[], no_level_left=lambda: ends.append("asked")
@@ -147,7 +150,7 @@ def test_top__allows_the_hinge_of_zero_the_smaller_of_two_shares(eps: float) -> 
     for off, broken in ((0.9, 0), (-0.9, 0), (1.1, 1), (-1.1, 1)):
         attrs = {"eps": eps, "lam_top": 5.0, "psi_norm2": 6.0, "hinge_at_zero": 4.0 + off * allowed}
         audit = audit_of(attrs=attrs)
-        Audit.top(audit)
+        check_top(audit)
         assert len(audit.broken) == broken
 
 
