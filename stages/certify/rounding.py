@@ -33,6 +33,9 @@ WORST = 64.0
 
 UNIT = 0.5 * float(np.finfo(float).eps)
 
+FEW = 64.0 * UNIT
+"""What rounding alone makes of the sum of a block's weights, and of a weight as a share of the largest. For any eps."""
+
 
 class Slack(NamedTuple):
     """What may differ at one breakpoint."""
@@ -72,13 +75,14 @@ def slack_of(r: Rebuilt, zero: Zero, lam: float, goal: float) -> Slack:
     in_values = WORST * UNIT * (zero.hinge + norm * scale) + in_w * scale
     most = SHARE * goal
     value = min(max(TOLERANCE * zero.hinge, in_values), most)
-    weights = min(max(TOLERANCE * r.largest, 2.0 * in_w), most / scale if scale > 0.0 else math.inf)
+    most_weights = max(most / scale, FEW * r.largest) if scale > 0.0 else math.inf
+    weights = min(max(TOLERANCE * r.largest, 2.0 * in_w), most_weights)
     norm2 = 2.0 * TOLERANCE * r.norm2 + 4.0 * in_w * (norm + in_w)
     return Slack(
         value=value,
         norm2=min(norm2, most / lam),
         weights=weights / r.largest if r.largest > 0.0 else 0.0,
-        simplex=min(SIMPLEX, most / (zero.hinge + norm * scale)) if zero.hinge > 0.0 else SIMPLEX,
+        simplex=min(SIMPLEX, max(most / (zero.hinge + norm * scale), FEW)) if zero.hinge > 0.0 else SIMPLEX,
         bound=min(max(TOLERANCE, in_values / goal), SHARE) if goal > 0.0 else TOLERANCE,
         in_w=2.0 * in_w,
         rounding=in_values,
