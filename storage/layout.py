@@ -237,17 +237,23 @@ def checked(spec: ArraySpec, array: np.ndarray) -> np.ndarray:
     return array
 
 
-def read_group(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], Record]:
-    """(arrays, attributes) of a group, or the named arrays of it; DamagedError names one that cannot be read."""
+Names = tuple[str, ...] | Callable[[str], bool] | None
+"""Arrays to read: by name, those whose names it accepts, or all."""
+
+
+def read_group(path: Location, names: Names = None) -> tuple[dict[str, np.ndarray], Record]:
+    """(arrays, attributes) of a group, or some arrays of it; DamagedError names one that cannot be read."""
     group = open_group(path)
-    with readable(path, "the list of arrays"):
-        wanted = names if names is not None else tuple(sorted(name for name, _ in group.arrays()))
-    return {name: _read(path, group, name) for name in wanted}, dict(group.attrs)
+    if isinstance(names, tuple):
+        return {name: _read(path, group, name) for name in names}, dict(group.attrs)
+    with readable(path, "the list of arrays"):  # which are then open
+        listed = {name: array for name, array in sorted(group.arrays()) if names is None or names(name)}
+    return {name: _read(path, group, name, array) for name, array in listed.items()}, dict(group.attrs)
 
 
-def _read(path: Location, group: zarr.Group, name: str) -> np.ndarray:
+def _read(path: Location, group: zarr.Group, name: str, array: zarr.Array | None = None) -> np.ndarray:
     with readable(path, f"array {name}"):
-        return np.asarray(array_of(group, name)[...])
+        return np.asarray((array_of(group, name) if array is None else checked_size(group, name, array))[...])
 
 
 def array_of(group: zarr.Group, name: str) -> zarr.Array:
@@ -255,6 +261,11 @@ def array_of(group: zarr.Group, name: str) -> zarr.Array:
     array = group[name]
     if not isinstance(array, zarr.Array):
         raise TypeError(f"{group.store_path}: {name} is not an array")
+    return checked_size(group, name, array)
+
+
+def checked_size(group: zarr.Group, name: str, array: zarr.Array) -> zarr.Array:
+    """The array, unless it claims far more bytes than its files hold."""
     claimed = math.prod(array.shape) * array.dtype.itemsize
     if claimed > LARGE and claimed > MOST_PACKED * (held := array.nbytes_stored()):
         raise DamagedError(

@@ -20,6 +20,7 @@ from gapwise.storage.layout import (
     PATH,
     TRACE,
     ArraySpec,
+    Names,
     array_of,
     create_array,
     open_group,
@@ -197,7 +198,7 @@ def _shapes(segment: Location) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], Record]:
+def read_path(path: Location, names: Names = None) -> tuple[dict[str, np.ndarray], Record]:
     """(arrays, attributes) of a path.zarr; FileNotFoundError if the solve stage has not written it."""
     if not path.is_dir():
         raise FileNotFoundError(

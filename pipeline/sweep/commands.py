@@ -138,4 +138,7 @@ def compose_words(overrides: list[str]) -> DictConfig:
     """The configuration of these overrides, within a command of Hydra's."""
     from hydra import compose
 
+    from gapwise.pipeline.config.read_once import read_once
+
+    read_once()
     return compose("config", overrides)

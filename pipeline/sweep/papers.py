@@ -20,6 +20,7 @@ from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.records import Record
 from gapwise.storage.backend import Location, location
+from gapwise.storage.files import read_json
 
 if TYPE_CHECKING:
     from gapwise.stages.reports.papers.shown import Shown
@@ -35,6 +36,8 @@ class PaperOptions:
     """Of BUDGETS: small ones for every part, or what the sweeps have by default."""
     budgets: dict[str, str] = field(default_factory=dict)
     """The budgets of single parts, by name."""
+    recorded: list[str] = field(default_factory=list)
+    """Files papers.json: the pages show the sweeps that these name, and nothing runs. Parts of later files come first."""
     record: str | None = None
     """A file for the short page in Markdown."""
     pictures: str | None = None
@@ -82,9 +85,14 @@ def papers(cfg: DictConfig) -> int:
         try:
             options: PaperOptions = typed("papers", cfg.papers, PaperOptions())
             wanted = wanted_parts(options, list(cfg.sweep.get("only") or ()))
-        except ValueError as error:
+            old = _recorded(options)
+        except (ValueError, OSError) as error:
             return refuse_setup(error)
         folder = location(cfg.run.root) / "papers"
+        if old:
+            _write(folder, options, old, [part.name for part in old], command_of(given))
+            print(f"papers: {folder / 'index.html'}", flush=True)
+            return DONE
         shown, codes = list["Shown"](), [DONE]
         for number, name in enumerate(wanted, start=1):
             print(f"papers: {number}/{len(wanted)} {name}: {options.parts[name]['shows']}", file=sys.stderr, flush=True)
@@ -104,6 +112,24 @@ def papers(cfg: DictConfig) -> int:
                 return refuse(error, FAILED, "papers: ")
         print(f"papers: {folder / 'index.html'}", flush=True)
         return max(codes)
+
+
+def _recorded(options: PaperOptions) -> list[Shown]:
+    """The parts of earlier pages, in the order of the configuration, whose words go before those of their time."""
+    from gapwise.stages.reports.papers.shown import recorded
+
+    rows: dict[str, Record] = {}
+    for file in options.recorded:
+        record = read_json(location(file))
+        if not record or "parts_made" not in record:
+            raise ConfigError(f"papers.recorded: {file}: expected a papers.json that lists its parts")
+        rows |= {row["name"]: row for row in record["parts_made"]}
+    order = [name for name in options.parts if name in rows] + [name for name in rows if name not in options.parts]
+    parts = {name: options.parts.get(name, {}) for name in order}
+    return [
+        recorded(rows[name] | {key: part[key] for key in ("shows", "task", "differs") if part.get(key)})
+        for name, part in parts.items()
+    ]
 
 
 def wanted_parts(options: PaperOptions, only: Sequence[str]) -> list[str]:
@@ -168,12 +194,14 @@ def _write(
     from gapwise.pipeline.source_code import commit
     from gapwise.stages.reports.papers.page import write_index, write_json_claims
     from gapwise.stages.reports.papers.short_page import write_markdown
+    from gapwise.stages.reports.papers.shown import standings
 
     parts = f"{len(shown)} of {len(wanted)}"
     about = {"command": command, "budget": options.budget, "parts": parts, "source": commit()}
     folder.mkdir(parents=True, exist_ok=True)
-    write_json_claims(folder / "papers.json", shown, about)
-    write_index(folder / "index.html", shown, about, options.figures)
+    lines = standings(shown)
+    write_json_claims(folder / "papers.json", shown, about, lines)
+    write_index(folder / "index.html", shown, about, lines, options.figures)
     if options.record and len(shown) == len(wanted):
         pictures = location(options.pictures) if options.pictures else None
-        write_markdown(location(options.record), shown, about, options.figures, pictures)
+        write_markdown(location(options.record), shown, about, lines, options.figures, pictures)

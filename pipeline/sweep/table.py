@@ -7,11 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from gapwise.pipeline.result import breakpoints
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.sweep.plan import Planned
 from gapwise.records import Record
-from gapwise.stages.verdict import Doubt, Verdict, read_verdict, verdict_of
+from gapwise.stages.verdict import Doubt, read_verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
 
@@ -76,26 +75,25 @@ def origin(directory: Location) -> Row:
 
 def solved_facts(directory: Location) -> Row:
     """Columns of the solved path; nothing if there is none."""
+    from gapwise.stages.reports.stored import read_numbers
+
     row: Row = {}
     with contextlib.suppress(ValueError, KeyError, OSError):
         result = read_json(directory / "result.json")
-        path = breakpoints(directory)[0] if result is None else result["path"]
-        verdict = _verdict(directory) if result is None else verdict_of(result["verdict"])
-        row["breakpoints"] = len(path)
-        row["passes"] = round(sum(float(record["effective_passes"]) for record in path), 3)
+        if result is None:
+            path, attrs = read_numbers(directory)
+            passes, seconds, verdict = path["effective_passes"], path["seconds"], read_verdict(directory, path, attrs)
+        else:
+            passes, seconds = ([record[name] for record in result["path"]] for name in ("effective_passes", "seconds"))
+            verdict = verdict_of(result["verdict"])
+        row["breakpoints"] = len(passes)
+        row["passes"] = round(float(sum(passes)), 3)
         row |= {"gap": verdict.largest_gap, "certified": verdict.certified, "doubt": verdict.doubt or ""}
-        row["solve_seconds"] = round(sum(float(record["seconds"]) for record in path), 3)
+        row["solve_seconds"] = round(float(sum(seconds)), 3)
         if result is not None:
             row["solve_status"] = result["status"]
             row |= {name: result["evaluate"][name] for name in ("best_lambda", "test_loss")}
     return row
-
-
-def _verdict(directory: Location) -> Verdict:
-    """The verdict on a run that has no result, because it was asked to stop before."""
-    from gapwise.stages.reports.stored import read_numbers
-
-    return read_verdict(directory, *read_numbers(directory))
 
 
 def unsolved_facts(directory: Location) -> Row:

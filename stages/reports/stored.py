@@ -13,7 +13,6 @@ from gapwise.stages.verdict import Verdict, read_verdict
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 from gapwise.storage.files import read_json
-from gapwise.storage.layout import open_group
 from gapwise.storage.results import read_path, read_trace
 from gapwise.storage.served import served_at
 
@@ -23,10 +22,7 @@ LARGE = ("weights", "block_gap", "support_", "label_offset", "dual_scores", "dua
 
 def read_numbers(run_dir: Location) -> tuple[dict[str, np.ndarray], Record]:
     """(arrays, attributes) of a path.zarr: the arrays with one number per breakpoint or evaluated lambda, and the cells."""
-    target = run_dir / "path.zarr"
-    if not target.is_dir():
-        return read_path(target)  # says what is missing
-    return read_path(target, tuple(name for name, _ in open_group(target).arrays() if not name.startswith(LARGE)))
+    return read_path(run_dir / "path.zarr", lambda name: not name.startswith(LARGE))
 
 
 class StoredRun:

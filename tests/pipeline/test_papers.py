@@ -161,6 +161,13 @@ def test_papers__carry_out_their_parts_and_go_on(four: Path) -> None:
     (folder / "papers.json").write_text(re.sub(r"( = 0\.1: )\d", r"\g<1>9", page))
     assert "DIFFERS" in recounted(four / "runs", row, code=1).stdout
     (folder / "papers.json").write_text(page)
+    shown = ended(started(four, "elsewhere", f"papers.recorded=[{folder / 'papers.json'}]", "papers.record=OTHER.md"))
+    assert shown.code == 0, shown.err
+    assert [*(four / "elsewhere").iterdir()] == [four / "elsewhere" / "papers"], "nothing ran"
+    assert json.loads((four / "elsewhere" / "papers" / "papers.json").read_text())["claims"] == record["claims"]
+    nothing = ended(started(four, "elsewhere", "papers.recorded=[PAPERS.md]"))
+    assert nothing.code == 2
+    assert "papers.recorded: PAPERS.md" in nothing.err
     (sweep,) = [file.parent for file in (four / "runs" / "sweeps").rglob("summary.json")]
     pages = *sorted((sweep / "figures").glob("*.png")), sweep / "report.html", folder / "index.html"
     made = [page.stat().st_mtime_ns for page in pages]

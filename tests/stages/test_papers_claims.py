@@ -29,7 +29,7 @@ from gapwise.stages.reports.papers.measured import Finding, Measured
 from gapwise.stages.reports.papers.ours import contests, rows, said
 from gapwise.stages.reports.papers.page import write_index, write_json_claims
 from gapwise.stages.reports.papers.short_page import write_markdown
-from gapwise.stages.reports.papers.shown import Shown, origin_rows, standings
+from gapwise.stages.reports.papers.shown import Shown, origin_rows, recorded, standings
 from gapwise.stages.reports.sweep_figures import paths
 from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
 
@@ -235,20 +235,23 @@ def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> No
         "parts": "2 of 2",
         "source": "abc",
     }
-    write_json_claims(tmp_path / "papers.json", [done, absent], about)
+    lines = standings([done, absent])
+    write_json_claims(tmp_path / "papers.json", [done, absent], about, lines)
     where_shown = {"LJ13 Fig. 1 (a)": ["lj13_fig1"], "LJ13 Fig. 9": "a drawing", "LJ13 Fig. 8": ["other"]}
     (folder / "figures").mkdir()
     (folder / "figures" / "x.pdf").write_bytes(b"")
     Image.effect_noise((1200, 30), 90.0).convert("RGB").save(folder / "figures" / "x.png")
     done = replace(done, figures=("x.png",))
-    write_index(tmp_path / "index.html", [done, absent], about, where_shown)
-    write_markdown(tmp_path / "PAPERS.md", [done, absent], about, where_shown, tmp_path / "pictures")
+    write_index(tmp_path / "index.html", [done, absent], about, lines, where_shown)
+    write_markdown(tmp_path / "PAPERS.md", [done, absent], about, lines, where_shown, tmp_path / "pictures")
     with Image.open(tmp_path / "pictures" / "lj13_fig1-x.png") as picture:
         assert (picture.size, picture.mode) == ((1000, 25), "P")
     written = json.loads((tmp_path / "papers.json").read_text())
     (row,) = [row for row in written["claims"] if row["claim"] == "step_size_later_bcfw_nols"]
     assert (row["holds"], row["part"]) == (True, "lj13_fig1")
     assert written["left_out"] == {"s15_usps": "no such file"}
+    again, gone = (recorded(row) for row in written["parts_made"])
+    assert (again.record, gone.record, again.claims) == (done.record, absent.record, done.claims)
     assert [line["ours"] for line in written["ours"]] == ["accelerated"] * 2
     page, text = ((tmp_path / name).read_text(encoding="utf-8") for name in ("index.html", "PAPERS.md"))
     for words in (

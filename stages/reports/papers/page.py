@@ -14,8 +14,8 @@ from gapwise.stages.reports.page import write_page
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import paragraph, table
 from gapwise.stages.reports.page.pixels import saved
-from gapwise.stages.reports.papers.ours import HEADS, rows, said
-from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, origin_rows, standings
+from gapwise.stages.reports.papers.ours import HEADS, Contest, rows, said
+from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, origin_rows
 from gapwise.stages.reports.sweep_figures import figure_file
 from gapwise.storage.backend import Location
 from gapwise.storage.files import write_json
@@ -29,26 +29,29 @@ BUDGETS = {
 }
 
 
-def write_json_claims(target: Location, parts: Sequence[Shown], about: Facts) -> None:
-    """papers.json: a row a claim and part, and the lines of what this project adds."""
+def write_json_claims(target: Location, parts: Sequence[Shown], about: Facts, lines: Sequence[Contest]) -> None:
+    """papers.json: every part and its sweep, a row a claim and part, and the lines of what this project adds."""
     claims = [
         {"claim": claim.name, "source": claim.source, "quote": claim.quote, "judged": claim.judged, "part": part.name,
          "holds": finding.holds, "measured": finding.measured, "ratio": finding.ratio, "command": part.command,
          "sweep": str(part.folder)}
         for part in parts for claim, finding in part.claims
     ]  # fmt: skip
-    ours = [{**vars(line), "ratio": line.ratio} for line in standings(parts)]
+    ours = [{**vars(line), "ratio": line.ratio} for line in lines]
     left_out = {part.name: part.problem for part in parts if part.problem}
-    write_json(target, {**about, **machine(), "claims": claims, "ours": ours, "left_out": left_out})
+    made = [part.record for part in parts]
+    write_json(target, {**about, **machine(), "claims": claims, "ours": ours, "left_out": left_out, "parts_made": made})
 
 
-def write_index(target: Location, parts: Sequence[Shown], about: Facts, where_shown: Places) -> None:
+def write_index(
+    target: Location, parts: Sequence[Shown], about: Facts, lines: Sequence[Contest], where_shown: Places
+) -> None:
     """index.html: what this project adds, all claims, where every figure is, then every part with figures and claims."""
     said_of = f"{BUDGETS[about['budget']]}; {about['parts']} parts; {', '.join(machine().values())}"
     if about.get("source"):
         said_of += f"; source {about['source']}"
     sections = [
-        ("In short", paragraph(said_of) + _standings_table(parts) + _claim_table(parts)),
+        ("In short", paragraph(said_of) + _standings_table(lines) + _claim_table(parts)),
         ("Every figure and table of the papers", table(PLACES, place_rows(parts, where_shown), caption="Where it is")),
         ("Where the runs come from", table(ORIGIN_HEADS, origin_rows(parts), caption="Parts and their runs")),
     ]
@@ -75,8 +78,8 @@ def place_rows(parts: Sequence[Shown], where_shown: Places) -> list[list[str]]:
     return [[figure, words(names)] for figure, names in where_shown.items()]
 
 
-def _standings_table(parts: Sequence[Shown]) -> Markup:
-    body = rows(standings(parts))
+def _standings_table(lines: Sequence[Contest]) -> Markup:
+    body = rows(lines)
     if not body:
         return Markup("")
     return table(HEADS, body, caption="What this project adds: work to the finest gap that both sides certify")

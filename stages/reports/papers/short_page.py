@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from PIL import Image
 
 from gapwise.records import Facts
-from gapwise.stages.reports.papers.ours import HEADS, rows
+from gapwise.stages.reports.papers.ours import HEADS, Contest, rows
 from gapwise.stages.reports.papers.page import (
     BUDGETS,
     CLAIM_HEADS,
@@ -20,7 +20,7 @@ from gapwise.stages.reports.papers.page import (
     machine,
     place_rows,
 )
-from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, origin_rows, standings
+from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, origin_rows
 from gapwise.stages.reports.sweep_figures import figure_file
 from gapwise.stages.reports.tables import markdown
 from gapwise.storage.backend import Location
@@ -44,7 +44,12 @@ Names such as `bcpfw_gap_cache` are presets of `solver=`: pairwise steps, gap sa
 
 
 def write_markdown(
-    target: Location, parts: Sequence[Shown], about: Facts, where_shown: Places, pictures: Location | None = None
+    target: Location,
+    parts: Sequence[Shown],
+    about: Facts,
+    ours: Sequence[Contest],
+    where_shown: Places,
+    pictures: Location | None = None,
 ) -> None:
     """Write the page: how it was made, what this project adds, the claims, where every figure is, every part.
 
@@ -52,6 +57,8 @@ def write_markdown(
     ----------
     about : mapping
         `command`, `budget`, `source` (the commit that made the page).
+    ours : sequence of Contest
+        What this project adds, by `standings`.
     where_shown : mapping
         Every figure and table of the papers to the names of its parts, or to why there is none.
     pictures : Path or UrlPath, optional
@@ -69,7 +76,7 @@ def write_markdown(
     counts = [sum(h is is_so for h in held) for is_so in (True, False, None)]
     text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
     lines += [text.format(len(held), *counts)]
-    lines += _section("What this project adds", [HEADS, *rows(standings(parts))])
+    lines += _section("What this project adds", [HEADS, *rows(ours)])
     lines += ["", "## Claims", "", HOW_TO_READ]
     for words in HOLDS.values():
         chosen = [_cells(row) for row in claims if row[CLAIM_HEADS.index("here")] == words]

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from gapwise.records import Facts
 from gapwise.stages.reports.papers import findings
 from gapwise.stages.reports.papers.claim import Claim
 from gapwise.stages.reports.papers.measured import Finding, Measured
 from gapwise.stages.reports.papers.ours import Contest, contests
-from gapwise.storage.backend import Location
+from gapwise.storage.backend import Location, location
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,13 @@ class Shown:
         )  # fmt: skip
 
     @property
+    def record(self) -> Facts:
+        """What another page makes the same part from."""
+        names = ("name", "shows", "command", "differs", "task", "budget")
+        row: Facts = {name: getattr(self, name) for name in names}
+        return {**row, "sweep": str(self.folder)} if self.folder is not None else {**row, "left_out": self.problem}
+
+    @property
     def origin(self) -> list[str]:
         """How many runs, the commits that began them, the days, and the load averages at the ends of their solves."""
         jobs = self.measured.jobs if self.measured else []
@@ -68,6 +76,12 @@ class Shown:
             " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
             load,
         ]
+
+
+def recorded(row: Facts) -> Shown:
+    """The part that `Shown.record` describes, with what its sweep found."""
+    part = Shown(**{name: value for name, value in row.items() if name not in ("sweep", "left_out")})
+    return part.of(location(row["sweep"])) if "sweep" in row else part.without(row["left_out"])
 
 
 ORIGIN_HEADS = ("part", "budget", "runs", "code of commit", "made on", "load average while solving")
