@@ -7,6 +7,7 @@ Two keys differ from the names of their fields and are translated here: `path.la
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import re
@@ -282,11 +283,17 @@ def dataset_options(cfg: DictConfig) -> dict[str, object]:
     validation = given.pop("validation", None)
     given.pop("label", None)  # `label_of`
     own = dataset_yaml(str(given.get("name")))
-    defaults: dict[str, object] = dict(OmegaConf.to_container(OmegaConf.load(own))) if own else {}  # type: ignore[arg-type]
+    defaults = {} if own is None else _values_in(own, own.stat().st_mtime_ns)
     if defaults:
         _known("dataset", given, [*defaults, "label", "validation"])
     typed_values = {name: _like(f"dataset.{name}", value, defaults.get(name)) for name, value in given.items()}
     return with_validation(typed_values, validation)
+
+
+@functools.cache
+def _values_in(file: Path, changed: int) -> dict[str, object]:
+    """The values of a YAML as it was when it was last changed; nothing changes the result."""
+    return dict(OmegaConf.to_container(OmegaConf.load(file)))  # type: ignore[arg-type]
 
 
 def label_of(cfg: DictConfig) -> str | None:

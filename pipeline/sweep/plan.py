@@ -257,10 +257,14 @@ def plan(
     variants = Variants(given, compose)
     configs = {name: variants.composed(options.variants[name]) for name in wanted if name in options.variants}
     jobs = []
+    of_all_seeds: dict[tuple[str, object, float | None], DictConfig] = {}
     tolerances: list[float | None] = [*options.tolerances] or [None]
     for seed, lam, tolerance in itertools.product(options.seeds, options.lambdas or [""], tolerances):
         for name, base in configs.items():
-            cfg = copy.deepcopy(base)
+            if (name, lam, tolerance) in of_all_seeds:
+                jobs.append(planned(name, of_all_seeds[name, lam, tolerance], seed, lam, tolerance))
+                continue
+            cfg = of_all_seeds[name, lam, tolerance] = copy.deepcopy(base)
             if options.seconds is not None:
                 cfg.solver.max_seconds = options.seconds
             if lam != "":

@@ -83,7 +83,32 @@ def test_page__has_the_claims_that_there_are_and_counts_them() -> None:
     counts = [sum(row[4] == words for row in rows) for words in ("holds", "does not hold", "not decided")]
     text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
     assert text.format(len(rows), *counts) in page
+    assert re.findall(r"^### Claims: (.*)$", page, re.MULTILINE) == ["does not hold", "not decided", "holds"]
     assert not re.search(r"(?:^|[\s='\"(])/(?:\w+/)+", page)
+
+
+def test_page__shows_what_it_lists() -> None:
+    """Each figure and table of the papers: a part with pictures that are in the repository, or a reason for none."""
+    file = ROOT / "stages" / "reports" / "PAPERS.md"
+    page = file.read_text(encoding="utf-8")
+    pictures = re.findall(r"^!\[.*\]\((.*)\)$", page, re.MULTILINE)
+    assert pictures
+    assert [name for name in pictures if not (file.parent / name).is_file()] == []
+    sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
+    shown = {name for name, part in PARTS.items() if "](" in sections.get(part["shows"], "")}
+    cells = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in sections["Every figure and table"].splitlines()
+    ]
+    listed = {row[0]: row[1] for row in cells if len(row) == 2}
+    for figure, names in FIGURES.items():
+        if isinstance(names, str):
+            assert listed[figure] == names
+            assert [name for name in re.findall(r"\S+\.md", names) if not (ROOT / name).is_file()] == []
+            continue
+        assert shown & {*names}, figure
+        for name in names:
+            assert (PARTS[name]["shows"] if name in shown else f"not in these parts: {name}") in listed[figure], figure
 
 
 @pytest.mark.parametrize(
@@ -167,7 +192,7 @@ def test_papers__carry_out_their_parts_and_go_on(four: Path) -> None:
     assert json.loads((four / "elsewhere" / "papers" / "papers.json").read_text())["claims"] == record["claims"]
     nothing = ended(started(four, "elsewhere", "papers.recorded=[PAPERS.md]"))
     assert nothing.code == 2
-    assert "papers.recorded: PAPERS.md" in nothing.err
+    assert "PAPERS.md: not valid JSON" in nothing.err
     (sweep,) = [file.parent for file in (four / "runs" / "sweeps").rglob("summary.json")]
     pages = *sorted((sweep / "figures").glob("*.png")), sweep / "report.html", folder / "index.html"
     made = [page.stat().st_mtime_ns for page in pages]

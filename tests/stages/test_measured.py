@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from configs import composed
 
 from gapwise.pipeline.run import run
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.solver.radii import squared_norms
 from gapwise.storage.results import read_path
 
 pytestmark = pytest.mark.slow
 README = Path(__file__).resolve().parents[1] / "benchmarks" / "README.md"
 TOP = README.parents[2] / "README.md"
+STAGES = README.parents[2] / "stages" / "README.md"
 MOVED = {"one_sided": 0.04, "paper": 0.07}
 """How far rounding moves the passes of a rule, if by more than 2 %: between two processors by 3.5 and 6.6 %."""
 
@@ -54,6 +59,29 @@ def test_table__of_the_rules_is_what_the_command_gives(
         pytest.approx(stated[0], rel=0.02),
         pytest.approx(stated[1], rel=MOVED.get(rule, 0.02)),
     )
+
+
+@pytest.mark.long
+def test_support_vectors__of_bcfw_are_as_many_as_stated_and_fewer_than_the_bound(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    """LJ13 5: R^2 / (lambda eps) support vectors; R^2 is the largest of these labellings, so the bound is no less."""
+    words = [f"dataset.root={shared_data / 'ocr'}", f"run.root={tmp_path}", "tracking=none", "run.until=solve"]
+    words += ["solver=bcfw", "path=single", "path.lambda=0.01", "path.tolerance=0.1", "path.relative=true"]
+    assert run(composed("dataset=ocr", *words)) == 0
+    (target,), (features,) = tmp_path.glob("ocr-*/path.zarr"), tmp_path.glob("features/ocr-*/meta.json")
+    path, problem = read_path(target)[0], open_problem(features.parent, "train")
+    gap, calls = float(path["gap"][0]), int(path["oracle_calls"][0])
+    blocks = np.repeat(np.arange(problem.n), np.diff(path["support_offset"][0]))
+    labels = np.zeros((blocks.size, int(np.diff(problem.label_ptr).max())), problem.truth.dtype)
+    for row, (a, b) in zip(labels, pairwise(path["label_offset"]), strict=True):
+        row[: b - a] = path["support_label"][a:b]
+    wrong = int(np.count_nonzero((path["support_alpha"] > 0.0) & (path["support_loss"] > 0.0)))
+    bound = float(squared_norms(problem, blocks, labels).max()) / (0.01 * gap)
+    assert wrong <= min(calls, bound)
+    stated = STAGES.read_text(encoding="utf-8").split("BCFW came to a gap of ")[1].split("\n\n")[0]
+    numbers = [float(number.replace(",", "")) for number in re.findall(r"\d[\d,.e]*\d", stated)]
+    assert numbers == [pytest.approx(number, rel=0.05) for number in (gap, calls, wrong, bound)]
 
 
 def facts_of(summary: str) -> dict[str, str]:
