@@ -57,9 +57,16 @@ def _worst_objective(part: Measured) -> Finding:
     outcomes = []
     for lam in part.lambdas:
         traces = {name: part.traces(name, lam) for name in ("ssg_wavg", *rivals)}
+        first = max(float(trace["oracle_calls"][1]) for trace in traces["ssg_wavg"])
+        traces = {
+            name: some
+            for name, some in traces.items()
+            if min(float(trace["oracle_calls"][-1]) for trace in some) >= first
+        }  # of the others no snapshot is late enough to compare
+        among = [name for name in rivals if name in traces]
         x = min(float(trace["oracle_calls"][-1]) for some in traces.values() for trace in some)
         excess = {name: values_at(some, "oracle_calls", x, PRIMAL) for name, some in traces.items()}
-        worst = max(rivals, key=lambda name: float(np.median(excess[name])))
+        worst = max(among, key=lambda name: float(np.median(excess[name])))
         ratio, holds = decided(excess[worst], excess["ssg_wavg"])
         mine, other = (float(np.median(excess[name])) for name in ("ssg_wavg", worst))
         words = f"λ = {lam}: {mine:.2g}, the largest of the others ({worst}) {other:.2g}"

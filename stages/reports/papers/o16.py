@@ -24,6 +24,8 @@ from gapwise.stages.reports.papers.measured import Finding, Measured
 
 OCR, CONLL, HORSES, LSP = "o16_fig3", "o16_fig5_conll", "o16_fig5_horses", "o16_fig5_lsp"
 FAMILY = (OCR, CONLL, HORSES, LSP)
+LONG = "o16_fig3_long"
+"""Has the members without a cache."""
 STALLED = 1.25
 """A gap that falls by less in half of a run does not converge."""
 UNDERESTIMATED = 1.5
@@ -77,7 +79,7 @@ def _underestimated(part: Measured) -> Finding:
         holds = True if never.min() > UNDERESTIMATED else False if never.max() <= UNDERESTIMATED else None
         words = f"λ = {lam}: {spread(never)} without exact passes, {spread(share['every 10'])} with one every 10"
         outcomes.append(Outcome(float(np.median(never)) / UNDERESTIMATED, holds, words))
-    return verdict(outcomes)
+    return verdict(outcomes, sometimes=True)
 
 
 def _insensitive(part: Measured) -> Finding:
@@ -98,7 +100,7 @@ def _family(name: str, quote: str, judged: str, pairs: Mapping[str, str], over: 
     return [
         Claim(
             f"{name}_{ours}", "O16 5.1", quote, f"{judged}: {ours} against {theirs} after equal {over}, at the end",
-            FAMILY, better_at_equal_work(ours, theirs, over=over),
+            FAMILY if "cache" in ours else (OCR, LONG, *FAMILY[1:]), better_at_equal_work(ours, theirs, over=over),
         )
         for ours, theirs in pairs.items()
     ]  # fmt: skip
@@ -196,13 +198,13 @@ PAIRWISE = "pairwise steps (BCPFW) lead to an improvement to get smaller values 
 CLAIMS = (
     Claim(
         "never_refreshed", "O16 3.1, Fig. 1", "becomes significantly underestimated and the algorithm does not converge",
-        "gap of gap sampling without any exact pass: it falls by less than a quarter in the second half of the passes",
-        ("o16_fig1",), _never_refreshed,
+        "gap of gap sampling without any exact pass: it falls by less than a quarter in the second half of 600 passes",
+        ("o16_fig1_long",), _never_refreshed,
     ),
     Claim(
         "underestimated", "O16 3.1, Fig. 1 (b)", "the gap becomes significantly underestimated",
-        "true gap over the sum of the known gaps, without any exact pass, at the end: over 1.5",
-        ("o16_fig1",), _underestimated,
+        "true gap over the sum of the known gaps, without any exact pass, at the end: over 1.5 at one λ at least",
+        ("o16_fig1", "o16_fig1_long"), _underestimated,
     ),
     Claim(
         "refreshed_each_pass", "O16 3.1, Fig. 1", "the algorithm wastes too many computations and converges slowly",
