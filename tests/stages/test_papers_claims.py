@@ -293,6 +293,27 @@ def test_origin__is_that_of_the_runs_and_says_what_is_not_recorded(tmp_path: Pat
     assert other.origin == ["1", "unknown", "unknown", "not recorded"]
 
 
+def test_short_page__begins_with_what_does_not_hold(tmp_path: Path) -> None:
+    part = Shown("lj13_fig1", "LJ13 Fig. 1", "c", budget="small").of(
+        sweep(tmp_path, {"bcfw": trace(0.7), "bcfw_nols": trace(0.4), "ssg": trace(0.9)}).folder
+    )
+    write_markdown(tmp_path / "PAPERS.md", [part], {"command": "c", "budget": "small"}, [], {})
+    head = (tmp_path / "PAPERS.md").read_text(encoding="utf-8").split("## What this project adds")[0]
+    assert "- `small`: two or three seeds" in head
+    first = "- “optimal step-size leads to a significant advantage during the first few passes” (LJ13 1): 1 of 2 rows"
+    assert head.split("What does not hold:")[1].split("\n")[2] == first
+
+
+def test_worst_objective__is_that_of_methods_with_as_many_calls(tmp_path: Path) -> None:
+    others = {name: trace(0.5, calls=1000.0) for name in ("bcfw", "ssg")}
+    short = {**trace(0.999, passes=3), "oracle_calls": np.array([0, 10, 20])}  # nothing is known of ssg_wavg there
+    part = sweep(tmp_path, {"ssg_wavg": trace(0.8, calls=1000.0), **others, "eg": short})
+    (claim,) = [claim for claim in claims() if claim.name == "ssg_wavg_objective"]
+    finding = claim.measure(part)
+    assert finding.holds is True
+    assert "after 8,000 calls" in finding.measured
+
+
 def test_page__keeps_a_part_whose_sweep_cannot_be_read(tmp_path: Path) -> None:
     part = Shown("a", "b", "c").of(tmp_path / "gone")
     assert "summary.json" in part.problem

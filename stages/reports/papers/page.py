@@ -23,9 +23,9 @@ from gapwise.storage.files import write_json
 HOLDS = {False: "does not hold", None: "not decided", True: "holds"}
 """Words of a finding, in the order of the page."""
 BUDGETS = {
-    "minutes": "the least budget: few seeds, short runs, some parts only",
-    "small": "small budget: three seeds, short runs, some parts only",
-    "full": "full budget",
+    "minutes": "few seeds, short runs, some parts only",
+    "small": "two or three seeds, longer runs, some parts only",
+    "full": "five seeds, runs as long as the figures need",
 }
 
 

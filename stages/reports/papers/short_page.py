@@ -39,7 +39,9 @@ Where the seeds overlap, it is not decided.
 One seed a side decides only a factor of 1.25.
 A claim about several λ's holds if it holds at each, and does not if it fails at one.
 “Ratio” is by how much the first is better; below 1 it is worse.
+Before the first snapshot of a run nothing is compared.
 D* is the largest dual value of any run.
+The runs of LJ13's figures end after equal seconds, so a loaded machine shortens them.
 Names such as `bcpfw_gap_cache` are presets of `solver=`: pairwise steps, gap sampling, a cache."""
 
 
@@ -67,15 +69,14 @@ def write_markdown(
     lines = ["# The papers' figures and claims, here", "", f"Made on {datetime.now(UTC):%Y-%m-%d} by", ""]
     lines += ["```bash", about["command"], "```", ""]
     lines += [f"at commit {about.get('source') or 'unknown'}, on {', '.join(machine().values())}.", ""]
-    lines += [
-        f"Where a part has no budget of its own, the budget is `{about['budget']}` ({BUDGETS[about['budget']]}).",
-        "",
-    ]
+    budgets = dict.fromkeys(part.budget for part in parts if part.budget)
+    lines += [*(f"- `{budget}`: {BUDGETS[budget]}" for budget in budgets), ""]
     claims = claim_rows(parts)
     held = [finding.holds for part in parts for _, finding in part.claims]
     counts = [sum(h is is_so for h in held) for is_so in (True, False, None)]
     text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
     lines += [text.format(len(held), *counts)]
+    lines += _against(parts)
     lines += _section("What this project adds", [HEADS, *rows(ours)])
     lines += ["", "## Claims", "", HOW_TO_READ]
     for words in HOLDS.values():
@@ -87,6 +88,21 @@ def write_markdown(
         lines += ["", f"## {part.shows}", "", *_part(part, target, pictures)]
     aside(target).write_text("\n".join(lines) + "\n", encoding="utf-8")
     publish(target)
+
+
+def _against(parts: Sequence[Shown]) -> list[str]:
+    """The sentences that fail somewhere, and in how many of their rows."""
+    rows_of: dict[tuple[str, str], list[bool | None]] = {}
+    for part in parts:
+        for claim, finding in part.claims:
+            rows_of.setdefault((claim.quote, claim.source), []).append(finding.holds)
+    failed = {key: held for key, held in rows_of.items() if False in held}
+    if not failed:
+        return []
+    said = [
+        f"- “{quote}” ({source}): {held.count(False)} of {len(held)} rows" for (quote, source), held in failed.items()
+    ]
+    return ["", "What does not hold:", "", *said]
 
 
 def _section(title: str, cells: Sequence[Sequence[str]]) -> list[str]:
