@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import copy
 
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository, IConfigRepository
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult, ConfigSource
@@ -24,7 +26,7 @@ class ReadOnce(ConfigRepository):
         """Hydra copies its repository for each composition; the copies share what has been read."""
         return ReadOnce(copy.copy(self.inner), self.results)
 
-    def initialize_sources(self, config_search_path: object) -> None:
+    def initialize_sources(self, config_search_path: ConfigSearchPath) -> None:
         self.inner.initialize_sources(config_search_path)
         self.results = {}
 
@@ -52,5 +54,5 @@ class ReadOnce(ConfigRepository):
 def read_once() -> None:
     """Make the compositions of the present command share what they read."""
     loader = GlobalHydra.instance().config_loader()
-    if not isinstance(loader.repository, ReadOnce):
+    if isinstance(loader, ConfigLoaderImpl) and not isinstance(loader.repository, ReadOnce):
         loader.repository = ReadOnce(loader.repository)

@@ -82,7 +82,8 @@ def solved_facts(directory: Location) -> Row:
         result = read_json(directory / "result.json")
         if result is None:
             path, attrs = read_numbers(directory)
-            passes, seconds, verdict = path["effective_passes"], path["seconds"], read_verdict(directory, path, attrs)
+            passes, seconds = path["effective_passes"].tolist(), path["seconds"].tolist()
+            verdict = read_verdict(directory, path, attrs)
         else:
             passes, seconds = ([record[name] for record in result["path"]] for name in ("effective_passes", "seconds"))
             verdict = verdict_of(result["verdict"])
