@@ -171,7 +171,8 @@ def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) ->
 
     part, budget = options.parts[name], options.budget_of(name)
     line = words(part, budget, given, options.all)
-    about = Shown(name, part["shows"], command_of(line), part.get("differs") or "", part.get("task") or "", budget)
+    said = budget if {*BUDGETS} & {*part} else "every"
+    about = Shown(name, part["shows"], command_of(line), part.get("differs") or "", part.get("task") or "", said)
     experiment = line[0].partition("=")[2]
     try:
         cfg = compose_words(line)

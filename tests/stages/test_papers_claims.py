@@ -300,7 +300,8 @@ def test_short_page__begins_with_what_does_not_hold(tmp_path: Path) -> None:
     write_markdown(tmp_path / "PAPERS.md", [part], {"command": "c", "budget": "small"}, [], {})
     head = (tmp_path / "PAPERS.md").read_text(encoding="utf-8").split("## What this project adds")[0]
     assert "- `small`: two or three seeds" in head
-    first = "- “optimal step-size leads to a significant advantage during the first few passes” (LJ13 1): 1 of 2 rows"
+    quote = "“optimal step-size leads to a significant advantage during the first few passes”"
+    first = f"- {quote} (LJ13 1): fails in 1 of 2 rows, holds in 1"
     assert head.split("What does not hold:")[1].split("\n")[2] == first
 
 

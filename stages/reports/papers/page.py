@@ -26,6 +26,7 @@ BUDGETS = {
     "minutes": "few seeds, short runs, some parts only",
     "small": "two or three seeds, longer runs, some parts only",
     "full": "five seeds, runs as long as the figures need",
+    "every": "the same runs with every budget",
 }
 
 

@@ -91,7 +91,7 @@ def write_markdown(
 
 
 def _against(parts: Sequence[Shown]) -> list[str]:
-    """The sentences that fail somewhere, and in how many of their rows."""
+    """The sentences that fail somewhere, in how many of their rows, and in how many they hold."""
     rows_of: dict[tuple[str, str], list[bool | None]] = {}
     for part in parts:
         for claim, finding in part.claims:
@@ -100,7 +100,8 @@ def _against(parts: Sequence[Shown]) -> list[str]:
     if not failed:
         return []
     said = [
-        f"- “{quote}” ({source}): {held.count(False)} of {len(held)} rows" for (quote, source), held in failed.items()
+        f"- “{quote}” ({source}): fails in {held.count(False)} of {len(held)} rows, holds in {held.count(True)}"
+        for (quote, source), held in failed.items()
     ]
     return ["", "What does not hold:", "", *said]
 
