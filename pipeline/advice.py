@@ -8,7 +8,7 @@ from gapwise.stages.verdict import Doubt, Reach, verdict_of
 
 FINEST = 1e-10
 """Share of the objective below which a gap is taken for rounding: no smaller tolerance would certify less."""
-ANOTHER = "another run, which shares these features"
+ANOTHER = "a new run; it reuses these features"
 """What becomes of a command with another value of a key that makes the run's key."""
 
 
@@ -51,7 +51,14 @@ def what_next(result: Facts, solve: Facts | None = None) -> str:
         if verdict.relative:  # then `allowed` is a share of the dual value
             reached = max(record["gap"] / (record["primal"] - record["gap"]) for record in result["path"])
     half = (reached if reached is not None and 0.0 < reached <= verdict.allowed / 2 else verdict.allowed) / 2
-    return f"{key}={half:.3g} certifies half the gap ({ANOTHER}) · gapwise diff compares runs"
+    more = " and reaches smaller λ's, as the last one was the best" if _last_is_best(result) else ""
+    return f"{key}={half:.3g} certifies half the gap{more} ({ANOTHER}) · gapwise diff compares runs"
+
+
+def _last_is_best(result: Facts) -> bool:
+    """Whether the best lambda is the last one that a path solved, so that more solved ones may show a better one."""
+    best = result.get("evaluate", {}).get("best_lambda")
+    return len(result["path"]) > 1 and result["path"][-1]["lambda"] == best == min(b["lambda"] for b in result["path"])
 
 
 def _beyond(key: str) -> str:

@@ -1,4 +1,4 @@
-"""`gapwise --help [GROUP|COMMAND]`: groups, choices and keys, with the comments in conf/ as explanation.
+"""`gapwise --help [GROUP|CHOICE|COMMAND]`: groups, choices and keys, with the comments in conf/ as explanation.
 
 The files are read as text, without loading Hydra, so that the answer comes at once.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gapwise.pipeline.cli import carry_out, command, known
@@ -19,7 +19,7 @@ INTRO = """\
 usage: gapwise [+experiment=NAME] [GROUP=CHOICE ...] [KEY=VALUE ...]     (or python -m gapwise)
        gapwise -m KEY=VALUE,VALUE ...     one run for each combination
        gapwise COMMAND ...                a command on runs that exist
-       gapwise --help GROUP|COMMAND       explains every choice and key of a group, or one command
+       gapwise --help GROUP|CHOICE|COMMAND    explains all choices of a group, one of them with its keys, or a command
 
 Solves a structured SVM along its regularization path, verifies every certificate, measures losses and draws figures.
 The same command again resumes an interrupted run, or shows the result of a complete one. Printed last: the run's directory.
@@ -48,19 +48,23 @@ def asks_for_help(words: list[str]) -> bool:
     return "--help" in words or "-h" in words
 
 
-def help_on(words: list[str]) -> int:
+def help_on(line: list[str]) -> int:
     """Print what a command line with ``--help`` asks about; returns the exit code."""
-    topics = [word.removeprefix("+") for word in words if "=" not in word.rstrip("=") and word not in ("--help", "-h")]
+    topics = [word.removeprefix("+") for word in line if "=" not in word.rstrip("=") and word not in ("--help", "-h")]
     topic = next((word.rstrip("=") for word in topics if not word.startswith("-")), None)
     if topic in known():
         return carry_out([topic, "--help"])
-    if topic is not None and topic not in GROUPS:
-        near = did_you_mean(topic, [*GROUPS, *known()])
-        there = f"groups: {', '.join(GROUPS)}; commands: {', '.join(known())}"
-        print(f"error: --help {topic}: no such group or command{near}; {there}", file=sys.stderr)
-        return BAD_CONFIGURATION
-    print(text() if topic is None else group_text(topic), end="")
-    return DONE
+    if topic is None or topic in GROUPS:
+        print(text() if topic is None else group_text(topic), end="")
+        return DONE
+    chosen = [(group, files[topic]) for group, files in words().items() if topic in files]
+    if chosen:
+        print("\n".join(choice_text(group, file) for group, file in chosen), end="")
+        return DONE
+    near = did_you_mean(topic, [*GROUPS, *known(), *(name for files in words().values() for name in files)])
+    there = f"groups: {', '.join(GROUPS)}; commands: {', '.join(known())}"
+    print(f"error: --help {topic}: no such group, choice or command{near}; {there}", file=sys.stderr)
+    return BAD_CONFIGURATION
 
 
 def text() -> str:
@@ -100,10 +104,20 @@ def group_text(group: str) -> str:
             shown |= {*new}
             if new:
                 out.append(f" {group}={name}")
-            for key, value, comment in new:  # a file with "@package _global_" writes the group, too
-                word = f"{group}.{key.removeprefix(f'{group}.')}={value}"
-                out.append(f"  {word:<38} {comment}")
+            out += _explained(group, new)
     return "\n".join([*out, "", f"Files: {CONF / group}\n"])
+
+
+def choice_text(word: str, file: Path) -> str:
+    """A choice of the group that is called `word` on the command line, with every key that its file explains."""
+    rows = [] if word.startswith("+") else [*comments(file)]
+    return "\n".join([f"{word}={file.stem}", f"  {summary(file)}", *_explained(word, rows), "", f"File: {file}\n"])
+
+
+def _explained(group: str, rows: Iterable[tuple[str, str, str]]) -> list[str]:
+    """One line a key; a file with "@package _global_" writes the group, too."""
+    words = ((f"{group}.{key.removeprefix(f'{group}.')}={value}", comment) for key, value, comment in rows)
+    return [f"  {word:<38} {comment}" for word, comment in words]
 
 
 def _choices(group: str, files: dict[str, Path]) -> list[str]:

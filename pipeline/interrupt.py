@@ -154,8 +154,8 @@ class Stop:
             return
         self._first = now
         self.request(number)
-        how = "stopping" if self._at_once else "stopping at the next point that can be committed"
-        say(f"\n{how} (Ctrl-C again: at once)\n")
+        how = "stopping" if self._at_once else "saving progress, then stopping"
+        say(f"\n{how} (Ctrl-C again: stop at once)\n")
         if self._at_once and not compiles():
             self._raised = True
             raise Interrupted(number)

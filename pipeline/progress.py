@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("gapwise")
 SOLVER_LINE = re.compile(
     r"λ #(?P<number>\d+)(?:/(?P<total>\d+))? = (?P<lambda>\S+) · epoch (?P<passes>\S+) · gap (?:[≤≈] )?(?P<gap>[^\s,]+)"
-    r"(?: \((?P<kind>bound|estimate)\))?, target (?P<tolerance>\S+) · (?P<oracle_calls>\S+) oracle calls"
+    r"(?: \((?P<kind>bound|estimate)\))?, target (?P<tolerance>\S+)(?: of the objective)?"
+    r" · (?P<oracle_calls>\S+) oracle calls"
 )
 KINDS = {UPPER_BOUNDED: ("≤", "bound"), ESTIMATE: ("≈", "estimate")}
 """How a solver's line says what a gap is that is not exact (`gapwise.stages.problems.certainty`)."""
@@ -155,6 +156,8 @@ def solver_line(counters: Facts, total: int = 0) -> str:
     tolerance = (
         f"{counters['tolerance']:.0e}" if math.isfinite(counters["tolerance"]) else "–"
     )  # without a dual point there is none
+    if counters.get("relative"):
+        tolerance += " of the objective"
     sign, kind = KINDS.get(counters.get("certainty", EXACT), ("", "")) if known != "–" else ("", "")
     gap = f"gap {sign} {known} ({kind}), target {tolerance}" if kind else f"gap {known}, target {tolerance}"
     calls = f"{thousands(counters['oracle_calls'])} oracle calls"

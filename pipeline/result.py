@@ -124,7 +124,7 @@ def summary(
     """
     path, verdict, best = result["path"], verdict_of(result["verdict"]), result["evaluate"]
     problem, last = result["problem"], path[-1]
-    lines = [("problem", f"{problem['name']}: {problem['n']:,} blocks, {problem['d']:,} features")]
+    lines = [("problem", f"{problem['name']}: {problem['n']:,} training examples, {problem['d']:,} features")]
     within = result.get("every_lambda_within")
     every = "" if within is None else f" · every λ within {_number(within)}"
     count = f"{len(path)} breakpoint" + "s" * (len(path) != 1)
@@ -145,7 +145,7 @@ def summary(
     if verdict.dual_point:
         lines.append(("", _objective(path, best)))
     if verdict.proven is not None:
-        text = f"oracle proven optimal on {verdict.proven:.1%} of the blocks"
+        text = f"oracle proven optimal on {verdict.proven:.1%} of the examples"
         if verdict.dual_point and verdict.bound_slack_share is not None:  # rounding may leave less than none
             text += f"; its bounds use {max(verdict.bound_slack_share, 0.0):.2%} of ε"
         lines.append(("", text))
@@ -160,6 +160,11 @@ def summary(
         lines.append(("", " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in extra.items())))
     if refit := result.get("refit"):
         lines.append(("refit", _refitted(refit)))
+        measured = {name: value for name, value in refit.items() if name.startswith("test_") and name != "test_loss"}
+        if measured:
+            lines.append(
+                ("", " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in measured.items()))
+            )
     if advice := what_next(result, solve):
         lines.append(("next", advice))
     lines.append(
@@ -183,8 +188,9 @@ def _refitted(refit: Facts) -> str:
     """The model of all training blocks, validation blocks among them."""
     at_edge = f", {Edge(refit['edge']).words}" if "edge" in refit else ""
     picked = f"λ {_number(refit['lambda'])} (by {refit['pick']}{at_edge})"
-    where = f"{picked} on all training blocks · test loss {_number(refit['test_loss'])}"
-    return f"{where} · gap {_number(refit['gap'])} of {_number(refit['primal'])}: {verdict_of(refit['verdict']).words}"
+    where = f"{picked} on all training examples · test loss {_number(refit['test_loss'])}"
+    gap = f"gap {_number(refit['gap'])} of an objective of {_number(refit['primal'])}"
+    return f"{where} · {gap}: {verdict_of(refit['verdict']).words}"
 
 
 def _picked(best: Facts) -> str:
@@ -192,7 +198,7 @@ def _picked(best: Facts) -> str:
     if "validation_blocks" not in best:
         return "optimistic: λ chosen on the test split; dataset.validation=0.2 gives an honest one"
     blocks = int(best["validation_blocks"])
-    number = f"{blocks:,} validation block" + "s" * (blocks != 1)
+    number = f"{blocks:,} validation example" + "s" * (blocks != 1)
     if "criterion" in best:
         by = best["criterion"]
         return f"picked on {number} by {by.replace('_', ' ')}, {_number(best[f'validation_{by}'])} there"

@@ -71,7 +71,10 @@ def read_json(path: Location, seal: bool = False) -> Any:
 
 def shell_line() -> str:
     """The command that started this process, as it is typed in a shell."""
-    return shlex.join(sys.orig_argv)
+    python, *words = sys.orig_argv
+    if words and Path(words[0]).name == "gapwise" and os.path.isabs(words[0]):  # the installed script
+        return shlex.join(["gapwise", *words[1:]])
+    return shlex.join([python, *words])
 
 
 class RunDir:

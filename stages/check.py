@@ -46,8 +46,8 @@ VISITED = 3
 """Labellings whose features a step without the oracle asks for, about."""
 NAMED = ("command", "oracle", "module")
 """Options of a data set that name a user's own program or class."""
-SLOW, VERY_SLOW = 1e-3, 1e-2
-"""Seconds of a call from which on workers, and mini-batches, pay."""
+SLOW = 1e-3
+"""Seconds of a call from which on workers pay, and a solver that calls less often."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Report:
 
     def advice(self, workers: int) -> list[str]:
         """Settings to run it with on so many workers."""
-        return advice(self.seconds.get("max_oracle", 0.0), self.blocks, self.calls_python, workers)
+        return advice(self.seconds.get("max_oracle", 0.0), self.calls_python, workers)
 
     def facts(self, workers: int) -> Record:
         """All of it, for JSON."""
@@ -104,17 +104,12 @@ class Report:
         return True
 
 
-def advice(seconds: float, blocks: int, python: bool, workers: int) -> list[str]:
+def advice(seconds: float, python: bool, workers: int) -> list[str]:
     """Settings for an oracle whose call takes `seconds`; what they cost is measured in tests/benchmarks/README.md."""
-    settings = ["solver=bcpfw_gap_cache"]
-    batch = min(16, 2 * workers, blocks // 4)
-    if workers > 1 and seconds >= SLOW:
-        settings.append("compute=processes" if python else "compute=threads")
-        if seconds >= VERY_SLOW and batch > 1:
-            settings.append(f"solver.batch_size={batch}")
-    else:
-        settings.append("compute=serial" if python else "compute=threads")
-    return settings
+    solver = "solver=expensive_oracle" if seconds >= SLOW else "solver=bcpfw_gap_cache"
+    if not python:
+        return [solver, "compute=threads"]
+    return [solver, "compute=processes" if workers > 1 and seconds >= SLOW else "compute=serial"]
 
 
 def costs_note(seconds: Mapping[str, float]) -> str:
@@ -123,8 +118,8 @@ def costs_note(seconds: Mapping[str, float]) -> str:
     given = f"oracle_seconds={call:.2g} solver.multiplane.plane_seconds={visit / VISIT:.2g}"
     counted = PYTHON.oracle / PYTHON.visit
     return (
-        f"solver=mpbcfw takes a call of an oracle in Python for {counted:.0f} steps without one; this one is "
-        f"{call / visit:.2g}: solver.multiplane.{given}"
+        f"solver=mpbcfw assumes that a call costs {counted:.0f} steps without one; this oracle's costs {call / visit:.2g}. "
+        f"To say so: solver.multiplane.{given}"
     )
 
 
@@ -272,7 +267,9 @@ def _note_oracle(report: Report, oracle: Any, truths: list[np.ndarray]) -> None:
     elif whole and 8 * report.blocks * report.d > 1e9:
         report.notes.append(f"the state takes {8e-9 * report.blocks * report.d:.1f} GB; coordinates(i) would save some")
     if not any(_asked(oracle, "least_loss", i) for i in range(min(len(truths), BLOCKS))):
-        report.notes.append("least_loss is not given: path.relative=true will end above λ = 0")
+        report.notes.append(
+            "least_loss is not given, so path.relative=true certifies no λ below the last one that is solved"
+        )
     if report.certainty == ESTIMATE:
         report.notes.append("the oracle is approximate and has no max_bound: gaps are estimates and certify nothing")
 
@@ -334,7 +331,9 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
     if report.ok:
         report.seconds["max_oracle"] = _compiled_seconds(problem, draw_w(problem, rng), seconds)
         if not any(problem.least_loss(i) for i in some):
-            report.notes.append("least_loss is 0: path.relative=true will end above λ = 0")
+            report.notes.append(
+                "least_loss is 0, so path.relative=true certifies no λ below the last one that is solved"
+            )
         if not traits.margins:
             report.notes.append("max_marginals is not given: predictions have no margins")
         elif not traits.n_best:

@@ -7,19 +7,19 @@ new data will show. Without them it is chosen on the test blocks: the best in hi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 
 import numpy as np
 from numba import njit
 
-from gapwise.records import Record
+from gapwise.records import Facts, Record
 from gapwise.stages.choice import LOSS, Choice, choose, edge_of, standard_error
 from gapwise.stages.criteria import Criterion, criterion_of
 from gapwise.stages.featurize import VALIDATION
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.predict import predict
-from gapwise.stages.problems import build, structure
+from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
@@ -68,8 +68,8 @@ def evaluate(
     dict
         The `evaluate` part of ``result.json``: best_lambda (best on the validation split, or on the test split if there is
         no other; the larger lambda on ties), its losses, and the structure's measures there; criterion, if it is not the
-        loss; also the loss of labelling everything 0; best_edge, "low" or "high", if that lambda is the last on this side
-        (`choice.Edge`). With a validation split also what `_of_choice` adds.
+        loss; also the loss of labelling everything 0, and of the most frequent training label; best_edge, "low" or "high",
+        if that lambda is the last on this side (`choice.Edge`). With a validation split also what `_of_choice` adds.
     """
     store = open_features(features)
     name = store.meta["structure"]
@@ -130,6 +130,7 @@ def evaluate(
         "best_breakpoint": best if best < solved else int(np.sum(path["lambda"] >= lams[best])) - 1,
         **{key: float(values[best]) for key, values in columns.items()},
         "all_zero_test_loss": _constant_loss(problems["test"]),
+        **_commonest(name, problems["train"], problems["test"], arrays["test"], store.meta),
     }
     of_path = "cell_low" in path
     low = float(path["cell_low"][-1]) if of_path else 0.0
@@ -210,11 +211,21 @@ def loss_driver(fingerprint: str) -> Kernel:
     return losses
 
 
-def _constant_loss(problem: Problem) -> float:
-    """Mean task loss of labelling everything 0 (background, the first class ...)."""
+def _constant_loss(problem: Problem, label: int = 0) -> float:
+    """Mean task loss of the same label everywhere; 0: background, the first class ..."""
     out = np.empty(problem.n)
-    loss_driver(problem)(problem, np.zeros_like(problem.truth), out)
+    loss_driver(problem)(problem, np.full_like(problem.truth, label), out)
     return float(np.mean(out))
+
+
+def _commonest(structure: str, train: Problem, test: Problem, arrays: Mapping[str, np.ndarray], meta: Facts) -> Record:
+    """The most frequent training label and the mean test loss of it everywhere; empty where labels have no names."""
+    confusion = capabilities(structure).confusion
+    if confusion is None:
+        return {}
+    names, _ = confusion(test, arrays, meta, test.truth)
+    label = int(np.argmax(np.bincount(train.truth, minlength=len(names))[: len(names)]))
+    return {"commonest_label": names[label], "commonest_test_loss": _constant_loss(test, label)}
 
 
 def warm_up(problem: Problem) -> None:

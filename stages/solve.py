@@ -168,8 +168,6 @@ def solve(
                 ending.note(lam, w)
     observers = (Progress(session.report), taken, Hard(), Stop(session.stop), *(() if ending is None else (ending,)))
     engine.warm_up()
-    if engine.solver.iterate.views[0]:
-        log.info("steps by %s, between cached labellings by %s", *engine.solver.iterate.views)
     with sink:
         try:
             status = engine.run(observers, sink)

@@ -49,7 +49,7 @@ def lines(model: Model, measured: Measured) -> list[str]:
         tuple(number(row[name]) for name in FIELDS) for row in measured.labels if row["support"] or row["predicted"]
     ]
     measures = [
-        ("task loss", measured.loss),
+        ("loss", measured.loss),
         *((name.replace("_", " "), value) for name, value in measured.metrics.items()),
     ]
     out = [

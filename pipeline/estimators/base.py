@@ -287,7 +287,7 @@ class GapwiseEstimator(BaseEstimator):
         for said in fitted.warnings(type(self).__name__):
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
         if is_word(self.lam, AUTO) and not auto:
-            few = f"expected at least {FEWEST} blocks, to choose lam on some, got {n}; lam={lam!r} was used"
+            few = f"expected at least {FEWEST} examples, to choose lam on some, got {n}; lam={lam!r} was used"
             warnings.warn(f"{type(self).__name__}: lam={AUTO!r}: {few}", stacklevel=3)
         if (edge := fitted.edge) is not None:
             warnings.warn(self._said_of(edge), stacklevel=3)

@@ -46,8 +46,9 @@ def results(run: Standing) -> dict[str, object]:
         "status": run.solved,
         "lambdas": len(result["path"]) if "path" in result else MISSING,
     }
-    for part in ("verify", "evaluate"):
-        single |= {f"{part}.{name}": value for name, value in result.get(part, {}).items()}
+    for part in ("verify", "evaluate", "refit"):
+        found = result.get(part, {})
+        single |= {f"{part}.{name}": value for name, value in found.items() if not isinstance(value, Mapping)}
     if "evaluate.best_lambda" in single:
         single.setdefault(PICKED_ON, "test")
     return single

@@ -64,7 +64,8 @@ def by_split(metrics: Mapping[str, object]) -> dict[str, object]:
     `dvc metrics diff` compares no lambda picked on validation blocks with one picked on the test blocks.
     """
     picked_on = metrics.get("picked_on", "test")
-    alone = {name: metrics[name] for name in ("all_zero_test_loss", "validation_blocks") if name in metrics}
+    of_no_lambda = ("all_zero_test_loss", "commonest_label", "commonest_test_loss", "validation_blocks")
+    alone = {name: metrics[name] for name in of_no_lambda if name in metrics}
     by = f"test_{metrics.get('criterion', 'loss')}"
     hindsight = {"hindsight_lambda": "best_lambda", f"hindsight_{by}": by}
     chosen = {name: value for name, value in metrics.items() if name not in {*alone, *hindsight, "picked_on"}}

@@ -308,6 +308,8 @@ def unpacked(file: Path) -> bytes:
     """The contents of a file, decompressed if it ends in .gz; DataError names it if it cannot be."""
     try:
         return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    except FileNotFoundError as error:
+        raise DataError(f"{file}: there is no such file") from error
     except UNREADABLE as error:
         raise DataError(f"{file}: cannot be read: {error}; get the file again, or decompress it yourself") from error
 

@@ -48,8 +48,11 @@ def loss_in_words(structure: str, meta: Facts, weighted: bool = False) -> str:
 
 def baseline(measured: Facts) -> tuple[str, float] | None:
     """What a model that has learnt nothing answers, in words, and its mean test loss; None where that is not known."""
-    loss = measured.get("all_zero_test_loss")
+    answer, loss = "the first label everywhere", measured.get("all_zero_test_loss")
+    if "test_foreground_iou" in measured:
+        answer = "all background"
+    elif "commonest_label" in measured:
+        answer, loss = f"{measured['commonest_label']} everywhere", measured.get("commonest_test_loss")
     if not isinstance(loss, int | float) or isinstance(loss, bool):
         return None
-    answer = "all background" if "test_foreground_iou" in measured else "the first label everywhere"
     return f"baseline ({answer})", float(loss)

@@ -127,7 +127,8 @@ class Stop:
 
 
 def progress(engine: Walking) -> dict[str, float | str]:
-    """The present lambda, breakpoint, passes, gap, its certainty and tolerance, oracle_calls, seconds.
+    """The present lambda, breakpoint, passes, gap, its certainty and tolerance, whether that is a share of the
+    objective, oracle_calls, seconds.
 
     `certified` as well, where the path may be stopped anywhere: the eps that holds at every lambda so far.
     """
@@ -139,6 +140,7 @@ def progress(engine: Walking) -> dict[str, float | str]:
         "gap": solver.iterate.known_gap + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0),
         "certainty": engine.certainty,
         "tolerance": engine.rule.tolerance().gap if solver.options.capabilities.certifies else math.nan,
+        "relative": engine.rule.tolerance().relative,
         "oracle_calls": solver.oracle_calls,
         "seconds": counts.seconds,
         **({"certified": rule.reached} if rule else {}),

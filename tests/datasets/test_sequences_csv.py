@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from gapwise.stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.datasets import DataError, OptionError, open_dataset, unpacked
 from gapwise.stages.datasets.text.tables import joined, parse_table
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.problems import chain
@@ -265,3 +265,8 @@ def test_hashed__bits_that_cannot_be_are_named(tmp_path):
             open_dataset("sequences_csv", {**write(tmp_path), "hash_bits": bits})
     with pytest.raises(OptionError, match=r"dataset\.min_count: counts names, which dataset\.hash_bits does not keep"):
         open_dataset("sequences_csv", {**write(tmp_path), "hash_bits": 20, "min_count": 2})
+
+
+def test_file__that_is_missing_is_told_as_such(tmp_path):
+    with pytest.raises(DataError, match=r"nosuch\.txt: there is no such file$"):
+        unpacked(tmp_path / "nosuch.txt")

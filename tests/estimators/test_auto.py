@@ -116,7 +116,7 @@ def test_path__ends_where_the_held_out_loss_has_risen(tmp_path: Path, monkeypatc
 
 def test_few_blocks__are_told_of_and_get_one_over_n() -> None:
     X, y = blobs(9)
-    with pytest.warns(UserWarning, match="lam='auto': expected at least 10 blocks, .* got 9; lam='1/n' was used"):
+    with pytest.warns(UserWarning, match="lam='auto': expected at least 10 examples, .* got 9; lam='1/n' was used"):
         model = MulticlassSVM(tolerance=0.1).fit(X, y)
     assert (model.lambda_, model.refit_) == (1 / 9, None)
     with pytest.raises(ValueError, match=r"^validation: expected a share .* as lam='auto' chooses on held-out blocks"):

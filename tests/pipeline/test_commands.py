@@ -25,7 +25,7 @@ from gapwise.pipeline.overview.find import named
 from gapwise.pipeline.overview.standing import standing
 from gapwise.pipeline.overview.states import RESUMABLE, STATES
 from gapwise.pipeline.overview.words import ago, as_json, duration, number, size
-from gapwise.pipeline.rundir import read_json, write_json
+from gapwise.pipeline.rundir import read_json, shell_line, write_json
 from gapwise.storage.backend import UrlPath, location
 from gapwise.storage.files import locked
 
@@ -248,8 +248,8 @@ def test_show__says_who_holds_a_run_where_it_is_and_when_it_committed(said: Said
 def test_show__repeats_the_summary_and_says_what_was_asked(said: Said, real: Path) -> None:
     text = said("show", real)
     for words in (
-        "problem  sequences_csv: 4 blocks, ", "verify  every certificate holds, for every λ > 0",
-        "next  path.eps=0.1 certifies half the gap (another run, which shares these features)",
+        "problem  sequences_csv: 4 training examples, ", "verify  every certificate holds, for every λ > 0",
+        "next  path.eps=0.1 certifies half the gap (a new run; it reuses these features)",
         "path  rule two_sided · descend paper · eps 0.2", "time  ",
     ):  # fmt: skip
         assert words in text, words
@@ -397,3 +397,12 @@ def test_sync__shows_runs_where_they_were_shown_before_and_goes_on_past_a_failur
         assert carry_out(["sync", str(begun), "--uri", "sqlite:///c"]) == 1
     assert "is in use by process" in capsys.readouterr().out
     assert notes[2:] == []
+
+
+def test_command_of_a_run__is_shown_as_it_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        sys, "orig_argv", ["/venv/bin/python3", "/venv/bin/gapwise", "path.eps=0.1", "dataset.root=a b"]
+    )
+    assert shell_line() == "gapwise path.eps=0.1 'dataset.root=a b'"
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "gapwise", "seed=1"])
+    assert shell_line() == "python -m gapwise seed=1"

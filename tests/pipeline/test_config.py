@@ -293,7 +293,15 @@ def test_help__on_a_command_is_the_commands_own(capsys: pytest.CaptureFixture[st
 
 def test_help__on_a_mistyped_word_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert help_on(["--help", "solvr"]) == 2
-    assert "--help solvr: no such group or command (did you mean solver?)" in capsys.readouterr().err
+    assert "--help solvr: no such group, choice or command (did you mean solver?)" in capsys.readouterr().err
+
+
+def test_help__on_a_choice_explains_all_its_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    assert help_on(["--help", "sequences_csv"]) == 0
+    lines = [line.split("  ", 2)[1] for line in capsys.readouterr().out.splitlines() if line.startswith("  dataset.")]
+    explained = [f"dataset.{key}={value}" for key, value, _ in comments(CONF / "dataset" / "sequences_csv.yaml")]
+    assert [line.split(" ")[0] for line in lines] == [word.split(" ")[0] for word in explained]
+    assert any(word.startswith("dataset.constraints=") for word in explained)
 
 
 def test_help__cuts_no_sentence_at_an_abbreviation() -> None:

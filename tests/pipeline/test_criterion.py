@@ -68,7 +68,7 @@ def test_error_rate__chooses_lambda_and_refits_there(
     assert "one_se_lambda" not in best
     assert result_of(run)["refit"]["lambda"] == best["best_lambda"]
     assert result_of(run)["refit"]["verdict"]["certified"]
-    assert f"picked on 24 validation blocks by error rate, {errors[at]:.3g} there" in said
+    assert f"picked on 24 validation examples by error rate, {errors[at]:.3g} there" in said
     page = (run / "report.html").read_text()
     assert f"By error rate on validation data, λ = {lams[at]:.3g} is best" in page
     assert "while error rate chose λ." in page

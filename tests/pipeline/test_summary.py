@@ -37,7 +37,7 @@ def test_summary__says_what_a_method_without_a_dual_point_has_found() -> None:
     bounds = {"largest_gap": math.nan, "proven": 0.9, "bound_slack_share": 0.05}
     bounded = {**no_dual, "certainty": "upper-bounded"}
     cut["verdict"] = result_of("PASS_LIMIT", 0.0, findings=bounds, attrs=bounded)["verdict"]
-    assert "oracle proven optimal on 90.0% of the blocks\n" in summary(cut, Path("run")), (
+    assert "oracle proven optimal on 90.0% of the examples\n" in summary(cut, Path("run")), (
         "no tolerance to take a share of"
     )
     cut["path"] *= 2
@@ -51,6 +51,11 @@ def test_summary__has_the_words_that_its_readers_were_promised() -> None:
     assert "; stored and recomputed weights agree to 5.24e-14" in text
     assert "baseline (the first label everywhere): test loss 0.5" in text
     assert "optimistic: λ chosen on the test split; dataset.validation=0.2 gives an honest one" in text
+    refit = {"lambda": 0.1, "gap": 0.01, "primal": 0.5, "pick": "parabola", "verdict": done["verdict"]}
+    done["refit"] = {**refit, "test_loss": 0.2, "test_chunk_f1": 0.9}
+    text = summary(done, Path("run"))
+    assert "on all training examples · test loss 0.2 · gap 0.01 of an objective of 0.5: " in text
+    assert "\n          test chunk f1 0.9\n" in text
     done["evaluate"] |= {"test_foreground_iou": 0.4}
     assert "baseline (all background): test loss 0.5" in summary(done, Path("run"))
 
@@ -76,9 +81,9 @@ def test_summary__says_that_a_heuristic_path_certifies_nothing(status: str) -> N
 
 NEXT = {
     "TIME_LIMIT": "solver.max_seconds above 60 goes on from here, in this directory",
-    "PASS_LIMIT": "the limit was solver.max_passes: a larger one solves from the beginning (another run, ",
+    "PASS_LIMIT": "the limit was solver.max_passes: a larger one solves from the beginning (a new run; it ",
     "ORACLE_LIMIT": "the limit was solver.max_oracle_calls: ",
-    "STALLED": "no limit was reached, but 1,000 exact passes gained nothing: ask for a larger gap (another run, ",
+    "STALLED": "no limit was reached, but 1,000 exact passes gained nothing: ask for a larger gap (a new run; it ",
 }
 
 
@@ -111,9 +116,16 @@ def test_summary__advises_no_tolerance_below_rounding(gap: float, primal: float)
 
 def test_summary__says_what_would_certify_more() -> None:
     good = result_of("CONVERGED", 0.0)
-    assert "    next  path.eps=0.05 certifies half the gap (another run, which shares these features)" in summary(
+    assert "    next  path.eps=0.05 certifies half the gap (a new run; it reuses these features)" in summary(
         good, Path("run")
     )
+    last = result_of("CONVERGED", 0.0)
+    last["path"] = [{**last["path"][0], "lambda": lam} for lam in (1.0, 0.1)]
+    last["evaluate"]["best_lambda"] = 0.1
+    beyond = " and reaches smaller λ's, as the last one was the best"
+    assert f"certifies half the gap{beyond} (" in summary(last, Path("run"))
+    last["evaluate"]["best_lambda"] = 0.2
+    assert beyond not in summary(last, Path("run"))
     less = result_of("CONVERGED", 0.0, findings={"largest_gap": 0.03})
     assert "    next  path.eps=0.015 certifies half the gap" in summary(less, Path("run"))
     given = result_of("CONVERGED", 1.0, attrs=GIVEN)

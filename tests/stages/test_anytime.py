@@ -252,6 +252,13 @@ def test_progress__tells_the_eps_of_the_whole_axis() -> None:
     assert read_solver_line(line) == read_solver_line(solver_line(progress))
 
 
+def test_progress__says_that_a_tolerance_is_a_share() -> None:
+    progress = {"lambda": 0.01, "breakpoint": 3, "passes": 2.0, "gap": 0.02, "tolerance": 0.01, "oracle_calls": 9}
+    line = solver_line({**progress, "relative": True})
+    assert " · gap 2.0e-02, target 1e-02 of the objective · 9 oracle calls" in line
+    assert read_solver_line(line) == read_solver_line(solver_line({**progress, "relative": False}))
+
+
 def test_figure_and_report__show_the_eps_over_the_work(tmp_path: Path) -> None:
     problem = problem_of("multiclass")
     solved(problem, tmp_path, options_of(), path_of(0.02))

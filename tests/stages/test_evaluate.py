@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from spreads import backwards
 from tiny import all_labels
 
-from gapwise.stages.evaluate import evaluate, predict
+from gapwise.stages.evaluate import _commonest, evaluate, predict
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems import structure
+from gapwise.stages.reports.loss_words import baseline
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
-from gapwise.storage.features import FeatureWriter
+from gapwise.storage.features import FeatureWriter, open_features
 from gapwise.storage.files import tree_checksum
 from gapwise.storage.format import MEASURES
 from gapwise.storage.paths import open_path
@@ -100,6 +102,14 @@ def test_evaluate__losses_are_those_of_enumeration(run: tuple[Path, Path]) -> No
     assert np.ptp(arrays["test_loss"]) > 0.0
 
 
+def test_commonest__is_the_label_that_is_most_frequent_in_training(run: tuple[Path, Path]) -> None:
+    store = open_features(run[0])
+    test, train = open_problem(run[0], "test"), SimpleNamespace(truth=np.array([1, 0, 1, 255]))
+    found = _commonest(store.meta["structure"], train, test, store.arrays("test"), store.meta)
+    ones = [test.loss(i, np.ones_like(all_labels(test, i)[0])) for i in range(test.n)]
+    assert found["commonest_test_loss"] == pytest.approx(np.mean(ones), abs=1e-12)
+
+
 def test_evaluate__labels_are_a_decoding(run: tuple[Path, Path]) -> None:
     features, folder = run
     problem = open_problem(features, "test")
@@ -128,6 +138,11 @@ def test_evaluate__chooses_the_least_test_loss_and_says_what_it_compares_to(run:
     test = open_problem(features, "test")
     zeros = [test.loss(i, np.zeros_like(all_labels(test, i)[0])) for i in range(test.n)]
     assert measured["all_zero_test_loss"] == pytest.approx(np.mean(zeros), abs=1e-12)
+    counts = np.bincount(open_problem(features, "train").truth)
+    same = [test.loss(i, np.full_like(all_labels(test, i)[0], counts.argmax())) for i in range(test.n)]
+    assert measured["commonest_test_loss"] == pytest.approx(np.mean(same), abs=1e-12)
+    words = "all background" if "test_foreground_iou" in measured else f"{measured['commonest_label']} everywhere"
+    assert baseline(measured) == (f"baseline ({words})", measured["commonest_test_loss"])
     stored = np.load(folder / "predictions.npz")
     np.testing.assert_array_equal(stored["labels"], predict(test, arrays["weights"][best])[0])
     np.testing.assert_array_equal(stored["label_ptr"], test.label_ptr)

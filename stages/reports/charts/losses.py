@@ -18,6 +18,8 @@ from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.reports.vega import Chart, Panel, Row, Spec, axis, lambda_axis, level, tooltip
 from gapwise.storage.layout import EVALUATED
 
+LOW = 0.35
+"""Share of the axis below which a loss leaves no room for words under it."""
 SPLITS = {"train": BLUE, "validation": GREEN, "test": ORANGE}
 
 
@@ -38,9 +40,10 @@ def chart(run: StoredRun) -> Chart:
     y = axis("loss", "mean task loss", {"zero": True})
     x = lambda_axis(shown_lambdas(run.arrays, run.attrs))
     layers: list[Spec] = []
+    top = max(float(np.nanmax(values)) for values in losses.values())
     if (nothing_learnt := baseline(run.measured)) is not None:
         words, value = nothing_learnt
-        layers += level(value, words)
+        layers, top = level(value, words), max(top, value)
     chosen = "validation" if "validation" in losses else "test"
     loss = losses[chosen]
     by = run.measured.get("criterion")
@@ -53,13 +56,14 @@ def chart(run: StoredRun) -> Chart:
             "encoding": {"x": x, "y": {**y, "field": "least"}, "y2": {"field": "most"}},
         })  # fmt: skip
         if by is None:
-            layers += _marked(float(lam[simple]), f"one standard error:\nλ = {lam[simple]:.3g}", x, GREEN, [2, 3])
+            words = f"one standard error:\nλ = {lam[simple]:.3g}"
+            layers += _marked(float(lam[simple]), words, x, GREEN, [2, 3], above=loss[simple] < LOW * top)
     else:
         best = int(np.argmin(loss))
     if by is not None:  # another measure than the loss has chosen
         best = int(np.argmin(np.abs(lam - run.measured["best_lambda"])))
     layers += _marked(float(lam[best]), "", x, GREY, [5, 4])
-    layers += _lines(lam, losses, x, y)
+    layers += _lines(lam, losses, x, y, top)
     layers.append({
         "data": {"values": [{"lambda": lam[best], "loss": loss[best]}]},
         "mark": {"type": "point", "shape": "diamond", "size": 150, "filled": True, "opacity": 1, "color": SPLITS[chosen]},
@@ -75,7 +79,7 @@ def chart(run: StoredRun) -> Chart:
     return Chart((Panel("losses", words, layers, {"data": {"values": wide}}),), title)
 
 
-def _lines(lam: np.ndarray, losses: Mapping[str, np.ndarray], x: Spec, y: Spec) -> list[Spec]:
+def _lines(lam: np.ndarray, losses: Mapping[str, np.ndarray], x: Spec, y: Spec, top: float) -> list[Spec]:
     """A line for each split, named at its end, and on a page all losses of the lambda below the pointer."""
     splits = [*losses]
     colour = {"domain": splits, "range": [SPLITS[split] for split in splits]}
@@ -86,7 +90,7 @@ def _lines(lam: np.ndarray, losses: Mapping[str, np.ndarray], x: Spec, y: Spec) 
         {"transform": [{"fold": splits, "as": ["split", "loss"]}, {"filter": "isValid(datum.loss)"}],
          "mark": {"type": "line", "strokeWidth": 2, "point": {"size": 30} if lam.size <= 100 else False},
          "encoding": {"x": x, "y": y, "color": coloured}},
-        {"data": {"values": ends(lam, losses)},
+        {"data": {"values": ends(lam, losses, top)},
          "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 7},
          "encoding": {"x": x, "y": {**y, "field": "at"}, "text": {"field": "split"}, "color": coloured}},
         {"mark": {"type": "rule", "color": GREY}, "params": [{"name": "near", "select": near}],
@@ -95,9 +99,12 @@ def _lines(lam: np.ndarray, losses: Mapping[str, np.ndarray], x: Spec, y: Spec) 
     ]  # fmt: skip
 
 
-def ends(lam: np.ndarray, losses: Mapping[str, np.ndarray]) -> list[Row]:
-    """Where the name of each line stands: at its last value, moved up as far as the names below it need."""
-    least = 0.07 * max(float(np.nanmax(values)) for values in losses.values())
+def ends(lam: np.ndarray, losses: Mapping[str, np.ndarray], top: float) -> list[Row]:
+    """Where the name of each line stands: at its last value, moved up as far as the names below it need.
+
+    `top` is the largest value on the axis.
+    """
+    least = 0.07 * top
     rows: list[Row] = []
     for split in sorted(losses, key=lambda split: float(losses[split][np.isfinite(losses[split])][-1])):
         (known,) = np.nonzero(np.isfinite(losses[split]))
@@ -108,8 +115,8 @@ def ends(lam: np.ndarray, losses: Mapping[str, np.ndarray]) -> list[Row]:
     return rows
 
 
-def _marked(lam: float, words: str, x: Spec, colour: str, dash: list[int]) -> list[Spec]:
-    """A vertical line at one lambda, with its name at the bottom: losses of larger lambdas are high."""
+def _marked(lam: float, words: str, x: Spec, colour: str, dash: list[int], above: bool = False) -> list[Spec]:
+    """A vertical line at one lambda, with its name at the bottom, as losses of larger lambdas are high, or `above` them."""
     data = {"values": [{"lambda": lam, "words": words}]}
     text = {
         "type": "text",
@@ -117,7 +124,7 @@ def _marked(lam: float, words: str, x: Spec, colour: str, dash: list[int]) -> li
         "baseline": "line-bottom",
         "dx": -4,
         "dy": -18,
-        "y": "height",
+        "y": {"expr": "height / 2"} if above else "height",
         "lineBreak": "\n",
         "color": colour,
     }

@@ -81,4 +81,4 @@ def tiles(run: ReportedRun) -> list[tuple[str, str]]:
         for name, value in measured.items()
         if name.startswith("test_") and name.endswith(words)
     ]
-    return [(number(value), name) for name, value in shown[:8] if value is not None]
+    return [(number(value), name) for name, value in shown[:9] if value is not None]
