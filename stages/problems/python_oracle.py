@@ -167,7 +167,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | Bound
     if oracle_source(meta["oracle"]) != meta["source"]:
         raise ValueError(
             f"python_oracle: the code of {meta['oracle']} is not what the features were made with; restart processes that "
-            "imported it before it was edited, and update other copies of it"
+            "imported it before the edit, and update other copies"
         )
     split, *others = np.asarray(arrays["split"]).tobytes().decode().split("\n")
     spec = {"oracle": meta["oracle"], "split": split, "arguments": dict(meta["arguments"])}

@@ -108,7 +108,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Problem:
     if oracle_source(name) != meta["source"]:
         raise ValueError(
             f"python_structure: the code of {name} is not what the features were made with; restart processes that imported "
-            "it before it was edited, and update other copies of it"
+            "it before the edit, and update other copies"
         )
     kind, types = problem_class(name), {"int": int, "float": float, "bool": bool}
     numbers = {field: types[type_name] for field, type_name in meta["numbers"].items()}

@@ -175,6 +175,14 @@ def test_linter__finds_what_it_looks_for(tmp_path: Path) -> None:
     assert [line.split(": ", 1)[1].split(" (")[0] for line in done.stdout.splitlines()] == ["26 words", "“that of”"]
 
 
+def test_linter__counts_the_words_of_messages(prose: ModuleType, tmp_path: Path) -> None:
+    file = tmp_path / "part.py"
+    words = " ".join(["word"] * 25)
+    lines = (f'raise ValueError(f"{{name}}: {words}")', f'log.info("{words} word")', f'print("{words}. Word")')
+    file.write_text("\n".join([*lines, f'text = "{words} word"']), encoding="utf-8")
+    assert [fault.split(" (")[0] for fault in prose.messages(file)] == ["line 2: 26 words"]
+
+
 def test_linter__reads_the_docstrings_of_every_public_name(prose: ModuleType) -> None:
     read = {name for _, name in prose.public()}
     assert {*gapwise.__all__} - {"__version__"} <= read
