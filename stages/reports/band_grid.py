@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from gapwise.stages.reports.curves import Curves, Trace, by_lambda, draw_bands, lambda_title
-from gapwise.stages.reports.paint import StyleOf, figure_in, legend_beside, over_all
+from gapwise.stages.reports.paint import StyleOf, figure_in, legend_beside, name_ends, over_all
 from gapwise.storage.backend import Location
 
 
@@ -48,6 +48,7 @@ def draw_grid(
                     grid[i, j].set_ylim(bottom=floor(variants))
                 if j == 0:
                     grid[i, j].set_ylabel(label)
+            name_ends(grid[0, j])
             grid[0, j].set_title(lambda_title(lam, variants))
             grid[-1, j].set_xlabel(x_label)
         legend_beside(figure, grid[0, 0])

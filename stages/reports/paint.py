@@ -55,6 +55,8 @@ LOOK: dict[Any, object] = {
     "svg.hashsalt": "gapwise",
     "pdf.fonttype": 42,
 }
+ROW = 8.0
+"""Points between the names of two lines, at least."""
 COLUMN, PAGE = 4.6, 9.5
 """Inches of a figure whose text has 7 points when it is printed 8 cm or 16.5 cm wide."""
 ROOM = 1.15
@@ -104,9 +106,33 @@ def to_paper(figure: Figure) -> None:
 
 
 def legend_beside(figure: Figure, axes: Axes) -> None:
-    """The legend of all plots, right of them, with the lines of one of them."""
+    """The legend of all plots, right of them and below a title, with the lines of one of them."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+    figure.legend(handles, labels, loc="outside right center", handlelength=2.6)
+
+
+def name_ends(axes: Axes) -> None:
+    """Write the name of each coloured line beside its last point, moved down where names would overlap; grey ones have none.
+
+    The axis of x becomes longer by a third, which is room for the names.
+    """
+    left, right = axes.get_xlim()
+    axes.set_xlim(left, right * (right / left) ** (1 / 3) if axes.get_xscale() == "log" else right + (right - left) / 3)
+    axes.get_ylim()  # which matplotlib computes when it is asked for
+    ends = []
+    for line in axes.get_lines():
+        points = np.column_stack([np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)])
+        points = points[np.isfinite(points).all(axis=1)]
+        if line.get_color() != PALE and len(points):
+            height = float(axes.transData.transform(points[-1])[1]) * 72.0 / axes.figure.dpi
+            ends.append((height, str(line.get_label()), str(line.get_color()), points[-1]))
+    above = np.inf
+    for height, name, colour, end in sorted(ends, key=lambda found: -found[0]):
+        above = min(height, above - ROW)
+        axes.annotate(
+            name, (float(end[0]), float(end[1])), (4.0, above - height), textcoords="offset points", fontsize=7,
+            va="center", color=colour, annotation_clip=False,
+        )  # fmt: skip
 
 
 def over_all(figure: Figure, conclusion: str) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
+from gapwise.stages.reports.paint import BLUE, PALE, ROW, name_ends
 from gapwise.stages.reports.suboptimality import calls_lines, calls_table, winners, with_suboptimality
 from gapwise.stages.reports.sweep_figures import compare_parts, figure_file
 from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
@@ -89,3 +91,18 @@ def test_figures__of_every_data_set_lie_in_a_folder_of_its_own(tmp_path: Path) -
     with (tmp_path / "sweep" / "small" / "solvers.csv").open() as file:
         assert [row["variant"] for row in csv.DictReader(file)] == ["accelerated", "ssg"]
     assert figure_file(tmp_path, "gaps.png") == tmp_path / "figures" / "gaps.png", "where there is one data set"
+
+
+def test_name_ends__names_coloured_lines_without_overlap() -> None:
+    axes = Figure().subplots()
+    for name, colour, end in (("a", BLUE, 0.5), ("b", "#000000", 0.505), ("c", PALE, 0.9), ("d", BLUE, np.nan)):
+        axes.plot([1.0, 2.0, 3.0], [1.0, 0.7, end], label=name, color=colour)
+    before = axes.get_xlim()
+    name_ends(axes)
+    texts = {text.get_text(): text for text in axes.texts}
+    assert {name: text.xy for name, text in texts.items()} == {"a": (3.0, 0.5), "b": (3.0, 0.505), "d": (2.0, 0.7)}
+    heights = [
+        axes.transData.transform(texts[name].xy)[1] * 72 / axes.figure.dpi + texts[name].xyann[1] for name in "ba"
+    ]
+    assert heights[0] - heights[1] == pytest.approx(ROW)
+    assert axes.get_xlim()[1] > before[1]
