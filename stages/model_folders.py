@@ -38,17 +38,17 @@ def load_model(
     run : str or Location, optional
         The run that the model was exported from: ValueError if the model is not what the run gives.
 
+    Returns
+    -------
+    Model
+        With ``predict``, ``lambda_`` and ``certificate``.
+
     Raises
     ------
     FileNotFoundError
         If there is none.
     ValueError
         If it is damaged, or another version of Gapwise wrote it; says which file.
-
-    Returns
-    -------
-    Model
-        With ``predict``, ``lambda_`` and ``certificate``.
 
     Examples
     --------

@@ -93,9 +93,6 @@ class GapwiseEstimator(BaseEstimator):
         train the model. An integer >= 2 is a number of folds. Each is held out once from a path of its own, so every block
         has a say; `path_` is the path of all blocks. None, not with "auto": nothing is held out, and `lambda_` is
         the lam nearest to 1/n.
-    calibration : {None, "isotonic", "sigmoid"}
-        Whether `probabilities` are fitted, and how: to the margins of the held-out blocks under the model of `path_` at
-        `lambda_`, which was trained without them. It needs such blocks: several lam, or "auto", and no folds.
     pick : {"parabola", "least", "one_se"}
         How the mean losses of the held-out blocks choose. "parabola": the vertex of a parabola in log lam through the
         losses within a decade of the least. "least": the least itself, the larger lam on ties. "one_se": the largest lam
@@ -105,6 +102,9 @@ class GapwiseEstimator(BaseEstimator):
         place of the least. Sequences have "token_error", "sequence_error", "chunk_precision", "chunk_recall" and
         "chunk_f1"; classes "error_rate"; pictures "pixel_accuracy", "foreground_iou" and "foreground_iou_pooled"; a
         `StructuredSVM` "label_error". Of folds the mean counts, and only with folds is there "one_se".
+    calibration : {None, "isotonic", "sigmoid"}
+        Whether `probabilities` are fitted, and how: to the margins of the held-out blocks under the model of `path_` at
+        `lambda_`, which was trained without them. It needs such blocks: several lam, or "auto", and no folds.
     solver : str
         A preset of ``conf/solver``; "auto" is ``accelerated`` for given lam and ``bcpfw_gap_cache`` for the path, and
         ``expensive_oracle`` for a `StructuredSVM`.

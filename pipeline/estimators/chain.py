@@ -59,9 +59,10 @@ class ChainSVM(GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, pick, criterion, calibration, solver, max_passes, max_seconds, verify, warm_start,
-    n_jobs, random_state
+    lam, tolerance, eps, validation, pick, criterion, calibration
         As for every estimator: see `GapwiseEstimator`.
+    solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+        As for every estimator, too.
     min_count : int
         Attributes that occur less often in the training data are left out. Not for arrays.
     loss : str

@@ -107,7 +107,7 @@ def path(problem: Problem, eps: float = PATH_EPS, **choices: Unpack[Choices]) ->
         As in `solve`.
     eps : float
         The largest gap, in units of the loss.
-    choices
+    **choices
         solver, max_passes, max_seconds, verify, n_jobs, random_state and run_dir, as in `solve`.
 
     Returns

@@ -46,9 +46,10 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, pick, criterion, calibration, solver, max_passes, max_seconds, verify, warm_start,
-    n_jobs, random_state
+    lam, tolerance, eps, validation, pick, criterion, calibration
         As for every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares.
+    solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+        As for every estimator, too.
     fit_intercept : bool
         Whether there is a bias per class: a feature that is always 1, and whose weight is regularised like the others. A
         `kernel` has none.

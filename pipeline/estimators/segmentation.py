@@ -42,9 +42,10 @@ class SegmentationSVM(GapwiseEstimator):
 
     Parameters
     ----------
-    lam, tolerance, eps, validation, pick, criterion, calibration, solver, max_passes, max_seconds, verify, warm_start,
-    n_jobs, random_state
+    lam, tolerance, eps, validation, pick, criterion, calibration
         As for every estimator: see `GapwiseEstimator`.
+    solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+        As for every estimator, too.
     superpixels : int
         Of pictures: about how many superpixels each is divided into.
     colour_words, sift_words : int

@@ -35,8 +35,9 @@ class StructuredSVM(GapwiseEstimator):
     ----------
     oracle : StructuredModel
         Features, loss, and the two oracles of one example.
-    lam, tolerance, eps, validation, pick, criterion, solver, max_passes, max_seconds, verify, warm_start, n_jobs,
-    random_state
+    lam, tolerance, eps, validation, pick, criterion
+        As for every estimator: see `GapwiseEstimator`.
+    solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
         As for every estimator: see `GapwiseEstimator`. Python holds a lock, so threads gain nothing here; for oracles on
         several processes run the pipeline (`dataset=python_oracle`).
 

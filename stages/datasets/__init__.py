@@ -97,7 +97,36 @@ class Sink(Protocol):
 
 
 class Reader(Protocol):
-    """One data set with its options resolved and checked."""
+    """One data set with its options resolved and checked.
+
+    Examples
+    --------
+    A reader of six rows with two classes. As a part of your own, its module has ``open(options)``, which returns it.
+
+    >>> class Rows:
+    ...     structure = "multiclass"
+    ...
+    ...     def files(self):
+    ...         return {}  # nothing is read
+    ...
+    ...     def source(self):
+    ...         return {}
+    ...
+    ...     def featurize(self, sink, map_blocks, report):
+    ...         for split, n in (("train", 6), ("test", 2)):
+    ...             labels = np.arange(n) % 2
+    ...             sink.put(split, "x", np.eye(2)[labels])
+    ...             sink.put(split, "labels", labels.astype(np.uint8))
+    ...         return {"classes": 2}
+    >>> found = {}
+    >>> class InMemory:
+    ...     def put(self, split, name, array):
+    ...         found[split, name] = array
+    >>> Rows().featurize(InMemory(), map, print)
+    {'classes': 2}
+    >>> found["test", "labels"].tolist()
+    [0, 1]
+    """
 
     @property
     def structure(self) -> str:

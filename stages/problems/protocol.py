@@ -83,6 +83,19 @@ class Problem(Protocol):
         What `scratch()` has made, for this thread.
 
     Compiled code cannot raise: constructors check the arrays, and methods rely on them.
+
+    Examples
+    --------
+    Three classes, three rows of numbers; at w = 0 the most tempting answer is any wrong class, whose loss is 1:
+
+    >>> from gapwise import MulticlassSVM
+    >>> problem = MulticlassSVM().problem(np.eye(3), [0, 1, 2])
+    >>> problem.n, problem.d, problem.truth.tolist()
+    (3, 12, [0, 1, 2])
+    >>> theta, y = np.empty(problem.local_ptr[1]), np.zeros(1, problem.truth.dtype)
+    >>> problem.scores(0, np.zeros(problem.d), theta)
+    >>> float(problem.max_oracle(0, theta, y, problem.scratch()))
+    1.0
     """
 
     @property
@@ -170,7 +183,20 @@ class Bounded(Problem, Protocol):
 
 
 class Summable(Problem, Protocol):
-    """A structure that can also sum over all labellings of a block; its module's `Capabilities` say so, too."""
+    """A structure that can also sum over all labellings of a block; its module's `Capabilities` say so, too.
+
+    Examples
+    --------
+    A sentence of two tokens with labels a and b. At w = 0 all four labellings have the weight 1, and half of their tokens
+    are wrong.
+
+    >>> from gapwise import ChainSVM
+    >>> problem = ChainSVM().problem([[["x"], ["y"]]], [["a", "b"]])
+    >>> theta, mu = np.zeros(problem.local_ptr[1]), np.empty(problem.local_ptr[1])
+    >>> log_sum, mean_loss = problem.marginals(0, theta, 0.0, mu, problem.scratch())
+    >>> round(float(np.exp(log_sum))), round(float(mean_loss), 6)
+    (4, 0.5)
+    """
 
     def marginals(self, i: int, theta: np.ndarray, c: float, mu: np.ndarray, scratch: Scratch) -> tuple[float, float]:
         """mu <- the mean of m_i(y) with weights proportional to exp(c L_i(y) + <theta, m_i(y)>).

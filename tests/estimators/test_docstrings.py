@@ -6,6 +6,7 @@ import doctest
 import inspect
 import os
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -28,17 +29,25 @@ def test_docstring__has_its_sections(name: str) -> None:
         assert {"Parameters", "Returns", "Raises"} <= sections
         named = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-{3,}$|\Z)", text, re.MULTILINE | re.DOTALL)
         assert named is not None
-        words = {word for line in re.findall(r"^(\w[^:\n]*)", named[1], re.MULTILINE) for word in line.split(", ")}
+        words = {word for line in re.findall(r"^\**(\w[^:\n]*)", named[1], re.MULTILINE) for word in line.split(", ")}
         assert {part.strip() for part in inspect.signature(thing).parameters} <= {word.strip() for word in words}
     assert name in ABSTRACT or "Examples" in sections
 
 
+PROTOCOLS = (
+    "problems.protocol.Problem", "problems.protocol.Summable", "datasets.Reader", "solver.block.samplers.Sampler",
+    "solver.block.moves.Move",
+)  # fmt: skip
+"""Of the extension protocols those with an example in their docstring; the others' are the files that the site names."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ABSTRACT])
+@pytest.mark.parametrize("name", [*(name for name in NAMES if name not in ABSTRACT), *PROTOCOLS])
 def test_example__runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TMPDIR", os.fspath(tmp_path))
-    thing = getattr(gapwise, name)
+    module, _, name = name.rpartition(".")
+    thing = getattr(import_module(f"gapwise.stages.{module}") if module else gapwise, name)
     scope = vars(inspect.getmodule(thing)) | {name: thing}
     (example,) = doctest.DocTestFinder(recurse=False).find(thing, name, globs=dict(scope))
     assert example.examples

@@ -118,7 +118,7 @@ def test_check__as_json(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = said(capsys, "python_task:Pairs", "delay=0.002", "n=4", "--json", "--workers", "4")
     record = json.loads(text)
     assert (code, record["ok"], record["blocks"], record["d"], record["certainty"]) == (0, True, 4, 7, "exact")
-    assert record["advice"] == ["solver=bcpfw_gap_cache", "compute=processes"]
+    assert record["advice"] == ["solver=expensive_oracle", "compute=processes"]
     assert 4 * 0.002 < record["pass_seconds"] == 4 * (record["seconds"]["max_oracle"] + checks.STEP)
     code, text = said(capsys, "python_task:Lying", "how=truth", "--json")
     record = json.loads(text)

@@ -22,7 +22,21 @@ SUPPLIED = ("fw", "pairwise", "away")
 
 
 class Move(NamedTuple):
-    """A kind of move."""
+    """A kind of move.
+
+    Examples
+    --------
+    A pairwise move that ends on the boundary after at most half of its way:
+
+    >>> from gapwise.stages.problems.inner import inner
+    >>> from gapwise.stages.problems.protocol import PLAIN
+    >>> from gapwise.stages.solver.steps import PAIRWISE
+    >>> @inner(**PLAIN)
+    ... def half(whole):
+    ...     return 0.5 * whole
+    >>> Move(PAIRWISE, half).gamma_max(1.0)
+    0.5
+    """
 
     direction: int
     """FW: mu_i to the vertex. PAIRWISE: worst active atom to the vertex. AWAY: worst active atom to mu_i (its reverse)."""

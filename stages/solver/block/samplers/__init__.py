@@ -24,7 +24,21 @@ SUPPLIED = ("uniform", "permutation", "gap", "max_gap")
 
 
 class Sampler(NamedTuple):
-    """A way to draw blocks."""
+    """A way to draw blocks.
+
+    Examples
+    --------
+    A sampler that goes round in circles; `order` has the numbers of the visits to come.
+
+    >>> import numpy as np
+    >>> from gapwise.stages.problems.inner import inner
+    >>> from gapwise.stages.problems.protocol import PLAIN
+    >>> @inner(**PLAIN)
+    ... def in_turn(S, flags, rng, order, k):
+    ...     return order[k]
+    >>> Sampler(draw=in_turn, beforehand=lambda rng, n, steps: np.arange(steps) % n).beforehand(None, 3, 5).tolist()
+    [0, 1, 2, 0, 1]
+    """
 
     draw: Callable[..., int]
     """`inner` function (S, flags, rng, order, k) -> the k-th block of this call; -1: no block is left to move"""
