@@ -61,8 +61,6 @@ class ChainSVM(GapwiseEstimator):
     ----------
     lam, tolerance, eps, validation, pick, criterion, calibration
         As for every estimator: see `GapwiseEstimator`.
-    solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
-        As for every estimator, too.
     min_count : int
         Attributes that occur less often in the training data are left out. Not for arrays.
     loss : str
@@ -77,6 +75,8 @@ class ChainSVM(GapwiseEstimator):
         Which labels may follow one another, begin and end a sequence, in training and in predictions. A scheme allows what
         it allows. A pair forbids its second label right after its first; None stands before the first and after the last
         token.
+    solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+        As for every estimator, too.
 
     Attributes
     ----------

@@ -48,8 +48,6 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     ----------
     lam, tolerance, eps, validation, pick, criterion, calibration
         As for every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares.
-    solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
-        As for every estimator, too.
     fit_intercept : bool
         Whether there is a bias per class: a feature that is always 1, and whose weight is regularised like the others. A
         `kernel` has none.
@@ -66,6 +64,8 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         Of poly and rbf. "scale": 1 / (n_features · variance of X); "auto": 1 / n_features.
     coef0, degree : float, int
         Of poly; coef0 >= 0 and degree >= 1, as otherwise it is no kernel.
+    solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+        As for every estimator, too.
 
     Attributes
     ----------

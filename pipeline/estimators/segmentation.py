@@ -44,8 +44,6 @@ class SegmentationSVM(GapwiseEstimator):
     ----------
     lam, tolerance, eps, validation, pick, criterion, calibration
         As for every estimator: see `GapwiseEstimator`.
-    solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
-        As for every estimator, too.
     superpixels : int
         Of pictures: about how many superpixels each is divided into.
     colour_words, sift_words : int
@@ -56,6 +54,8 @@ class SegmentationSVM(GapwiseEstimator):
         "balanced": the mean of two shares by area, of missed foreground and of missed background. "per_image": the share of
         wrong pixels. "per_pixel": wrong pixels / mean pixels of the training pictures, so that a wrong pixel costs the same
         in all pictures.
+    solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+        As for every estimator, too.
 
     Attributes
     ----------
