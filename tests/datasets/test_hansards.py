@@ -196,6 +196,17 @@ def test_features__compare_spelling():
     assert (value["share of common prefix"], value["prefix of 5"], value["suffix of 3"]) == (0.75, 1.0, 0.0)
 
 
+def test_subsequence__is_that_of_the_usual_table():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        a, b = ("".join(rng.choice(list("abcé"), rng.integers(0, 9))) for _ in range(2))
+        table = np.zeros((len(a) + 1, len(b) + 1), int)
+        for j, x in enumerate(a):
+            for k, y in enumerate(b):
+                table[j + 1, k + 1] = table[j, k] + 1 if x == y else max(table[j, k + 1], table[j + 1, k])
+        assert features._subsequence(a, b) == table[-1, -1]
+
+
 def test_classes__of_words_are_by_frequency():
     table = np.array([1, 5, 6, 500] + 60 * [7])
     assert features.word_classes(np.array([-1, 0, 1, 2, 3, 4]), table).tolist() == [0, 1, 1, 2, 3, 3]

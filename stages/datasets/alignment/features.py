@@ -195,6 +195,8 @@ def _signs(word: str) -> tuple[bool, bool]:
 def _common(a: str, b: str) -> int:
     """Letters that both begin with."""
     count = 0
+    if a[:1] != b[:1]:  # most words
+        return count
     for x, y in zip(a, b, strict=False):
         if x != y:
             break
