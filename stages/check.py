@@ -11,10 +11,10 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import ArrayLike
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import Blocks, DataError, open_dataset
@@ -25,9 +25,11 @@ from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, sampled
+from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.loss_unit import with_unit
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.operations import PYTHON
+from gapwise.stages.problems.oracle import Oracle
 from gapwise.stages.problems.oracle_check import try_oracle, try_samples
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 from gapwise.stages.solver.unit_costs import VISIT
@@ -93,7 +95,7 @@ class Report:
         facts = {**asdict(self), "ok": self.ok, "workers": workers, "pass_seconds": self.pass_seconds}
         return {**facts, "advice": self.advice(workers) if self.ok else []}
 
-    def note(self, check: str, says: str, tried: Callable[[], Any]) -> bool:
+    def note(self, check: str, says: str, tried: Callable[[], object]) -> bool:
         """Note whether tried() raises no ValueError, and what it says; `says` may name what it returns."""
         try:
             returned = tried()
@@ -160,7 +162,7 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
     labels_of(oracle)
     truths: list[np.ndarray] = []
 
-    def read(split: str, of: Any) -> str:
+    def read(split: str, of: Oracle) -> str:
         end, size = time.monotonic() + seconds, len(of)
         for i in range(min(size, READ)):
             block = block_of(of, split, i)
@@ -201,12 +203,12 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
     return report
 
 
-def _same_again(oracle: Any, other: Any, truths: list[np.ndarray]) -> None:
+def _same_again(oracle: Oracle, other: Oracle, truths: list[np.ndarray]) -> None:
     """Raise ValueError unless two objects give the same truth, features, loss and answers."""
     name, rng = type(oracle).__name__, np.random.default_rng(2)
     for i in range(min(len(truths), BLOCKS)):
         ids = oracle.coordinates(i)
-        theta = rng.normal(size=oracle.d if ids is None else len(ids))
+        theta = rng.normal(size=oracle.d if ids is None else np.size(ids))
         for method, arguments in (
             ("truth", ()),
             ("coordinates", ()),
@@ -227,7 +229,7 @@ def _same_again(oracle: Any, other: Any, truths: list[np.ndarray]) -> None:
                 )
 
 
-def _times(oracle: Any, truths: list[np.ndarray], seconds: float) -> dict[str, float]:
+def _times(oracle: Oracle, truths: list[np.ndarray], seconds: float) -> dict[str, float]:
     """Median seconds of one call of each method; ValueError names the method and the block that raise an error."""
     rng, medians = np.random.default_rng(3), {}
     w = rng.normal(size=oracle.d)
@@ -247,12 +249,12 @@ def _times(oracle: Any, truths: list[np.ndarray], seconds: float) -> dict[str, f
     return medians
 
 
-def _asked(oracle: Any, method: str, i: int, *arguments: Any) -> Any:
+def _asked(oracle: Oracle, method: str, i: int, *arguments: np.ndarray) -> ArrayLike | None:
     """What a method answers for training block i; ValueError names class, method, block and line if it raises an error."""
     return ask(f"{type(oracle).__name__}.{method}: train block {i}", getattr(oracle, method), i, *arguments)
 
 
-def _note_oracle(report: Report, oracle: Any, truths: list[np.ndarray]) -> None:
+def _note_oracle(report: Report, oracle: Oracle, truths: list[np.ndarray]) -> None:
     """Notes on what costs memory, or keeps the path from lambda = 0."""
     touched = [
         np.mean(np.asarray(_asked(oracle, "features", i, truths[i].copy())) != 0.0)
@@ -275,7 +277,7 @@ def _note_oracle(report: Report, oracle: Any, truths: list[np.ndarray]) -> None:
 
 
 @driver
-def _oracle_driver(fingerprint: str) -> Any:
+def _oracle_driver(fingerprint: str) -> Kernel:
     """`call(P, w, blocks)`: one max-oracle call for each of `blocks`; returns the sum of the losses of the answers."""
 
     @njit(cache=True, **JIT)
@@ -319,7 +321,7 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
         if absent.get(what, False):
             continue
 
-        def tried(of: Any = of) -> int:
+        def tried(of: Callable[..., object] = of) -> int:
             done = 0
             for i in _while(list(rivals), seconds):
                 of(called, i, rivals[i], rng)

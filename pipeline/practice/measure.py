@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -41,14 +41,17 @@ def resampled(judge: Judge, counts: np.ndarray, seed: int = 0) -> dict[str, floa
     return {figure.name: float(np.std([figure.of(sums) for sums in drawn], ddof=1)) for figure in judge.figures}
 
 
-def seconds_of(call: Callable[[], Any]) -> tuple[Any, float]:
+T = TypeVar("T")
+
+
+def seconds_of(call: Callable[[], T]) -> tuple[T, float]:
     """What it returns, and its CPU seconds."""
     begun = time.process_time()
     result = call()
     return result, time.process_time() - begun
 
 
-def fastest_of(call: Callable[[], Any]) -> tuple[Any, float]:
+def fastest_of(call: Callable[[], T]) -> tuple[T, float]:
     """What it returns, and the CPU seconds of its fastest repetition."""
     result, used = seconds_of(call)
     if used >= SHORT:
