@@ -13,6 +13,10 @@ if TYPE_CHECKING:  # it imports numba
     from gapwise.stages.problems.protocol import Problem
 
 
+PIECE = 1 << 14
+"""Blocks whose labellings are checked at a time: arrays for all of them would take more memory than what is checked."""
+
+
 def check_array(
     name: str, array: np.ndarray, shape: tuple[int | None, ...], dtype: DTypeLike, *, finite: bool = False
 ) -> np.ndarray:
@@ -63,9 +67,24 @@ def check_supports(
     check_array("label_offset", label_offset, (atoms + 1,), np.int64)
     _refuse("support_offset", (offset < 0) | (offset > atoms), np.arange(P.n + 1), offset, f"0 to {atoms}, the atoms")
     _refuse("support_offset", offset[1:] < offset[:-1], np.arange(P.n), offset[1:], "offsets that do not fall")
-    first, last = int(offset[0]), int(offset[-1])
-    block = np.repeat(np.arange(P.n), np.diff(offset))
-    edges, edge_block = label_offset[first : last + 1], np.append(block, P.n - 1)
+    for start in range(0, P.n, PIECE):
+        stop = min(start + PIECE, P.n)
+        _check_labellings(P, start, offset[start : stop + 1], alpha, losses, label, label_offset)
+
+
+def _check_labellings(
+    problem: Problem,
+    start: int,
+    offset: np.ndarray,
+    alpha: np.ndarray,
+    losses: np.ndarray,
+    label: np.ndarray,
+    label_offset: np.ndarray,
+) -> None:
+    """`check_supports` of the blocks from `start` on, whose atoms lie between these offsets."""
+    P, first, last = problem, int(offset[0]), int(offset[-1])
+    block = start + np.repeat(np.arange(offset.size - 1), np.diff(offset))
+    edges, edge_block = label_offset[first : last + 1], np.append(block, start + offset.size - 2)
     _refuse("label_offset", (edges < 0) | (edges > label.size), edge_block, edges, f"0 to {label.size}, the labels")
     lengths = np.diff(edges)
     wrong = lengths != np.diff(P.label_ptr)[block]
@@ -76,7 +95,8 @@ def check_supports(
     least, wanted = (-np.inf, "finite losses") if traits.weightless else (0.0, "finite losses >= 0")
     _refuse("support_loss", ~(np.isfinite(losses[of]) & (losses[of] >= least)), block, losses[of], wanted)
     outside = (values < 0) | (values >= P.labels)
-    _refuse("support_label", outside, np.repeat(block, lengths), values, f"labels 0 to {P.labels - 1}")
+    if outside.any():
+        _refuse("support_label", outside, np.repeat(block, lengths), values, f"labels 0 to {P.labels - 1}")
     if traits.forbidden is not None:
         wrong = traits.forbidden(block, values, edges - edges[0])
         _refuse("support_label", wrong, block, np.arange(first, last), "labellings that the structure allows", "atom ")

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment, linprog
-from tiny import all_labels, matching, ragged
+from tiny import all_labels, instance, matching, ragged
 from tiny.matching_instances import is_labelling, matching_blocks
 
 from gapwise.stages.problems import build
@@ -193,3 +193,22 @@ def test_build__names_the_block_that_is_wrong(change, message):
     wrong |= {name: np.array(value, wrong[name].dtype) for name, value in change.items()}
     with pytest.raises(ValueError, match=rf"matching: block 1: .*({message})"):
         build("matching", ragged([blocks[0], wrong]), {"fertility": 1, "kinds": 2})
+
+
+@pytest.mark.parametrize("piece", [1, 2, 1 << 14])
+def test_supports__are_checked_some_blocks_at_a_time(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gapwise.stages.problems.stored.PIECE", piece)
+    problem = instance("chain")
+    n, last = problem.n, int(problem.label_ptr[-2])
+    whole = np.arange(n + 1), np.ones(n), np.zeros(n), problem.truth, problem.label_ptr
+    check_supports(problem, *whole)
+    for k, name, place, value, block in (
+        (1, "support_alpha", 1, np.nan, 1),
+        (2, "support_loss", n - 1, -1.0, n - 1),
+        (3, "support_label", last, problem.labels, n - 1),
+        (4, "label_offset", n - 1, problem.label_ptr[-2] - 1, n - 2),
+    ):
+        broken = [array.copy() for array in whole]
+        broken[k][place] = value
+        with pytest.raises(ValueError, match=f"^{name}: block {block}: holds "):
+            check_supports(problem, *broken)
