@@ -19,6 +19,7 @@ from gapwise.pipeline.errors import FAILED, refuse
 from gapwise.pipeline.practice.contest import Asked, Judge
 from gapwise.pipeline.practice.ours import CommandError
 from gapwise.pipeline.practice.table import SIZES, TASKS
+from gapwise.pipeline.source_code import commit
 from gapwise.records import Record
 from gapwise.stages.datasets import DataError
 from gapwise.storage.files import write_json
@@ -79,7 +80,7 @@ def measure(name: str, who: str, split: int, size: str, root: Path, limit: float
         "resampled": resampled(task.judge, counts),
         "seconds": seconds + tuned.extra_seconds, "predict_seconds": fastest, "bytes": tuned.size,
         "setting": tuned.setting, "note": tuned.note, "units": len(data.test.x), "load": round(os.getloadavg()[0], 1),
-        "day": f"{datetime.now(UTC):%Y-%m-%d}",
+        "day": f"{datetime.now(UTC):%Y-%m-%d}", "source": commit(),
     }  # fmt: skip
 
 

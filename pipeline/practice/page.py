@@ -114,12 +114,20 @@ def overview(rows: Mapping[str, Sequence[Row]]) -> list[str]:
     return markdown([[*PLACES], *short]) if short else []
 
 
+def sources(numbers: Facts) -> str:
+    """The commits that measured the records, in words; older records do not name theirs."""
+    done = [record for record in numbers["records"] if "figures" in record]
+    named = sorted({str(record["source"]) for record in done if record.get("source")})
+    last = numbers["source"] or "unknown"
+    return ", ".join([*named, *([f"up to {last}"] if any("source" not in record for record in done) else [])]) or last
+
+
 def page(numbers: Facts) -> str:
     """PRACTICE.md."""
     done = [record for record in numbers["records"] if "figures" in record]
     loads, days = [record["load"] for record in done], sorted({str(record["day"]) for record in done})
     load = f"{min(loads):g} to {max(loads):g}" if loads else "unknown"
-    about = {**numbers, "load": load, "days": ", ".join(days) or "never", "source": numbers["source"] or "unknown"}
+    about = {**numbers, "load": load, "days": ", ".join(days) or "never", "source": sources(numbers)}
     lines = [INTRO.format(**about)]
     if numbers["size"] != "full":
         lines.append(f"**practice.size={numbers['size']}: a trial of the machinery; no number means anything.**\n")

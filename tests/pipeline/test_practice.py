@@ -22,7 +22,7 @@ from gapwise.pipeline.practice import judges, run
 from gapwise.pipeline.practice.contest import Asked, Data, Part, by_validation
 from gapwise.pipeline.practice.measure import BRIEF, LEAST, MANY, fastest_of, resampled
 from gapwise.pipeline.practice.ours import by_estimator
-from gapwise.pipeline.practice.page import page, rows_of, summary
+from gapwise.pipeline.practice.page import page, rows_of, sources, summary
 from gapwise.pipeline.practice.peers import pairs
 from gapwise.pipeline.practice.run import PracticeOptions
 from gapwise.pipeline.practice.table import TASKS
@@ -142,6 +142,13 @@ def test_page__is_what_its_numbers_say() -> None:
     numbers = json.loads((ROOT / ".github" / "practice.json").read_text())
     assert numbers["size"] == "full"
     assert (ROOT / ".github" / "PRACTICE.md").read_text(encoding="utf-8") == page(numbers)
+
+
+def test_sources__are_those_of_the_records() -> None:
+    measured = [{"figures": {}, "source": name} for name in ("b2", "a1", "b2")]
+    assert sources({"source": "c3", "records": [*measured, {"left_out": "no data"}]}) == "a1, b2"
+    assert sources({"source": "c3", "records": [*measured, {"figures": {}}]}) == "a1, b2, up to c3"
+    assert sources({"source": None, "records": []}) == "unknown"
 
 
 def record(who: str, error: float, se: float, *, ours: bool = False) -> dict:
