@@ -124,7 +124,7 @@ def test_evaluate__repairs_damaged_validation_losses(run, tmp_path: Path) -> Non
 def test_losses_chart__shows_the_choice(run) -> None:
     features, run_dir, measured = run
     chart = losses_chart.chart(StoredRun(run_dir, open_features(features)))
-    assert f"λ = {measured['best_lambda']:.3g} chosen on validation blocks" in chart.title
+    assert f"λ = {measured['best_lambda']:.3g} chosen on validation examples" in chart.title
     (panel,) = chart.panels
     scales = [layer["encoding"]["color"]["scale"] for layer in panel.layers if "color" in layer["encoding"]]
     assert [scale["domain"] for scale in scales] == 2 * [["train", "validation", "test"]]

@@ -18,8 +18,8 @@ from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.reports.vega import Chart, Panel, Row, Spec, axis, lambda_axis, level, tooltip
 from gapwise.storage.layout import EVALUATED
 
-LOW = 0.35
-"""Share of the axis below which a loss leaves no room for words under it."""
+LOW, MIDDLE = 0.35, 0.6
+"""Share of the axis below which a loss leaves no room for words under it, and where these stand instead."""
 SPLITS = {"train": BLUE, "validation": GREEN, "test": ORANGE}
 
 
@@ -57,7 +57,9 @@ def chart(run: StoredRun) -> Chart:
         })  # fmt: skip
         if by is None:
             words = f"one standard error:\nλ = {lam[simple]:.3g}"
-            layers += _marked(float(lam[simple]), words, x, GREEN, [2, 3], above=loss[simple] < LOW * top)
+            layers += _marked(
+                float(lam[simple]), words, x, GREEN, [2, 3], at=MIDDLE * top if loss[simple] < LOW * top else None
+            )
     else:
         best = int(np.argmin(loss))
     if by is not None:  # another measure than the loss has chosen
@@ -72,10 +74,12 @@ def chart(run: StoredRun) -> Chart:
     how = "" if by is None else f" by {by.replace('_', ' ')}"
     title = f"least test loss {loss[best]:.3g} at λ = {lam[best]:.3g}"
     if chosen == "validation":
-        title = f"λ = {lam[best]:.3g} chosen{how} on validation blocks: test loss {losses['test'][best]:.3g}"
+        title = f"λ = {lam[best]:.3g} chosen{how} on validation examples: test loss {losses['test'][best]:.3g}"
     elif by is not None:
-        title = f"λ = {lam[best]:.3g} chosen{how} on test blocks: loss {loss[best]:.3g}"
-    words = f"Mean task loss at each λ on the {' and '.join(losses)} blocks; the diamond marks the best λ."
+        title = f"λ = {lam[best]:.3g} chosen{how} on test examples: loss {loss[best]:.3g}"
+    *first, last = losses
+    names = f"{', '.join(first)} and {last}" if first else last
+    words = f"Mean task loss at each λ on the {names} examples; the diamond marks the best λ."
     return Chart((Panel("losses", words, layers, {"data": {"values": wide}}),), title)
 
 
@@ -115,20 +119,20 @@ def ends(lam: np.ndarray, losses: Mapping[str, np.ndarray], top: float) -> list[
     return rows
 
 
-def _marked(lam: float, words: str, x: Spec, colour: str, dash: list[int], above: bool = False) -> list[Spec]:
-    """A vertical line at one lambda, with its name at the bottom, as losses of larger lambdas are high, or `above` them."""
-    data = {"values": [{"lambda": lam, "words": words}]}
+def _marked(lam: float, words: str, x: Spec, colour: str, dash: list[int], at: float | None = None) -> list[Spec]:
+    """A vertical line at one lambda, with its name at the loss `at`, or at the bottom: losses of larger lambdas are high."""
+    data = {"values": [{"lambda": lam, "words": words, "at": at}]}
+    height: Spec = {} if at is None else {"y": {"field": "at", "type": "quantitative"}}
     text = {
         "type": "text",
         "align": "right",
         "baseline": "line-bottom",
         "dx": -4,
-        "dy": -18,
-        "y": {"expr": "height / 2"} if above else "height",
+        **({"dy": -18, "y": "height"} if at is None else {}),
         "lineBreak": "\n",
         "color": colour,
     }
     return [
         {"data": data, "mark": {"type": "rule", "color": colour, "strokeDash": dash}, "encoding": {"x": x}},
-        {"data": data, "mark": text, "encoding": {"x": x, "text": {"field": "words"}}},
+        {"data": data, "mark": text, "encoding": {"x": x, **height, "text": {"field": "words"}}},
     ]

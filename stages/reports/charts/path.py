@@ -97,7 +97,7 @@ def _ends(run: StoredRun) -> list[Spec]:
     low = float(np.min(run.arrays["cell_low"], initial=np.inf))
     words: list[tuple[str, str, int, object]] = [("← and every larger λ", "left", 4, 0)]
     words += [("and every smaller λ →", "right", -4, "width")] if low == 0.0 else []
-    behind = {"color": "white", "stroke": "white", "strokeWidth": 4}  # the curve may pass there
+    behind = {"color": "white", "stroke": "white", "strokeWidth": 2}  # the curve may pass there
     return [
         {"data": {"values": [{"words": text}]},
          "mark": {"type": "text", "align": side, "dx": dx, "x": x, "y": "height", "dy": -8, **look},
