@@ -175,7 +175,7 @@ def test_summary__says_which_gaps_they_are():
     bounded = result_of(run(), problem_of())
     text = summary(bounded, Path("run"))
     assert "(upper-bounded, ε 0.1)" in text
-    assert f"oracle proven optimal on {bounded['verdict']['proven']:.1%} of the blocks" in text
+    assert f"oracle proven optimal on {bounded['verdict']['proven']:.1%} of the examples" in text
     assert {"proven", "bound_slack"} <= set(bounded["path"][0])
     text = summary(result_of(run("one_sided", "expansion"), problem_of("expansion")), Path("run"))
     assert "the oracle is approximate without a bound, so gaps are estimates and nothing is certified" in text
