@@ -87,6 +87,12 @@ def test_equal_work__before_the_first_snapshot_is_not_made_up(tmp_path: Path) ->
     assert better_at_equal_work("fast", "slow", after=5.0)(part).holds is True
 
 
+def test_equal_work__of_small_values_waits_for_them(tmp_path: Path) -> None:
+    part = sweep(tmp_path, {"fast": trace(0.5), "slow": trace(0.8)})
+    after = {passes: better_at_equal_work("fast", "slow", after=passes, small=0.1)(part).holds for passes in (3.0, 7.0)}
+    assert after == {3.0: None, 7.0: True}, "0.125 and 0.0078, where D* is nearly 0.5"
+
+
 def test_equal_work__of_seeds_that_overlap_decides_nothing(tmp_path: Path) -> None:
     runs = {"low": [trace(0.5), trace(0.6)], "middle": [trace(0.55), trace(0.7)], "high": [trace(0.8), trace(0.9)]}
     part = sweep(tmp_path, runs)

@@ -73,6 +73,7 @@ def better_at_equal_work(
     after: float = np.inf,
     lambdas: Sequence[str] = (),
     sometimes: bool = False,
+    small: float = np.inf,
 ) -> Measure:
     """A claim that `ours` has less of `quantity` than `theirs` after the work that all their runs reach.
 
@@ -88,6 +89,8 @@ def better_at_equal_work(
         Those that the claim is about, as the sweep names them; empty: all.
     sometimes : bool
         Whether one lambda is enough.
+    small : float
+        A claim about small values: a lambda decides nothing unless one side is below this share of D*.
     """
 
     def measure(part: Measured) -> Finding:
@@ -98,6 +101,8 @@ def better_at_equal_work(
             first = max(float(trace[over][min(1, len(trace[over]) - 1)]) for traces in pair for trace in traces)
             mine, other = (values_at(traces, over, x, quantity) for traces in pair)
             if x <= 0.0 or x < first * (1.0 - 1e-9) or not (np.isfinite(mine).all() and np.isfinite(other).all()):
+                continue
+            if min(np.median(mine), np.median(other)) > small * best_dual(pair[0][0]):
                 continue
             ratio, holds = decided(mine, other)
             how = "" if holds else trend(pair, over, x, quantity)
