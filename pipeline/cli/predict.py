@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import TRUST, Command, find_modules_here
@@ -165,6 +166,27 @@ def unlink(out: Location) -> None:
         out.unlink()
 
 
+class Told:
+    """Says once that the command compiles; the `progress` of `Compiling`."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def report(self, done: int, total: int, activity: str) -> None:
+        if not self.said:
+            print(f"predict: {activity}", file=sys.stderr)
+        self.said = True
+
+
+def saying_that_it_compiles(needed: bool) -> AbstractContextManager[object]:
+    """Within it a line says that functions are compiled; only where they are `needed`, as this imports the compiler."""
+    if not needed:
+        return nullcontext()
+    from gapwise.pipeline.compiling import Compiling
+
+    return Compiling(Told())
+
+
 def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.datasets import NothingKnown
     from gapwise.stages.datasets.inputs import read_new
@@ -179,7 +201,7 @@ def run(asked: argparse.Namespace) -> int:
         new = read_new(model.meta, asked.inputs)
         only_labels = out is not None and out.name.endswith(".npz")
         _check_place(out, new.several and not only_labels, asked.force)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), saying_that_it_compiles(margins or asked.n_best is not None):
             warnings.simplefilter("ignore", NothingKnown)  # told below
             predicted = model.predict(new.raw, margins=margins, n_best=asked.n_best)
         if predicted.known is not None and predicted.known.known < predicted.known.total:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from judged import judged
 from numba.core import event
 
+from gapwise.pipeline.cli.predict import saying_that_it_compiles
 from gapwise.pipeline.compiling import WHAT, Compiling
 from gapwise.pipeline.result import summary
 
@@ -47,3 +49,13 @@ def test_summary__says_where_the_time_went() -> None:
     took = {"featurize": 0.1, "solve": 61.4, "verify": 8.6, "compiling": 50.2}
     assert "time  70 s (compiling 50 of it): solve 61 · verify 9" in summary(result, Path("x"), took=took)
     assert "time  " not in summary(result, Path("x"))
+
+
+def test_predict__says_once_that_it_compiles(capsys: pytest.CaptureFixture[str]) -> None:
+    with saying_that_it_compiles(needed=True) as compiling:
+        assert isinstance(compiling, Compiling)
+        for _ in range(2):
+            compiling._progress.report(0, 0, WHAT)
+    assert capsys.readouterr().err == f"predict: {WHAT}\n"
+    with saying_that_it_compiles(needed=False) as nothing:
+        assert nothing is None
