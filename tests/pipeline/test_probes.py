@@ -19,7 +19,7 @@ DISCOVERY = {
     "stages/problems/__init__.py: structures": "modules with `build` are structures",
     "stages/problems/__init__.py: structure": "modules with `build` are structures",
     "stages/problems/moves.py: call": "optional methods of a structure",
-    "stages/problems/moves.py: choose": "optional methods of a structure, while numba compiles",
+    "stages/problems/protocol.py: choose": "optional methods of a structure, while numba compiles",
     "stages/reports/papers/__init__.py: claims": "modules with CLAIMS have claims",
 }
 FOREIGN = {
