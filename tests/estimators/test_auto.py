@@ -105,6 +105,7 @@ def test_path__ends_where_the_held_out_loss_has_risen(tmp_path: Path, monkeypatc
         model.predict(X, lam=0.9 * float(path["cell_low"][-1]))
     assert MulticlassSVM(criterion="error_rate").fit(X, y).path_.attrs["status"] == "CONVERGED"
     assert MulticlassSVM(validation=3).fit(X, y).path_.attrs["status"] == "CONVERGED"
+    assert MulticlassSVM(lam="path", validation=0.2).fit(X, y).path_.attrs["status"] == "CONVERGED"
     for _ in range(2):
         stored = MulticlassSVM().fit(X, y, run_dir=tmp_path / "auto")
         assert stored.path_.attrs["status"] == "LOSS_RISES"

@@ -294,6 +294,8 @@ def test_help__on_a_command_is_the_commands_own(capsys: pytest.CaptureFixture[st
 def test_help__on_a_mistyped_word_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert help_on(["--help", "solvr"]) == 2
     assert "--help solvr: no such group, choice or command (did you mean solver?)" in capsys.readouterr().err
+    assert help_on(["--help", "sequences_cvs"]) == 2
+    assert "(did you mean sequences_csv?)" in capsys.readouterr().err
 
 
 def test_help__on_a_choice_explains_all_its_keys(capsys: pytest.CaptureFixture[str]) -> None:

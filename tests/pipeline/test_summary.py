@@ -50,6 +50,9 @@ def test_summary__has_the_words_that_its_readers_were_promised() -> None:
     text = summary(done, Path("run"))
     assert "; stored and recomputed weights agree to 5.24e-14" in text
     assert "baseline (the first label everywhere): test loss 0.5" in text
+    commonest = {"commonest_label": "O", "commonest_test_loss": 0.3}
+    text = summary({**done, "evaluate": {**done["evaluate"], **commonest}}, Path("run"))
+    assert "baseline (O everywhere): test loss 0.3" in text
     assert "optimistic: λ chosen on the test split; dataset.validation=0.2 gives an honest one" in text
     refit = {"lambda": 0.1, "gap": 0.01, "primal": 0.5, "pick": "parabola", "verdict": done["verdict"]}
     done["refit"] = {**refit, "test_loss": 0.2, "test_chunk_f1": 0.9}

@@ -104,7 +104,7 @@ def test_evaluate__losses_are_those_of_enumeration(run: tuple[Path, Path]) -> No
 
 def test_commonest__is_the_label_that_is_most_frequent_in_training(run: tuple[Path, Path]) -> None:
     store = open_features(run[0])
-    test, train = open_problem(run[0], "test"), SimpleNamespace(truth=np.array([1, 0, 1, 255]))
+    test, train = open_problem(run[0], "test"), SimpleNamespace(truth=np.array([1, 0, 1, 255, 255, 255]))
     found = _commonest(store.meta["structure"], train, test, store.arrays("test"), store.meta)
     ones = [test.loss(i, np.ones_like(all_labels(test, i)[0])) for i in range(test.n)]
     assert found["commonest_test_loss"] == pytest.approx(np.mean(ones), abs=1e-12)

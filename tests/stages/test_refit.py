@@ -59,6 +59,8 @@ def test_join__is_the_inverse_of_dividing(kind: str, validation: dict[str, Any],
         scales = [open_problem(tmp_path / folder, split).scale for folder, split in stores]
         assert np.unique(np.concatenate(scales)).size == 2  # the unit, and weights of 1
     assert not joined.has("test")
+    assert "validation" in divided.meta
+    assert "validation" not in joined.meta
 
 
 def test_join__puts_a_readers_own_validation_blocks_last(tmp_path: Path) -> None:

@@ -70,7 +70,8 @@ def test_path__ends_where_losses_rise_and_certifies_what_is_above(tmp_path: Path
     problem = multiclass(n=9)
     assert solved(problem, tmp_path / "whole", OPTIONS, PATH) is Status.CONVERGED
     whole = read_path(tmp_path / "whole" / "path.zarr")[0]
-    ending = RisingLoss(rising(float(whole["norm2"][2])))
+    measure = rising(float(whole["norm2"][2]))
+    ending = RisingLoss(measure)
     assert solved(problem, tmp_path / "run", OPTIONS, PATH, ending=ending) is Status.LOSS_RISES
     arrays, attrs = read_path(tmp_path / "run" / "path.zarr")
     lams = arrays["lambda"]
@@ -79,6 +80,7 @@ def test_path__ends_where_losses_rise_and_certifies_what_is_above(tmp_path: Path
     np.testing.assert_array_equal(arrays["weights"], whole["weights"][: lams.size])
     assert arrays["cell_low"][-1] == lams[-1]
     assert list(ending.known) == lams.tolist()
+    np.testing.assert_array_equal([*ending.known.values()], [measure(w) for w in arrays["weights"]])
     assert has_risen(lams, np.array(list(ending.known.values())))
     assert not has_risen(lams[:-1], np.array(list(ending.known.values())[:-1]))
     asked = asked_for(PATH, OPTIONS.method, seed=3, key="k", status="LOSS_RISES")

@@ -106,3 +106,7 @@ def test_name_ends__names_coloured_lines_without_overlap() -> None:
     ]
     assert heights[0] - heights[1] == pytest.approx(ROW)
     assert axes.get_xlim()[1] > before[1]
+    axes.set_xscale("log")
+    left, right = axes.get_xlim()
+    name_ends(axes)
+    assert np.log(axes.get_xlim()[1] / left) == pytest.approx(4.0 / 3.0 * np.log(right / left)), "a third more"
