@@ -101,6 +101,7 @@ def test_page__shows_what_it_lists() -> None:
         for line in sections["Every figure and table"].splitlines()
     ]
     listed = {row[0]: row[1] for row in cells if len(row) == 2}
+    assert [*listed][2:] == [*FIGURES], "below the heads and a line"
     for figure, names in FIGURES.items():
         if isinstance(names, str):
             assert listed[figure] == names

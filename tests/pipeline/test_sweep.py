@@ -199,6 +199,10 @@ def test_plan__composes_once_for_variants_of_the_same_presets() -> None:
         alone = composed(*given[:-1], *variant, "tracking=none", "compute=serial")
         assert resolved(made.composed(variant)) == {**resolved(alone), "sweep": None}
     assert len(asked) == 4 + 1  # path=single, solver=bcfw_gap in another order is another composition
+    of_hydra = ["solver=bcfw_gap", "path=single", "hydra.verbose=true"]
+    assert resolved(made.composed(of_hydra)) == resolved(made.composed(of_hydra[:2]))
+    with pytest.raises(ConfigCompositionException):
+        made.composed(["solver=bcfw_gap", "path=single", "solver.max_passes=1,2"])
     wrong = ["solver=bcpfw", "path=single", "solver.cahce=1"]
     with pytest.raises(ConfigAttributeError) as error:
         made.composed(wrong)

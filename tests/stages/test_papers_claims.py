@@ -58,7 +58,8 @@ def sweep(folder: Path, runs: Mapping[str, Sequence[dict] | dict], figure: str =
         for seed, one in enumerate([arrays] if isinstance(arrays, dict) else arrays):
             run = folder / f"{name}-{seed}"
             write_group(run / "gap_trace.zarr", (*GAP_TRACE, *TRACE_LOSSES), one, {})
-            jobs.append({"variant": name, "lambda": "0.01", "seed": seed, "run": str(run), "status": "done"})
+            jobs.append({"variant": name, "lambda": "0.01", "seed": seed, "run": str(run)})
+            jobs[-1]["status"] = "complete" if seed else "done"
     summary = {"jobs": jobs, "figure": figure, "figures": [], "statuses": {"done": len(jobs)}}
     (folder / "summary.json").write_text(json.dumps(summary))
     return Measured(folder)
@@ -274,6 +275,7 @@ def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> No
     assert "They hold: 2; they do not: 0; these runs do not tell: 13." in text
     assert "\n![LJ13 Fig. 1: x](pictures/lj13_fig1-x.png)\n" in text
     assert 'href="sweep/figures/x.pdf"' in page
+    assert "data:image/" in page
     assert "x.svg" not in page
     assert "What this project adds: λ = 0.01, to a gap of" in page
     assert "\npython -m pipeline +experiment=papers sweep.workers=1\n" in text
