@@ -66,6 +66,23 @@ class Verifier(Protocol):
     It gets the `Audit`, with all breakpoints rebuilt, and adds what does not hold to its `broken`. So a wrong certificate
     raises no error here.
 
+    Examples
+    --------
+    The verifier of a rule with given lambdas that claims every one of them, also where a limit was reached first. Here
+    an object with the few arrays that are read takes the place of the audit.
+
+    >>> from types import SimpleNamespace
+    >>> from gapwise.stages.certify.given import Given
+    >>> class Strict(Given):
+    ...     def claims(self, b):
+    ...         return True
+    >>> arrays = {"lambda": np.array([1.0, 0.5]), "lambda_low": np.array([1.0, 0.5])}
+    >>> verifier = Strict(SimpleNamespace(arrays=arrays, broken=[]))
+    >>> verifier.claims(1), verifier.closed().tolist(), verifier.intervals()
+    (True, [1.0, 0.5], [])
+    >>> verifier.shares(arrays, {}, 0.5)
+    {1: 1.0}
+
     Notes
     -----
     Arguments of the methods:

@@ -69,7 +69,20 @@ class MapBlocks(Protocol):
 
 
 class Sink(Protocol):
-    """Receives a reader's arrays; `storage.features.FeatureWriter` and `Blocks` are sinks."""
+    """Receives a reader's arrays; `storage.features.FeatureWriter` and `Blocks` are sinks.
+
+    Examples
+    --------
+    Two sentences, of two tokens and of one, go in block by block. The sink counts the rows.
+
+    >>> sink = Blocks("chain")
+    >>> sink.append("train", tokens=np.eye(2), labels=np.array([0, 1], np.uint8))
+    >>> sink.append("train", tokens=np.ones((1, 2)), labels=np.array([1], np.uint8))
+    >>> sink.put("", "vocabulary", np.array(["the", "house"]))
+    >>> arrays = sink.arrays("train")
+    >>> arrays["labels"].tolist(), arrays["labels_ptr"].tolist(), arrays["vocabulary"].tolist()
+    ([0, 1, 1], [0, 2, 3], ['the', 'house'])
+    """
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
         """Add one block to a split.
@@ -202,7 +215,26 @@ def tell_known(known: Known | None) -> None:
 
 
 class Encoder(Protocol):
-    """The feature map of a data set, restored from a feature store."""
+    """The feature map of a data set, restored from a feature store.
+
+    Examples
+    --------
+    Rows of numbers, divided by the scale that featurize has put into the shared arrays. The reader's module would have
+    ``encoder(meta, shared)``, which returns ``Scaled(shared["scale"])``.
+
+    >>> class Scaled:
+    ...     def __init__(self, scale):
+    ...         self.scale = scale
+    ...
+    ...     def encode(self, raw, sink, map_blocks):
+    ...         x = np.array(raw) / self.scale
+    ...         sink.put(NEW, "x", x)
+    ...         sink.put(NEW, "labels", np.zeros(len(x), np.uint8))  # not known
+    >>> sink = Blocks("multiclass", decoding=True)
+    >>> Scaled(np.array([2.0, 10.0])).encode([[1.0, 5.0], [4.0, 0.0]], sink, map)
+    >>> sink.arrays(NEW)["x"].tolist()
+    [[0.5, 0.5], [2.0, 0.0]]
+    """
 
     def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> Known | None:
         """Write new inputs into the split ``NEW`` of `sink`, with the arrays of a test split.

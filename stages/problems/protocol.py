@@ -157,6 +157,31 @@ class Bounded(Problem, Protocol):
     Its hinges are then too small, and a gap computed from them certifies nothing. With a bound on each maximum the gap
     counts again: P <= lambda/2 ||w||^2 + (1/n) sum_i (max_bound_i - <theta_i, m_i(y_i)>) for any answers of the oracle.
 
+    Examples
+    --------
+    An oracle that tries a single wrong class. No loss is above 1, so 1 plus the largest score bounds the maximum.
+
+    >>> from gapwise import MulticlassSVM
+    >>> from gapwise.stages.problems.certainty import UPPER_BOUNDED
+    >>> exact = MulticlassSVM().problem(np.eye(3), [0, 1, 2])
+    >>> class Hasty(type(exact)):
+    ...     certainty = UPPER_BOUNDED
+    ...
+    ...     def max_oracle(self, i, theta, y, scratch):
+    ...         y[0] = (self.truth[i] + 1) % 3
+    ...         return 1.0
+    ...
+    ...     def max_bound(self, i, theta, y, scratch):
+    ...         return 1.0 + theta.max()
+    ...
+    ...     def tightened(self):
+    ...         return self
+    >>> problem, theta, y = Hasty(*exact), np.array([0.0, 0.5, 0.75]), np.zeros(1, exact.truth.dtype)
+    >>> float(problem.max_oracle(0, theta, y, ()) + problem.value(0, theta, y))  # the maximum is 1.75
+    1.5
+    >>> float(problem.max_bound(0, theta, y, ()))
+    1.75
+
     Attributes
     ----------
     certainty : str

@@ -81,6 +81,31 @@ class Sink(Protocol):
     What it writes, and when, changes no bit of the result. What was committed when `commit` returned is not lost. Every
     method may raise OSError where the storage fails.
 
+    Examples
+    --------
+    A sink that commits each offer to memory, which ``engine.walk(sink=Newest())`` would take:
+
+    >>> class Newest:
+    ...     def __init__(self):
+    ...         self.state, self.solved = None, []
+    ...
+    ...     def offer(self, pack, breakpoints):
+    ...         self.commit(pack, breakpoints)
+    ...         return True
+    ...
+    ...     def commit(self, pack=None, breakpoints=()):
+    ...         self.state = self.state if pack is None else pack()
+    ...         self.solved += breakpoints
+    ...
+    ...     def end(self, breakpoints):
+    ...         self.solved += breakpoints
+    >>> sink = Newest()
+    >>> sink.offer(lambda: Packed((), {"w": np.ones(2)}, {}, np.empty((0, 0))), [])
+    True
+    >>> sink.commit()  # the last offer is committed already
+    >>> sink.state.arrays["w"].tolist()
+    [1.0, 1.0]
+
     Notes
     -----
     Arguments of the methods:

@@ -141,7 +141,35 @@ Opts = TypeVar("Opts", bound=MethodOptions)
 
 @dataclass(frozen=True)
 class Recipe(Generic[It, Opts]):
-    """A method, as its file defines it."""
+    """A method, as its file defines it.
+
+    Examples
+    --------
+    Visits in the order of the data, and an exact pass after each round. `block_method` has the rest of the recipe.
+
+    >>> from gapwise.stages.solver.block_method import block_method
+    >>> from gapwise.stages.solver.exact import exact_pass, judged
+    >>> from gapwise.stages.solver.visits import Visits
+    >>> def in_order(it, options, own_primal):
+    ...     visits, order = Visits(it), np.arange(it.problem.n)
+    ...
+    ...     def advance(goal):
+    ...         visits.run(visits.flags(), order, order.size)
+    ...         point, _ = exact_pass(it)
+    ...         it.ledger.record(point)
+    ...         status = judged(it, point, goal)
+    ...         return (status, point) if status else None
+    ...
+    ...     return Schedule(advance, warm_up=visits.warm_up)
+    >>> METHOD = block_method(in_order)
+    >>> from gapwise import MulticlassSVM
+    >>> from gapwise.stages.solver.options import BlockOptions
+    >>> from gapwise.stages.solver.state import truth_pool
+    >>> problem = MulticlassSVM().problem(np.eye(3), [0, 1, 2])
+    >>> solver = METHOD.begin(problem, BlockOptions("in_order"), truth_pool(problem), seed=0)
+    >>> bool(solver.primal().any())  # the true labellings have all weight, so w = 0
+    False
+    """
 
     schedule: Callable[[It, Opts, bool], Schedule]
     """(iterate, options, own_primal) -> what comes next"""

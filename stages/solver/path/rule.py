@@ -115,6 +115,28 @@ class Following:
 class PathRule(Protocol):
     """One rule on one path; it keeps as state what changes from lambda to lambda.
 
+    Examples
+    --------
+    A rule that halves ``path.lambda`` two times. The base class of the rules with given lambdas has the other methods.
+
+    >>> from gapwise.stages.solver.path.capabilities import OF_PATHS
+    >>> from gapwise.stages.solver.path.given import Given
+    >>> class Halving(Given):
+    ...     capabilities = Capabilities(kappa=0.9, finds_lambdas=False, two_points=True, unread=("lambdas", *OF_PATHS))
+    ...
+    ...     @classmethod
+    ...     def lambdas(cls, path):
+    ...         return path.lam, path.lam / 2, path.lam / 4
+    ...
+    ...     @classmethod
+    ...     def check(cls, path):
+    ...         if path.lam <= 0.0:
+    ...             raise ValueError(f"path.lambda: expected a number > 0, got {path.lam!r}")
+    >>> rule = Halving.begin(PathOptions(lam=0.8), None)
+    >>> solved = Solved(1, Status.CONVERGED, None, np.zeros(3), lambda: 0.0)
+    >>> rule.following(solved)
+    Following(lam=0.2, low=0.4, status=<Status.CONVERGED: 'CONVERGED'>, again=False)
+
     Attributes
     ----------
     capabilities : Capabilities
