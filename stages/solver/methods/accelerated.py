@@ -27,11 +27,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Self
 
 import numpy as np
 
-from gapwise.records import Json
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.box import clip
@@ -70,10 +68,6 @@ of the tolerance."""
 SURE = 0.95
 """An exact pass for the mean is made once this oracle-free gap is below this share of the tolerance. Below 1e-2 the exact
 gap was 1.00 to 1.16 times as large. A pass that comes too early is not wasted: its labellings stay in the cache."""
-
-HARD, CALLS = 40.0, 4_000
-"""Effective passes, and oracle calls, at one lambda of a path after which plain steps hand over: below a hundred blocks more
-passes do no harm."""
 
 SPECS: tuple[ArraySpec, ...] = (
     ("mean", ("mean_feature",), "f8", "mean of the points at this lambda, which is certified; empty before the first"),
@@ -299,44 +293,6 @@ class Accelerated:
             if it.known_gap < 0.5 * options.inner_target * gap:
                 break
         it.counts.exact_due = True
-
-
-@dataclass
-class Handover:
-    """Plain steps hand over to accelerated ones at a lambda of a path that takes many passes, for the rest of the path."""
-
-    it: Iterate
-    accelerated: Accelerated
-
-    @classmethod
-    def prepared(cls, it: Iterate, visits: Visits, counts: ProximalCounts) -> Self:
-        """Before the handover; plain steps commit `counts`."""
-        options = CachedPassOptions()
-        return cls(it, Accelerated(it, options, Proximal(it, visits, options.acceleration, False, counts)))
-
-    @property
-    def done(self) -> bool:
-        """Whether accelerated steps have taken over."""
-        return self.it.counts.switched > 0.0
-
-    def is_due(self, goal: Goal) -> bool:
-        """Whether they should, after an exact pass."""
-        ledger = self.it.ledger
-        return goal.exact and ledger.switches and ledger.passes_here >= HARD and ledger.calls_here >= CALLS
-
-    def make(self) -> None:
-        """Hand over."""
-        self.it.counts.switched = self.it.counts.lam
-        self.accelerated.start()
-
-    def start(self) -> None:
-        """Another lambda has begun."""
-        if self.done:
-            self.accelerated.start()
-
-    def facts(self) -> dict[str, Json]:
-        """The lambda of the handover, for path.zarr."""
-        return {"accelerated_from": self.it.counts.switched} if self.done else {}
 
 
 def ended_with(it: Iterate, proximal: Proximal, point: Certificate, goal: Goal) -> Ended | None:
