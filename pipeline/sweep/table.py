@@ -75,12 +75,12 @@ def origin(directory: Location) -> Row:
 
 def solved_facts(directory: Location) -> Row:
     """Columns of the solved path; nothing if there is none."""
-    from gapwise.stages.reports.stored import read_numbers
-
     row: Row = {}
     with contextlib.suppress(ValueError, KeyError, OSError):
         result = read_json(directory / "result.json")
         if result is None:
+            from gapwise.stages.reports.stored import read_numbers
+
             path, attrs = read_numbers(directory)
             passes, seconds = path["effective_passes"].tolist(), path["seconds"].tolist()
             verdict = read_verdict(directory, path, attrs)

@@ -104,7 +104,7 @@ def test_evaluate__shows_labels_and_confusions_and_wants_labels(
     first, *lines = capsys.readouterr().out.splitlines()
     assert first.startswith("ChainSVM, λ 0.01: 2 sequences, 6 tokens · 5 of 6 attributes known")
     assert [line.split()[0] for line in lines if line] == [
-        *("task", "token", "sequence", "chunk", "chunk", "chunk"),
+        *("loss", "token", "sequence", "chunk", "chunk", "chunk"),
         *("label", "B-NP", "I-NP", "O", "B-VP"),
         *("true", "B-NP", "B-VP"),
     ]

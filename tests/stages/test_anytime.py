@@ -149,14 +149,14 @@ def test_rounding__that_leaves_no_smaller_eps_is_no_eps_reached_and_is_verified(
     """As if rounding were ten million times larger, so that it shows after a few lambdas."""
     problem, path = problem_of("separable"), path_of(1e-4, "separable")
     monkeypatch.setattr("gapwise.stages.solver.path.axis.FLOOR", 0.01)
-    monkeypatch.setattr("gapwise.stages.certify.audit.LEAST", 0.01)
+    monkeypatch.setattr("gapwise.stages.certify.ends.LEAST", 0.01)
     assert solved(problem, tmp_path, options_of(), path) is Status.ROUNDING_LIMIT
     attrs = read_path(tmp_path / "path.zarr", ())[1]
     assert attrs["axis_end"] == "CONVERGED"
     assert 1e-4 < attrs["eps"] < 0.1
     asked = asked_for(path, "bcfw", seed=3, key="k", status="ROUNDING_LIMIT")
     assert verify(problem, tmp_path, asked=asked, samples=2)["certified"]
-    monkeypatch.setattr("gapwise.stages.certify.audit.LEAST", 1e-9)
+    monkeypatch.setattr("gapwise.stages.certify.ends.LEAST", 1e-9)
     with pytest.raises(CertificateError, match=r"lambda .* says that rounding leaves no eps below 0\.0"):
         verify(problem, tmp_path, asked=asked, samples=2)
 

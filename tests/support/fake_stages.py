@@ -253,6 +253,11 @@ def write_sweep_report(folder: Path, target: Path | None = None) -> None:
     (folder / "report.html").write_text("<title>sweep</title>")
 
 
+def no_path(path, *_):
+    """Fake solves leave no path.zarr."""
+    raise FileNotFoundError(path)
+
+
 def modules() -> dict[str, types.ModuleType]:
     """Module name to fake module."""
     parts: dict[str, dict[str, Any]] = {
@@ -270,7 +275,7 @@ def modules() -> dict[str, types.ModuleType]:
             "VALIDATION": {"scenes": ("n_validation",)},
         },
         "gapwise.storage.features": {"open_features": Features, "Features": Features},
-        "gapwise.storage.results": {"read_trace": lambda run: trace()},
+        "gapwise.storage.results": {"read_trace": lambda run: trace(), "read_path": no_path},
     }
     made = {}
     for name, content in parts.items():

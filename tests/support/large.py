@@ -34,7 +34,7 @@ def large_chain(n: int, seed: int = 0) -> Problem:
         "ids": np.tile(base.ids, times),
         "counts": np.tile(np.diff(base.row_ptr), times),
         "values": values,
-        "gram": np.tile(base.gram, times),  # approximate: only line searches use it
+        "gram": np.tile(base.grams.values, times),  # approximate: only line searches use it
         "gram_ptr": np.concatenate([[0], np.cumsum(lengths**2)]),
     }
     return build("chain", arrays, {"classes": 3, "attributes": 9})
