@@ -253,7 +253,7 @@ def write_sweep_report(folder: Path, target: Path | None = None) -> None:
     (folder / "report.html").write_text("<title>sweep</title>")
 
 
-def no_path(path, *_):
+def no_path(path, names=None):
     """Fake solves leave no path.zarr."""
     raise FileNotFoundError(path)
 
