@@ -14,11 +14,12 @@ import numpy as np
 from gapwise.records import Facts
 from gapwise.stages.certify.audit import Audit, BaselessError, VerifierCapabilities
 from gapwise.stages.certify.ends import check_end, check_top
-from gapwise.stages.certify.kernels import completed, norm2, product
+from gapwise.stages.certify.kernels import norm2
 from gapwise.stages.certify.oracle import OracleError, exact_pass
-from gapwise.stages.certify.recompute import Rebuilt, RebuiltDual, Zero, clip, dual_at, primal_at
+from gapwise.stages.certify.recompute import clip, dual_at, primal_at
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.certify.served import Shares
+from gapwise.stages.certify.solved_points import SolvedPoints
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
 
@@ -34,19 +35,9 @@ class TwoSided:
     def __init__(self, audit: Audit) -> None:
         self.audit = audit
         self.problem, self.arrays, self.attrs = audit.problem, audit.arrays, audit.attrs
-        self.broken, self.spread, self.tolerance = audit.broken, audit.spread, TOLERANCE
+        self.broken, self.spread, self.points = audit.broken, audit.spread, SolvedPoints(audit)
         self.low, self.high = audit.arrays["cell_low"], audit.arrays["cell_high"]
         self.inner: list[tuple[float, float]] = []
-
-    @property
-    def rebuilt(self) -> list[Rebuilt]:
-        """The recomputed breakpoints."""
-        return self.audit.rebuilt
-
-    @property
-    def zero(self) -> Zero:
-        """The recomputed dual point of w = 0."""
-        return self.audit.zero
 
     def claims(self, b: int) -> bool:
         """Whether the path claims that breakpoint b is solved to its tolerance: a limit may have left one unfinished."""
@@ -60,33 +51,8 @@ class TwoSided:
         """The worst gap (or gap / primal, for the relative goal) of every cell; adds to `broken`."""
         check_top(self.audit)
         count = int(np.max(self.arrays["cell_interval"], initial=-1)) + 1
-        self.inner = [self._inner(k) for k in range(min(count, len(self.rebuilt)))]
+        self.inner = [self.points.inner(k) for k in range(min(count, len(self.points)))]
         return self.check()
-
-    def _vectors(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """(w, q) of breakpoint k, (d,) each; those of w = 0 if k is -1."""
-        if k < 0:
-            return np.zeros(self.problem.d), clip(self.problem, self.zero.psi)
-        own = clip(self.problem, self.audit.duals(k, self.spread).v)
-        return self._primal(k, own), float(self.arrays["lambda"][k]) * own
-
-    def _primal(self, k: int, own: np.ndarray) -> np.ndarray:
-        """w of breakpoint k: the stored one where primal and dual point are not each other's, else w(alpha) = `own`."""
-        return completed(self.problem, np.asarray(self.audit.weights(k))) if self.audit.apart else own
-
-    def _inner(self, k: int) -> tuple[float, float]:
-        """(<w, w'>, <q, q'>) of breakpoints k - 1 and k."""
-        (w, q), (w_below, q_below) = self._vectors(k - 1), self._vectors(k)
-        return product(self.problem, w, w_below), product(self.problem, q, q_below)
-
-    def _numbers(self, k: int) -> tuple[float, float, float, float]:
-        """(R, ell, ||w||^2, ||q||^2) of breakpoint k; of w = 0 if k is -1; of w = 0 and the truth if k is past the last."""
-        if k < 0:
-            return self.zero.hinge, self.zero.hinge, 0.0, self.zero.psi_norm2
-        if k >= len(self.rebuilt):
-            return self.zero.hinge, 0.0, 0.0, 0.0
-        r = self.rebuilt[k]
-        return r.hinge, r.ell, r.norm2, r.dual_norm2
 
     # -- checks -------------------------------------------------------------------------------------------------------
     def check(self) -> list[float]:
@@ -142,14 +108,14 @@ class TwoSided:
         """The worst gap of one cell."""
         k, low, high = int(self.arrays["cell_interval"][c]), float(self.low[c]), float(self.high[c])
         t, tau = self.arrays["cell_primal"][c], self.arrays["cell_dual"][c]
-        if not -1 <= k <= len(self.rebuilt):
-            self.broken.append(f"{self._where(c)}: no such interval; the path has {len(self.rebuilt)} breakpoints")
+        if not -1 <= k <= len(self.points):
+            self.broken.append(f"{self._where(c)}: no such interval; the path has {len(self.points)} breakpoints")
             return math.inf
         inner, dual_inner = self.inner[k] if 0 <= k < len(self.inner) else (0.0, 0.0)
-        (Ra, la, Na, ca), (Rb, lb, Nb, cb) = self._numbers(k - 1), self._numbers(k)
+        (Ra, la, Na, ca), (Rb, lb, Nb, cb) = self.points.numbers(k - 1), self.points.numbers(k)
         for name, stored, value, allowed in (
-            ("inner", self.arrays["cell_inner"][c], inner, self._slack(Na, Nb, k, dual=False)),
-            ("dual_inner", self.arrays["cell_dual_inner"][c], dual_inner, self._slack(ca, cb, k, dual=True)),
+            ("inner", self.arrays["cell_inner"][c], inner, self.points.slack(Na, Nb, k, dual=False)),
+            ("dual_inner", self.arrays["cell_dual_inner"][c], dual_inner, self.points.slack(ca, cb, k, dual=True)),
         ):
             if not abs(stored - value) <= allowed:
                 self.broken.append(f"{self._where(c)}: {name} is stored as {stored:.9g}, recomputed {value:.9g}")
@@ -164,20 +130,11 @@ class TwoSided:
                 )
         A = t[0] ** 2 * Na + t[1] ** 2 * Nb + 2.0 * t[0] * t[1] * inner
         B = tau[0] ** 2 * ca + tau[1] ** 2 * cb + 2.0 * tau[0] * tau[1] * dual_inner
-        R = t[0] * Ra + t[1] * Rb + (1.0 - t[0] - t[1]) * self.zero.hinge
+        R = t[0] * Ra + t[1] * Rb + (1.0 - t[0] - t[1]) * self.audit.zero.hinge
         ell = tau[0] * la + tau[1] * lb
         if high == math.inf:  # the bound on P must not grow without limit; the bound on D only rises
             return self._miss(R, ell - B / (2.0 * low)) if A == 0.0 else math.inf
         return max(self._miss(0.5 * x * A + R, ell - B / (2.0 * x)) for x in (low, high))
-
-    def _slack(self, above: float, below: float, k: int, *, dual: bool) -> float:
-        """What the inner product of points k - 1 and k, of these squared norms, may differ by; `dual`: that of their q."""
-        off = []
-        for b in (k - 1, k):
-            known = 0 <= b < len(self.rebuilt)
-            lam = float(self.arrays["lambda"][b]) if known and dual else 1.0
-            off.append(lam * self.audit.slacks[b].in_w if known else 0.0)
-        return self.tolerance * math.sqrt(above * below) + math.sqrt(above) * off[1] + math.sqrt(below) * off[0]
 
     def _miss(self, primal: float, dual: float) -> float:
         """The gap, or gap / primal."""
@@ -188,21 +145,21 @@ class TwoSided:
     def _to_zero(self, c: int, b: int, high: float) -> float:
         """The worst gap over (0, high] of (s w_b, tau alpha_b) with the best tau at each lambda; it is at an end."""
         scale = float(self.arrays["cell_primal"][c][0])
-        if not 0 <= b < len(self.rebuilt) or not scale >= 1.0 or self.arrays["cell_primal"][c][1] != 0.0:
+        if not 0 <= b < len(self.points) or not scale >= 1.0 or self.arrays["cell_primal"][c][1] != 0.0:
             self.broken.append(
                 f"{self._where(c)}: expected the model down to 0 to be a multiple >= 1 of a breakpoint's w"
             )
             return math.inf
-        hinge, ell, norm2, dual_norm2 = self._numbers(b)
+        hinge, ell, norm2, dual_norm2 = self.points.numbers(b)
         if scale > 1.0:
-            w = scale * self._vectors(b)[0]
+            w = scale * self.points.vectors(b)[0]
             try:
                 hinge = primal_at(self.problem, w, 0.0, self.spread, least=True)
                 if certainty_of(self.problem) == UPPER_BOUNDED:
-                    hinge = max(hinge, self._hinge_by_margins(self._vectors(b)[0], scale))
+                    hinge = max(hinge, self._hinge_by_margins(self.points.vectors(b)[0], scale))
             except OracleError as error:
                 raise BaselessError([f"{self._where(c)}: {error}"]) from error
-            if not hinge <= ROUNDING * self.zero.hinge:
+            if not hinge <= ROUNDING * self.audit.zero.hinge:
                 self.broken.append(f"{self._where(c)}: the scaled weights have a mean hinge of {hinge:.9g}, not 0")
             hinge = 0.0
         at_zero = self._miss(hinge, ell if dual_norm2 == 0.0 else 0.0)
@@ -223,7 +180,7 @@ class TwoSided:
         least = np.array([P.least_loss(i) for i in range(P.n)])
         with np.errstate(divide="ignore", invalid="ignore"):
             worst = float(np.max(np.where(hinges > 0.0, hinges / least, 0.0)))
-        return 0.0 if scale * (1.0 - worst) >= 1.0 - TOLERANCE else self.zero.hinge
+        return 0.0 if scale * (1.0 - worst) >= 1.0 - TOLERANCE else self.audit.zero.hinge
 
     # -- one lambda ---------------------------------------------------------------------------------------------------
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
@@ -235,14 +192,9 @@ class TwoSided:
         t, tau = self.arrays["cell_primal"][c], self.arrays["cell_dual"][c].copy()
         w, psi, ell = np.zeros(P.d), np.zeros(P.d), 0.0
         for side, b in ((0, k - 1), (1, k)):
-            if b >= len(self.rebuilt) or (t[side] == 0.0 and tau[side] == 0.0):
+            if b >= len(self.points) or (t[side] == 0.0 and tau[side] == 0.0):
                 continue
-            if b < 0:
-                own_psi, own_ell, own_w = self.zero.psi, self.zero.hinge, np.zeros(P.d)
-            else:
-                point: RebuiltDual = self.audit.duals(b, spread)
-                own_psi, own_ell = float(self.arrays["lambda"][b]) * point.v, self.rebuilt[b].ell
-                own_w = self._primal(b, clip(P, point.v))
+            own_w, own_psi, own_ell = self.points.whole(b, spread)
             share = tau[side]
             if self.low[c] == 0.0:
                 c2 = norm2(P, clip(P, own_psi))

@@ -225,3 +225,61 @@ def test_rule__sees_a_break(
     file.write_text(line)
     monkeypatch.setitem(breaks.__globals__, "ROOT", tmp_path)
     assert bool(breaks(file)) is wrong
+
+
+LONGEST = 200
+"""Most lines of a class, from its first line to its last; in `pipeline` without the docstrings that pages print."""
+LONGER = {("pipeline/estimators/base.py", "GapwiseEstimator"), ("pipeline/estimators/chain.py", "ChainSVM")}
+"""Classes over it: what users call, whose methods scikit-learn and numpydoc want in one place."""
+
+
+def lines_of(part: ast.ClassDef, *, docstrings: bool) -> int:
+    """Lines of a class, with or without docstrings."""
+    total = int(part.end_lineno or part.lineno) - part.lineno + 1
+    if docstrings:
+        return total
+    owners = [node for node in ast.walk(part) if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    texts = [node.body[0] for node in owners if ast.get_docstring(node) is not None]
+    return total - sum(int(text.end_lineno or text.lineno) - text.lineno + 1 for text in texts)
+
+
+def long_classes(path: Path) -> list[tuple[str, int]]:
+    """(name, lines) of the classes of `path` over LONGEST."""
+    printed = path.relative_to(ROOT).parts[0] == "pipeline"
+    parts = [part for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(part, ast.ClassDef)]
+    sizes = [(part.name, lines_of(part, docstrings=not printed)) for part in parts]
+    return [(name, size) for name, size in sizes if size > LONGEST]
+
+
+def test_classes__can_be_held_in_the_head() -> None:
+    longer = {(str(path.relative_to(ROOT)), name) for path in sources() for name, _ in long_classes(path)}
+    assert longer == LONGER
+
+
+@pytest.mark.parametrize(
+    ("room", "rows", "wrong"), [("stages", 199, False), ("stages", 200, True), ("pipeline", 0, False)]
+)
+def test_long_classes__are_seen(
+    room: str, rows: int, wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / room / "x.py"
+    file.parent.mkdir()
+    text = "" if rows else '    """' + "text\n" * 250 + '    """\n    x = 1\n'
+    file.write_text("class Long:\n" + text + "    x = 1\n" * rows)
+    monkeypatch.setitem(long_classes.__globals__, "ROOT", tmp_path)
+    assert bool(long_classes(file)) is wrong
+
+
+def supers(path: Path) -> list[int]:
+    """Lines of `path` that call `super()`."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    return [node.lineno for node in calls if isinstance(node.func, ast.Name) and node.func.id == "super"]
+
+
+def test_solver__is_composed_and_calls_no_super(tmp_path: Path) -> None:
+    solver = sorted((ROOT / "stages" / "solver").rglob("*.py"))
+    assert len(solver) > 100
+    assert {str(path): lines for path in solver if (lines := supers(path))} == {}
+    file = tmp_path / "x.py"
+    file.write_text("class B(A):\n    def f(self):\n        return super().f()\n")
+    assert supers(file) == [3]

@@ -101,8 +101,8 @@ def test_verifier__takes_primal_numbers_from_the_weights_and_dual_ones_from_the_
     apart = 0
     for b, rebuilt in enumerate(audit.breakpoints()):
         lam, v = arrays["lambda"][b], dual_point(problem, arrays, b).v
-        _, ell, norm2, dual_norm2 = audit.verifier._numbers(b)
-        w, q = audit.verifier._vectors(b)
+        _, ell, norm2, dual_norm2 = audit.verifier.points.numbers(b)
+        w, q = audit.verifier.points.vectors(b)
         np.testing.assert_array_equal(w, weights_at(b))
         np.testing.assert_array_equal(q, lam * v)
         assert norm2 == pytest.approx(float(w @ w), rel=1e-12)

@@ -15,6 +15,7 @@ from gapwise.stages.certify.ends import LEAST, PAST_TOP, ROUNDED, check_end, che
 from gapwise.stages.certify.one_sided import OneSided
 from gapwise.stages.certify.recompute import Rebuilt, Zero
 from gapwise.stages.certify.rounding import SHARE, TOLERANCE
+from gapwise.stages.certify.solved_points import SolvedPoints
 from gapwise.stages.certify.two_sided import TwoSided
 
 ZERO = Zero(hinge=4.0, psi_norm2=6.0, psi=np.empty(0), psi_scale=2.0)
@@ -95,11 +96,12 @@ def test_to_zero__is_the_worst_gap_over_all_lambdas_below(high: float) -> None:
 
 
 def test_slack__of_an_inner_product_grows_with_that_of_both_points() -> None:
-    audit = SimpleNamespace(slacks=[SimpleNamespace(in_w=0.01), SimpleNamespace(in_w=0.03)])
-    path: Any = SimpleNamespace(rebuilt=[POINT, POINT], arrays={"lambda": [5.0, 2.0]}, audit=audit, tolerance=0.1)
-    assert TwoSided._slack(path, 4.0, 9.0, 1, dual=False) == pytest.approx(0.6 + 2.0 * 0.03 + 3.0 * 0.01)
-    assert TwoSided._slack(path, 4.0, 9.0, 1, dual=True) == pytest.approx(0.6 + 2.0 * 0.06 + 3.0 * 0.05)
-    assert TwoSided._slack(path, 0.0, 9.0, 0, dual=True) == pytest.approx(0.0)
+    slacks = [SimpleNamespace(in_w=0.01), SimpleNamespace(in_w=0.03)]
+    points = SolvedPoints(audit_of(rebuilt=[POINT, POINT], arrays={"lambda": [5.0, 2.0]}, slacks=slacks))
+    share = TOLERANCE * 6.0
+    assert points.slack(4.0, 9.0, 1, dual=False) == pytest.approx(share + 2.0 * 0.03 + 3.0 * 0.01)
+    assert points.slack(4.0, 9.0, 1, dual=True) == pytest.approx(share + 2.0 * 0.06 + 3.0 * 0.05)
+    assert points.slack(0.0, 9.0, 0, dual=True) == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize("unit", [0.1, 1e-6])
