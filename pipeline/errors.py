@@ -9,8 +9,8 @@ from collections.abc import Iterable
 DONE, FAILED, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 128
 """Exit codes. An interrupted command adds the signal's number: 130 after Ctrl-C, 143 after SIGTERM."""
 
-PROGRESS_SAVED = "Interrupted; progress saved. Rerun the same command to resume."
-"""What every interrupted command says."""
+INTERRUPTED_WORDS = "Interrupted; "
+"""How the last line of every interrupted command begins (`pipeline.saved`)."""
 
 SELF_EXPLANATORY = ("CertificateError", "StateError", "WorkersDiedError")
 """Names of errors whose message suffices, besides ValueError and OSError; their modules are too heavy to import here."""

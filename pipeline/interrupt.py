@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
-from gapwise.pipeline.errors import INTERRUPTED, PROGRESS_SAVED
+from gapwise.pipeline.errors import INTERRUPTED, INTERRUPTED_WORDS
 from gapwise.stages.stopped import Stopped
 
 PARENT = os.getppid()
@@ -211,5 +211,5 @@ def end_process(number: int) -> None:
         with contextlib.suppress(ValueError, OSError):
             child.kill()
     shown = "\x1b[?25h" if os.isatty(2) else ""  # a progress bar hides the cursor
-    say(f"{shown}\n{PROGRESS_SAVED}\n")
+    say(f"{shown}\n{INTERRUPTED_WORDS}what was committed is saved. Rerun the same command to go on from there.\n")
     os._exit(INTERRUPTED + number)

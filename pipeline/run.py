@@ -28,7 +28,6 @@ from gapwise.pipeline.errors import (
     DONE,
     FAILED,
     INTERRUPTED,
-    PROGRESS_SAVED,
     ConfigError,
     explains_itself,
     refuse,
@@ -41,6 +40,7 @@ from gapwise.pipeline.preload import LoadAhead
 from gapwise.pipeline.progress import Progress
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.rundir import LockedError, RunDir, check_writable, locked, write_json
+from gapwise.pipeline.saved import interruption, saved_of_run
 from gapwise.pipeline.stage_graph import Stage, after, before, flow, flow_of, stages, up_to
 from gapwise.pipeline.tracking.mlflow import open_tracker, shown_store
 from gapwise.storage.backend import Location, location
@@ -126,7 +126,7 @@ def _guarded(job: Job) -> int:
         outcome = _run_stages(job)
         _export(job.settings, job.dir, job.features_path)
     except (Interrupted, KeyboardInterrupt) as end:
-        log.warning(PROGRESS_SAVED)
+        log.warning("%s", interruption(saved_of_run(job.dir.path)))
         job.tracker.finish("KILLED")
         return INTERRUPTED + number_of(end)
     except Exception as error:

@@ -6,6 +6,9 @@ opens the run instead. A run that is being written to may be read: every file is
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+
 from gapwise.records import Record
 from gapwise.storage.backend import Location
 from gapwise.storage.files import changed_at, read_json
@@ -32,6 +35,21 @@ def rows(array: Location) -> int | None:
     file = array / "zarr.json"
     shape = read_json(file).get("shape") if file.is_file() else None
     return int(shape[0]) if shape else None
+
+
+def harmed(run: Location, outputs: Mapping[str, object]) -> str | None:
+    """The first of a run's outputs that is not what the run left, in words; None if none is seen.
+
+    `outputs` holds checksums by name, as in the manifest. Small records, in JSON, are compared with theirs; other files and
+    trees are only looked for, since reading them takes long.
+    """
+    for name, checksum in outputs.items():
+        file = run / name.partition(":")[0]
+        if not (file.is_file() or file.is_dir()):
+            return f"{name} is missing"
+        if name.endswith(".json") and hashlib.sha256(file.read_bytes()).hexdigest() != checksum:
+            return f"{name} has changed since the run wrote it"
+    return None
 
 
 def committed(state: Location) -> Record | None:

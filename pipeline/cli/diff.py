@@ -55,7 +55,8 @@ def lines(first: Standing, second: Standing, changes: dict[str, Pairs]) -> list[
         rows += [(part, "", ""), *((f"  {name}", _cell(a), _cell(b)) for name, (a, b) in changes[part].items())]
     same = [*_protocols(changes["results"]), *(TITLES[part] for part, pairs in changes.items() if not pairs)]
     shown = [row for row in rows if row[0] not in changes or changes[row[0]]]
-    return [*(table(shown) if len(shown) > 1 else [f"{first.run.name} and {second.run.name}"]), *same]
+    harmed = [f"{run.run.name} is damaged: {run.why}" for run in (first, second) if run.state == "damaged"]
+    return [*(table(shown) if len(shown) > 1 else [f"{first.run.name} and {second.run.name}"]), *same, *harmed]
 
 
 def _protocols(results: Pairs) -> list[str]:

@@ -8,7 +8,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from gapwise.pipeline.errors import PROGRESS_SAVED
+from gapwise.pipeline.errors import INTERRUPTED_WORDS
 from gapwise.pipeline.progress import read_solver_line
 from gapwise.records import Record
 from gapwise.storage.backend import Location
@@ -62,7 +62,7 @@ def last_words(run: Location) -> Said:
         error = words if level == "DEBUG" and words == TRACEBACK else ""
         if level == "DEBUG" and words.startswith("stage "):
             stage, since, line, stopped = words.removeprefix("stage "), stamp, "", False
-        elif words == PROGRESS_SAVED:
+        elif words.startswith(INTERRUPTED_WORDS):
             stopped = True
         elif level in ("INFO", "DEBUG") and not error:
             line = words

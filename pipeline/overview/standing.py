@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from gapwise.pipeline.errors import one_line
 from gapwise.pipeline.overview.invocation_log import Said, last_words
-from gapwise.pipeline.stage_graph import flow
+from gapwise.pipeline.stage_graph import flow, stages
 from gapwise.records import Facts, Record
 from gapwise.stages.verdict import Verdict, verdict_of
 from gapwise.storage.backend import Holder, Location
 from gapwise.storage.files import DamagedError, changed_at, holder, read_json
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.glance import committed, record, rows
+from gapwise.storage.glance import committed, harmed, record, rows
 
 SILENT_SECONDS = 600.0
 """After so long without a sign of life, a process that cannot be looked up is no longer taken to be running."""
@@ -145,8 +145,10 @@ def _standing(known: Standing) -> Standing:
     except ValueError as error:
         known = dataclasses.replace(known, why=_line(error))
         result = None
+    if result is not None and (harm := _harm(known)) is not None:
+        known = dataclasses.replace(known, why=harm)
     ours = result is not None and result.get("key") == manifest.get("key") and not set(flow()) - set(known.stages)
-    if ours and not known.holder:
+    if ours and not known.holder and not known.why:
         return dataclasses.replace(known, state="complete", result=result, changed=result_at)
     said = last_words(run)
     commit = None if "solve" in known.stages else _commit(run)
@@ -161,6 +163,17 @@ def _standing(known: Standing) -> Standing:
     )
     state, why = _unfinished(known)
     return dataclasses.replace(known, state=state, why=why, result=result if ours else None)
+
+
+def _harm(known: Standing) -> str | None:
+    """The first output of a finished stage that is missing or has changed, as far as a glance tells, in words."""
+    for name, facts in known.stages.items():
+        declared = stages()[name].outputs if name in stages() else ()
+        left = {output: facts["outputs"][output] for output in declared if output in facts.get("outputs", ())}
+        figures = dict.fromkeys((f"figures/{figure}" for figure in facts.get("figures", ())), "")
+        if (harm := harmed(known.run, figures | left)) is not None:
+            return harm
+    return None
 
 
 def _commit(run: Location) -> Record | None:

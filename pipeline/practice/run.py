@@ -85,7 +85,8 @@ def practice(cfg: DictConfig) -> int:
                         _write(folder, options)
                         failed |= bool(fault)
         except (Interrupted, KeyboardInterrupt):
-            return interrupted(stop)
+            there = len(records_of(folder))
+            return interrupted(stop, f"{there} record" + "s" * (there != 1) if there else "")
         _write(folder, options)
         print(f"practice: {folder / PAGE}", flush=True)
         return FAILED if failed else DONE

@@ -99,7 +99,7 @@ def papers(cfg: DictConfig) -> int:
             try:
                 part, code, anything_new = _part(name, options, given, stop)
             except (Interrupted, KeyboardInterrupt):
-                return interrupted(stop)
+                return interrupted(stop, f"{len(shown)} of {len(wanted)} parts" if shown else "")
             if code >= INTERRUPTED:
                 return code
             codes.append(code)

@@ -19,11 +19,12 @@ from gapwise.pipeline.compute.local import REMOTE
 from gapwise.pipeline.compute.ready import check_scheduler
 from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions
 from gapwise.pipeline.config.settings import Settings, fingerprint
-from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, PROGRESS_SAVED, one_line, refuse
+from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, one_line, refuse
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.run import locations
 from gapwise.pipeline.rundir import LockedError, RunDir, flat, locked, read_json, shell_line, write_json
+from gapwise.pipeline.saved import interruption, saved_of_run
 from gapwise.pipeline.stage_graph import stages
 from gapwise.pipeline.sweep import table
 from gapwise.pipeline.sweep.folds import choose_lambda
@@ -81,9 +82,9 @@ def carry_out(whole: Sweep, stop: Stop) -> int:
         with locked(whole.folder / "lock"):
             return _sweep(whole, stop)
     except (LockedError, OSError, RuntimeError) as error:
-        return interrupted(stop) if stop() else refuse(error, FAILED)
+        return interrupted(stop, saved_of(whole.rows)) if stop() else refuse(error, FAILED)
     except KeyboardInterrupt:
-        return interrupted(stop)
+        return interrupted(stop, saved_of(whole.rows))
 
 
 def _sweep(whole: Sweep, stop: Stop) -> int:
@@ -133,7 +134,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     half_way = stop() or "waiting" in result["statuses"]
     tracker.finish(result, "KILLED" if half_way else "FAILED" if code else "FINISHED")
     if stop():
-        return interrupted(stop)
+        return interrupted(stop, saved_of(rows))
     print(f"sweep: {whole.folder}", flush=True)
     return code
 
@@ -144,7 +145,7 @@ def _todo(whole: Sweep) -> dict[int, Planned]:
     for number, (job, row) in enumerate(zip(whole.jobs, whole.rows, strict=True)):
         if job.settings is None:
             continue
-        if _is_complete(RunDir(location(row["run"]), row["key"]), job.settings):
+        if is_complete(RunDir(location(row["run"]), row["key"]), job.settings):
             row |= {"status": "complete", **table.facts(location(row["run"]))}
         elif not _only_shown(job):
             todo.setdefault(row["run"], number)
@@ -157,7 +158,7 @@ def _only_shown(job: Planned) -> bool:
     return asked is not None and not stages()[asked].computes
 
 
-def _is_complete(directory: RunDir, settings: Settings) -> bool:
+def is_complete(directory: RunDir, settings: Settings) -> bool:
     """Whether the last requested stage is done."""
     try:
         shown = settings.run.stage is None or not stages()[settings.run.stage].computes
@@ -166,8 +167,8 @@ def _is_complete(directory: RunDir, settings: Settings) -> bool:
         manifest = read_json(directory.path / "manifest.json")
         if settings.run.until is None or manifest is None or settings.run.until not in manifest["stages"]:
             return False
-        done = manifest["stages"]
-        return not any(stages()[name].has_more(done, settings) for name in done)
+        done, directory.manifest = manifest["stages"], manifest
+        return directory.damaged() is None and not any(stages()[name].has_more(done, settings) for name in done)
     except (ValueError, KeyError):
         return False  # the run itself will say what is wrong
 
@@ -293,7 +294,16 @@ def exit_code(rows: Sequence[table.Row]) -> int:
     return BAD_CONFIGURATION if "refused" in statuses else FAILED if "failed" in statuses else DONE
 
 
-def interrupted(stop: Stop) -> int:
-    """Say how to go on; returns the exit code of the signal."""
-    print(PROGRESS_SAVED, file=sys.stderr)
+def saved_of(rows: Sequence[table.Row]) -> str:
+    """How many runs are complete, and how many others have saved anything; empty if none has."""
+    runs = {row["run"]: row["status"] in ("complete", "done") for row in rows if row["run"]}
+    complete = sum(runs.values())
+    begun = sum(bool(saved_of_run(location(run))) for run, is_complete in runs.items() if not is_complete)
+    said = (f"{complete} complete" if complete else "", f"{begun} begun" if begun else "")
+    return f"{' and '.join(filter(None, said))} of {len(runs)} runs" if complete or begun else ""
+
+
+def interrupted(stop: Stop, saved: str = "") -> int:
+    """Say what is saved and how to go on; returns the exit code of the signal."""
+    print(interruption(saved, "no run had saved anything yet"), file=sys.stderr)
     return INTERRUPTED + stop.signal

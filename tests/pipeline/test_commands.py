@@ -27,7 +27,7 @@ from gapwise.pipeline.overview.states import RESUMABLE, STATES
 from gapwise.pipeline.overview.words import ago, as_json, duration, number, size
 from gapwise.pipeline.rundir import read_json, shell_line, write_json
 from gapwise.storage.backend import UrlPath, location
-from gapwise.storage.files import locked
+from gapwise.storage.files import locked, remove
 
 Said = Callable[..., str]
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,7 +129,7 @@ def test_standing__of_a_killed_run_is_interrupted_and_of_a_held_one_running(real
 
 def test_standing__tells_signals_errors_and_ends_that_were_asked_for_apart(real: Path, tmp_path: Path) -> None:
     stamp = "2026-11-21 10:00:09,100"
-    signal = f"{stamp} WARNING Interrupted; progress saved. Rerun the same command to resume.\n"
+    signal = f"{stamp} WARNING Interrupted; progress saved: featurize. Rerun the same command to resume.\n"
     assert standing(half_way(real, tmp_path / "a", "solve", signal)).why == "by a signal"
     state = standing(half_way(real, tmp_path / "b", "solve", ERROR))
     assert (state.state, state.why) == ("failed", "ValueError: dataset.file: train.txt is empty")
@@ -145,6 +145,50 @@ def test_standing__tells_signals_errors_and_ends_that_were_asked_for_apart(real:
     )
     again = half_way(real, tmp_path / "d", "solve", f"{ERROR}{stamp} DEBUG stage solve\n")
     assert standing(again).state == "interrupted", "the error was that of an earlier stage of the log"
+
+
+def metrics_cut(run: Path) -> None:
+    whole = (run / "metrics.json").read_bytes()
+    (run / "metrics.json").write_bytes(whole[: len(whole) // 2])
+
+
+def another_digit(run: Path) -> None:
+    text = (run / "metrics.json").read_text()
+    (run / "metrics.json").write_text(text.replace("0.", "1.", 1))
+
+
+def gone(name: str) -> Callable[[Path], None]:
+    return lambda run: remove(run / name)
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (metrics_cut, "metrics.json has changed since the run wrote it"),
+        (another_digit, "metrics.json has changed since the run wrote it"),
+        (gone("metrics.json"), "metrics.json is missing"),
+        (gone("verify.json"), "verify.json is missing"),
+        (gone("predictions.npz"), "predictions.npz is missing"),
+        (gone("path.zarr"), "path.zarr is missing"),
+        (gone("figures/path.png"), "figures/path.png is missing"),
+    ],
+)
+def test_commands__say_of_a_harmed_run_what_the_same_command_would_make_again(
+    said: Said, real: Path, tmp_path: Path, harm: Callable[[Path], None], why: str
+) -> None:
+    run = tmp_path / real.name
+    shutil.copytree(real, run)
+    assert standing(run).state == "complete"
+    harm(run)
+    (listed,) = json.loads(said("ls", "--root", tmp_path, "--json"))
+    assert (listed["state"], listed["why"]) == ("damaged", why)
+    assert why in said("ls", "--root", tmp_path)
+    shown = said("show", run)
+    assert shown.startswith(f"{run.name}: damaged, resumable ({why})\n")
+    assert "   go on  the command that began it: " in shown
+    assert said("diff", run, real).endswith(f"{run.name} is damaged: {why}\n")
+    with held(run):
+        assert standing(run).state == "running", "its process may be making the file"
 
 
 def damage(root: Path) -> dict[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.pipeline.overview.standing import standing
 from gapwise.pipeline.rundir import LockedError, locked, read_json, write_json
 
 pytestmark = pytest.mark.slow
@@ -81,9 +82,18 @@ def test_interrupt__has_its_exit_code_and_is_resumed(tmp_path: Path, fake: str, 
     done = command(tmp_path, fake=fake)
     assert done.returncode == code
     assert "run:" not in done.stdout
+    saved = "Interrupted; progress saved: featurize, init_path. Rerun the same command to resume.\n"
+    assert done.stderr.endswith(saved), done.stderr
     assert not (run_dir(tmp_path) / "result.json").exists()
     assert command(tmp_path).returncode == 0
     assert calls(tmp_path) == ["featurize", "solve", *STAGES[1:]]
+
+
+def test_interrupt__before_anything_is_saved_says_so(tmp_path: Path) -> None:
+    done = command(tmp_path, fake="featurize:interrupt")
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.endswith("Interrupted; nothing was saved yet. Rerun the same command to begin again.\n")
+    assert standing(run_dir(tmp_path)).why == "by a signal"
 
 
 def test_certificate__that_fails_ends_with_1_and_is_tried_again(tmp_path: Path) -> None:

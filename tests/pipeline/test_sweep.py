@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import json
 import os
 import signal
@@ -22,11 +23,12 @@ from omegaconf.errors import ConfigAttributeError
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import CONF, explain, read, resolved
 from gapwise.pipeline.overview.words import duration
-from gapwise.pipeline.rundir import write_json
+from gapwise.pipeline.rundir import RunDir, read_json, write_json
 from gapwise.pipeline.stage_graph import flow
 from gapwise.pipeline.sweep import table
 from gapwise.pipeline.sweep.outlook import Upcoming, earlier_in, most_seconds, outlook, seconds_like, upcoming_of
 from gapwise.pipeline.sweep.plan import SweepOptions, Variants, plan, sweep_options
+from gapwise.pipeline.sweep.run import is_complete
 from gapwise.stages.reports.comparison import costs, lines
 from gapwise.stages.reports.curves import band, first_at, value_at
 from gapwise.stages.reports.sweep_figures import compare
@@ -268,6 +270,20 @@ def test_solve__out_of_time_is_done_only_for_snapshots_and_goes_on_with_more_sec
     assert more("solver.max_seconds=2"), "verify needs a solved path"
     assert not more("solver.max_seconds=2", solved=True)
     assert not more("solver.max_seconds=3", status="CONVERGED")
+
+
+def test_sweep__does_a_run_again_whose_last_wanted_stage_left_something_that_has_changed(tmp_path: Path) -> None:
+    """As the run's own command does."""
+    settings = read(composed("dataset=ocr", "dataset.root=x", "run.until=verify"))
+    run = fake_run(tmp_path)
+    write_json(run / "verify.json", {"certified": True})
+    manifest = read_json(run / "manifest.json", seal=True)
+    digest = hashlib.sha256((run / "verify.json").read_bytes()).hexdigest()
+    manifest["stages"]["verify"]["outputs"] = {"verify.json": digest}
+    write_json(run / "manifest.json", manifest, seal=True)
+    assert is_complete(RunDir(run, manifest["key"]), settings)
+    write_json(run / "verify.json", {"certified": False})
+    assert not is_complete(RunDir(run, manifest["key"]), settings)
 
 
 def test_science__has_of_snapshots_what_their_numbers_depend_on() -> None:

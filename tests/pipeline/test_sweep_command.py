@@ -43,6 +43,7 @@ def test_show__of_a_run_of_a_stopped_sweep_has_the_command_of_the_sweep(
     finally:
         process.kill()
     assert process.returncode == 130, out
+    assert out.endswith("progress saved: 2 begun of 2 runs. Rerun the same command to resume.\n"), out
     runs = [manifest.parent for manifest in tmp_path.glob("runs/*/manifest.json")]
     assert len(runs) == 2
     for run in runs:

@@ -1,8 +1,9 @@
 """Stages that do almost nothing, with the real signatures, to test `pipeline.run` without solving.
 
 `install()` puts them into sys.modules. The environment variable FAKE_STAGE says where to misbehave:
-"solve:interrupt", "solve:sigterm", "verify:certificate", "featurize:data", "evaluate:bug", "solve:time", "solve:wait",
-"solve:deaf", and for seed 1 "solve:die", "solve:die once". "solve:spread" uses the spread, for which dask is loaded.
+"solve:interrupt", "solve:sigterm", "verify:certificate", "featurize:data", "featurize:interrupt", "evaluate:bug",
+"solve:time", "solve:wait", "solve:deaf", and for seed 1 "solve:die", "solve:die once". "solve:spread" uses the spread, for
+which dask is loaded.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ def featurize(
     note(target.parent, "featurize")
     if misbehaves("featurize:data"):
         raise DataError("horses/mask007.png: expected 160 x 120 as its image, got 80 x 60")
+    if misbehaves("featurize:interrupt"):
+        signal.raise_signal(signal.SIGINT)
     assert list(map_blocks(square, range(5))) == [0, 1, 4, 9, 16]
     report(5, 5, "images")
     unchanged()
