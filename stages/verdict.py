@@ -281,6 +281,10 @@ def not_the_path(broken: Sequence[str]) -> Verdict:
     )  # fmt: skip
 
 
+CLAIMED = ("gap", "lambda", "primal", "dual", "status", "cell_low", "cell_dual", "lambda_low", "proven")
+"""The arrays of a path.zarr that `claimed` looks at, as far as they are there."""
+
+
 def claimed(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
     """What a path says of itself, before anything is recomputed; from the numbers of its breakpoints."""
     import numpy as np

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import zarr
 from zarr.codecs import ZstdCodec
+from zarr.core.sync import sync
 
 from gapwise.records import Facts, Record
 from gapwise.storage.backend import DamagedError, Location, backend
@@ -245,15 +246,25 @@ def read_group(path: Location, names: Names = None) -> tuple[dict[str, np.ndarra
     """(arrays, attributes) of a group, or some arrays of it; DamagedError names one that cannot be read."""
     group = open_group(path)
     if isinstance(names, tuple):
-        return {name: _read(path, group, name) for name in names}, dict(group.attrs)
-    with readable(path, "the list of arrays"):  # which are then open
-        listed = {name: array for name, array in sorted(group.arrays()) if names is None or names(name)}
-    return {name: _read(path, group, name, array) for name, array in listed.items()}, dict(group.attrs)
+        found = {}
+        for name in names:
+            with readable(path, f"array {name}"):
+                found[name] = array_of(group, name)
+    else:
+        with readable(path, "the list of arrays"):  # which are then open
+            found = {name: array for name, array in sorted(group.arrays()) if names is None or names(name)}
+        for name, array in found.items():
+            checked_size(group, name, array)
+    return sync(_contents(path, found)), dict(group.attrs)
 
 
-def _read(path: Location, group: zarr.Group, name: str, array: zarr.Array | None = None) -> np.ndarray:
-    with readable(path, f"array {name}"):
-        return np.asarray((array_of(group, name) if array is None else checked_size(group, name, array))[...])
+async def _contents(path: Location, arrays: Mapping[str, zarr.Array]) -> dict[str, np.ndarray]:
+    """Read one array after the other, within one change of threads; every `Array.__getitem__` would take its own."""
+    contents = {}
+    for name, array in arrays.items():
+        with readable(path, f"array {name}"):
+            contents[name] = np.asarray(await array._async_array.getitem(...))
+    return contents
 
 
 def array_of(group: zarr.Group, name: str) -> zarr.Array:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.sweep.plan import Planned
 from gapwise.records import Record
-from gapwise.stages.verdict import Doubt, read_verdict, verdict_of
+from gapwise.stages.verdict import CLAIMED, Doubt, read_verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
 
@@ -24,6 +24,8 @@ COLUMNS = (
     ("solving s", "solve_seconds", ".1f"),
 )
 """Heading, name in the row, format."""
+WORK = ("effective_passes", "seconds")
+"""What every lambda of a path took."""
 WORST = ("failed", "refused", "interrupted", "waiting")
 """Statuses of an unfinished run; a finished one is `complete` (before this sweep) or `done` (by it)."""
 
@@ -79,13 +81,13 @@ def solved_facts(directory: Location) -> Row:
     with contextlib.suppress(ValueError, KeyError, OSError):
         result = read_json(directory / "result.json")
         if result is None:
-            from gapwise.stages.reports.stored import read_numbers
+            from gapwise.storage.results import read_path
 
-            path, attrs = read_numbers(directory)
-            passes, seconds = path["effective_passes"].tolist(), path["seconds"].tolist()
+            path, attrs = read_path(directory / "path.zarr", (*WORK, *CLAIMED).__contains__)
+            passes, seconds = (path[name].tolist() for name in WORK)
             verdict = read_verdict(directory, path, attrs)
         else:
-            passes, seconds = ([record[name] for record in result["path"]] for name in ("effective_passes", "seconds"))
+            passes, seconds = ([record[name] for record in result["path"]] for name in WORK)
             verdict = verdict_of(result["verdict"])
         row["breakpoints"] = len(passes)
         row["passes"] = round(float(sum(passes)), 3)

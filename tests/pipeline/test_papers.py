@@ -80,7 +80,9 @@ def test_page__has_the_claims_that_there_are_and_counts_them() -> None:
     assert rows
     assert {tuple(row[:3]) for row in rows} <= known
     assert {row[3] for row in rows} <= {part["shows"] for part in PARTS.values()}
-    counts = [sum(row[4] == words for row in rows) for words in ("holds", "does not hold", "not decided")]
+    said = [row[4].partition(": ") for row in rows]
+    counts = [sum(words == held for held, *_ in said) for words in ("holds", "does not hold", "not decided")]
+    assert [held for held, _, why in said if bool(why) != (held == "not decided")] == [], "and it says why"
     text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
     assert text.format(len(rows), *counts) in page
     assert re.findall(r"^### Claims: (.*)$", page, re.MULTILINE) == ["does not hold", "not decided", "holds"]

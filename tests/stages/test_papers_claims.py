@@ -28,7 +28,7 @@ from gapwise.stages.reports.papers.comparisons import (
 from gapwise.stages.reports.papers.measured import Finding, Measured
 from gapwise.stages.reports.papers.ours import contests, rows, said
 from gapwise.stages.reports.papers.page import write_index, write_json_claims
-from gapwise.stages.reports.papers.short_page import write_markdown
+from gapwise.stages.reports.papers.short_page import draw_smaller, write_markdown
 from gapwise.stages.reports.papers.shown import Shown, origin_rows, recorded, standings
 from gapwise.stages.reports.sweep_figures import paths
 from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
@@ -79,19 +79,22 @@ def test_equal_work__compares_where_both_have_been(tmp_path: Path) -> None:
     idle = better_at_equal_work("fast", "idle", "gap", "oracle_calls")
     nothing = sweep(tmp_path, {"fast": trace(0.5), "idle": trace(0.8, passes=1)})
     assert idle(nothing).holds is None, "after no calls at all"
-    assert better_at_equal_work("fast", "slow", lambdas=("0.1",))(part) == verdict([])
+    absent = better_at_equal_work("fast", "slow", lambdas=("0.1",))(part)
+    assert absent == Finding(None, "these runs have no numbers there", why="no such λ was run")
 
 
 def test_equal_work__before_the_first_snapshot_is_not_made_up(tmp_path: Path) -> None:
     part = sweep(tmp_path, {"fast": trace(0.5), "slow": {**trace(0.8), "passes": np.arange(float(N)) * 5.0}})
-    assert better_at_equal_work("fast", "slow", after=4.0)(part).holds is None
+    early = better_at_equal_work("fast", "slow", after=4.0)(part)
+    assert (early.holds, early.why) == (None, "runs are too short")
     assert better_at_equal_work("fast", "slow", after=5.0)(part).holds is True
 
 
 def test_equal_work__of_small_values_waits_for_them(tmp_path: Path) -> None:
     part = sweep(tmp_path, {"fast": trace(0.5), "slow": trace(0.8)})
-    after = {passes: better_at_equal_work("fast", "slow", after=passes, small=0.1)(part).holds for passes in (4.0, 5.0)}
-    assert after == {4.0: None, 5.0: True}, "0.0625 and 0.03125, where D* is nearly 0.5"
+    early, late = (better_at_equal_work("fast", "slow", after=passes, small=0.1)(part) for passes in (4.0, 5.0))
+    assert (early.holds, late.holds) == (None, True), "0.0625 and 0.03125, where D* is nearly 0.5"
+    assert (early.why, late.why) == ("gaps are still large", "")
 
 
 def test_equal_work__of_seeds_that_overlap_decides_nothing(tmp_path: Path) -> None:
@@ -100,7 +103,7 @@ def test_equal_work__of_seeds_that_overlap_decides_nothing(tmp_path: Path) -> No
     assert better_at_equal_work("low", "high")(part).holds is True
     assert better_at_equal_work("high", "low")(part).holds is False
     open_still = better_at_equal_work("low", "middle")(part)
-    assert open_still.holds is None
+    assert (open_still.holds, open_still.why) == (None, "seeds overlap")
     assert open_still.measured.startswith(
         "λ = 0.01: 0.01 [0.0039, 0.017] against 0.033 [0.0084, 0.058] after 8 passes (ratio "
     )
@@ -115,7 +118,7 @@ def test_single_runs__decide_only_what_differs_much() -> None:
 
 
 def test_verdict__of_all_and_of_some() -> None:
-    good, bad, unclear = (Outcome(ratio, holds, "x") for ratio, holds in ((3.0, True), (0.5, False), (1.1, None)))
+    good, bad, unclear = (Outcome(ratio, holds, "x", "so") for ratio, holds in ((3.0, True), (0.5, False), (1.1, None)))
     assert [verdict(some).holds for some in ([good, good], [good, unclear], [good, unclear, bad])] == [
         True,
         None,
@@ -123,7 +126,12 @@ def test_verdict__of_all_and_of_some() -> None:
     ]
     assert [verdict(some, sometimes=True).holds for some in ([good, bad], [bad, unclear], [bad])] == [True, None, False]
     assert (verdict([good, bad]).ratio, verdict([good, bad], sometimes=True).ratio) == (0.5, 3.0)
-    assert verdict([good, unclear]).measured == "x; x (not decided)"
+    assert verdict([good, unclear]).measured == "x; x (so)"
+    assert [verdict(some).why for some in ([good, unclear, unclear], [bad, unclear], [])] == [
+        "so",
+        "",
+        "runs are too short",
+    ]
     assert [comparable(*pair, "so").holds for pair in ((3.0, 2.0), (2.0, 5.0))] == [True, False]
 
 
@@ -152,14 +160,14 @@ def test_less_work__goes_by_the_finest_accuracy_of_both_and_by_the_budget_where_
     runs = {"fast": trace(0.1), "slow": trace(0.5), "stuck": trace(0.999, passes=20), "short": trace(0.999, passes=2)}
     part = sweep(tmp_path, runs)
     finding = less_work("fast", "slow", "primal_excess", "passes")(part)
-    assert (finding.holds, finding.ratio) == (True, 7 / 3), (
-        "0.01 D* after 3 and after 7 passes; 0.001 D* is beyond slow"
+    assert (finding.holds, finding.ratio) == (True, 8 / 3), (
+        "0.005 D* after 3 and after 8 passes; 0.002 D* is beyond slow"
     )
     assert less_work("fast", "slow", "primal_excess", "passes", times=4.0)(part).holds is False
     bound = less_work("fast", "stuck", "gap", "passes", times=10.0)(part)
     assert (bound.holds, bound.ratio) == (True, 1.9), "it made 19 passes without coming to D*, fast needs 1"
     open_still = less_work("fast", "short", "gap", "passes", times=10.0)(part)
-    assert open_still == Finding(None, "these runs have no numbers there")
+    assert open_still == Finding(None, "these runs have no numbers there", why="runs are too short")
     assert work_to(part.traces("slow", "0.01"), "gap", "seconds", 1e-9) == np.inf
 
 
@@ -182,7 +190,8 @@ def test_findings__say_which_runs_are_missing(tmp_path: Path, monkeypatch: pytes
     part = sweep(tmp_path, {"fast": trace(0.5), "slow": trace(0.8)})
     ask = Claim("x", "S", "It is so.", "something", ("here",), better_at_equal_work("fast", "absent"))
     monkeypatch.setattr(papers, "claims", lambda: [ask])
-    assert findings("here", part) == [(ask, Finding(None, "there are no complete runs of absent"))]
+    missing = Finding(None, "there are no complete runs of absent", why="runs are missing")
+    assert findings("here", part) == [(ask, missing)]
     assert findings("elsewhere", part) == []
 
 
@@ -279,6 +288,53 @@ def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> No
     assert "x.svg" not in page
     assert "What this project adds: λ = 0.01, to a gap of" in page
     assert "\npython -m pipeline +experiment=papers sweep.workers=1\n" in text
+
+
+def test_pictures__are_drawn_again_only_from_another_figure(tmp_path: Path) -> None:
+    figure, picture = tmp_path / "x.png", tmp_path / "small.png"
+    picture.write_bytes(b"no picture")
+
+    def drawn(seed: int) -> tuple[bytes, int]:
+        noise = np.random.default_rng(seed).integers(0, 255, (4, 4), np.uint8)
+        Image.fromarray(noise).save(figure)
+        draw_smaller(figure, picture)
+        return picture.read_bytes(), picture.stat().st_ino
+
+    first, again, other = drawn(0), drawn(0), drawn(1)
+    assert first == again, "the same file, untouched"
+    assert other[0] != first[0]
+
+
+def test_open_claims__say_why(tmp_path: Path) -> None:
+    """And of several comparisons each says which methods it sets against each other."""
+    runs = {name: [trace(0.5), trace(fall)] for name, fall in (("bcfw", 0.6), ("bcfw_wavg", 0.7), ("ssg", 0.9))}
+    part = Shown("lj13_ocr_small", "LJ13 Fig. 1", "c", budget="small")
+    part = part.of(sweep(tmp_path, {**runs, "ssg_wavg": [trace(0.91), trace(0.92)]}).folder)
+    write_markdown(tmp_path / "PAPERS.md", [part], {"command": "c", "budget": "small"}, [], {})
+    text = (tmp_path / "PAPERS.md").read_text(encoding="utf-8")
+    assert "\nWhy these runs do not tell:\n\n- runs are missing: 6\n- seeds overlap: 3\n" in text
+    (row,) = [line for line in text.splitlines() if line.startswith("| “the weighted average")]
+    assert " | does not hold | bcfw_wavg, bcfw: λ = 0.01: " in row
+    assert "<br>ssg_wavg, ssg: λ = 0.01: " in row
+
+
+@pytest.mark.parametrize(
+    ("passes", "alike", "ends"),
+    [
+        ({0.3: 9.0, 0.5: 6.0, 0.95: 5.0, 0.99: 7.0}, True, True),
+        ({0.3: 11.0, 0.5: 6.0, 0.95: 5.0, 0.99: 7.0}, False, True),
+        ({0.3: 9.0, 0.5: 6.0, 0.95: 5.0, 0.99: 5.0}, True, False),
+    ],
+)
+def test_kappa__matters_little_and_most_at_the_ends(
+    passes: dict[float, float], alike: bool, ends: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = sweep(tmp_path, {})
+    names = {f"{solver} kappa={kappa}": n for solver in ("bcfw_gap", "bcpfw_gap_cache") for kappa, n in passes.items()}
+    part.jobs = [{"variant": name} for name in names]
+    monkeypatch.setattr(Measured, "path", lambda part, variant: {"effective_passes": np.array([names[variant]])})
+    judged = {claim.name: claim.measure(part).holds for claim in claims() if claim.name.startswith("kappa")}
+    assert judged == {"kappa": alike, "kappa_ends": ends}
 
 
 def test_origin__is_that_of_the_runs_and_says_what_is_not_recorded(tmp_path: Path) -> None:

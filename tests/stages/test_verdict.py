@@ -27,6 +27,7 @@ from gapwise.pipeline.tracking.model import description
 from gapwise.stages.reports.page.verdict import in_words
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.verdict import (
+    CLAIMED,
     Doubt,
     Reach,
     Verdict,
@@ -178,6 +179,7 @@ def test_claimed__is_what_verify_finds(kind: str, tmp_path: Path) -> None:
     """Before verify, a path claims what verify then confirms, unverified and with the gaps of solved lambdas alone."""
     run = copy_of(run_of("multiclass", kind), tmp_path)
     own = claimed(*read_path(run / "path.zarr"))
+    assert claimed(*read_path(run / "path.zarr", CLAIMED.__contains__)) == own, "no other array is looked at"
     recomputed = verdict_of(verify(problem_of("multiclass", kind), run)["verdict"])
     assert not own.verified
     assert recomputed.verified or kind == "heuristic", "whose stale gaps need not be those recomputed"

@@ -15,6 +15,7 @@ from gapwise.stages.reports.papers.claim import Claim
 from gapwise.stages.reports.papers.measured import Finding, Measured
 
 __path__ = with_parts(__path__, "papers")
+MISSING = "runs are missing"
 
 
 def claims() -> list[Claim]:
@@ -34,5 +35,5 @@ def findings(part: str, measured: Measured) -> list[tuple[Claim, Finding]]:
             try:
                 pairs.append((claim, claim.measure(measured)))
             except KeyError as error:
-                pairs.append((claim, Finding(None, f"there are no complete runs of {error.args[0]}")))
+                pairs.append((claim, Finding(None, f"there are no complete runs of {error.args[0]}", why=MISSING)))
     return pairs

@@ -7,23 +7,31 @@ holds at each of them, and does not if it fails at one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gapwise.stages.reports.curves import SMALLEST, Trace, first_at, values_at
 from gapwise.stages.reports.papers.measured import Finding, Measured
-from gapwise.stages.reports.suboptimality import LEVELS, best_dual
+from gapwise.stages.reports.suboptimality import best_dual
 
 Measure = Callable[[Measured], Finding]
 
 UNITS = {"oracle_calls": "calls", "passes": "passes", "seconds": "s"}
 FORMS = {"oracle_calls": ",.0f", "passes": ".3g", "seconds": ".2g"}
-ACCURACIES = (*LEVELS, 0.0001)
+ACCURACIES = (1.0, *(float(f"{digit}e{power}") for power in range(-1, -5, -1) for digit in (5, 2, 1)))
 """Accuracies to which work is compared, as shares of the largest dual value that is known."""
 ALONE = 1.25
 """Single runs decide only what differs by this factor."""
+OVERLAP, CLOSE, SHORT, LARGE = (
+    "seeds overlap",
+    "single runs are too close",
+    "runs are too short",
+    "gaps are still large",
+)
+SEEDS_DIFFER = "some seeds say yes, others no"
+"""Why a comparison decides nothing."""
 BUDGETS = (0.125, 0.25, 0.5, 1.0)
 """Shares of the work at which the trend of a claim that does not hold is shown."""
 
@@ -35,8 +43,14 @@ class Outcome:
     ratio: float
     """More than 1 in favour of the claim."""
     holds: bool | None
-    """None: intervals overlap, or single runs are too close."""
+    """None: `why` says why not."""
     words: str
+    why: str = ""
+
+
+def undecided(ours: np.ndarray, theirs: np.ndarray) -> str:
+    """Why `decided` says None of these."""
+    return CLOSE if ours.size == theirs.size == 1 else OVERLAP
 
 
 def decided(ours: np.ndarray, theirs: np.ndarray, times: float = 1.0) -> tuple[float, bool | None]:
@@ -50,19 +64,24 @@ def decided(ours: np.ndarray, theirs: np.ndarray, times: float = 1.0) -> tuple[f
     return ratio, False if theirs.max() * margin < ours.min() else None
 
 
-def verdict(outcomes: Sequence[Outcome], sometimes: bool = False) -> Finding:
-    """A claim of all `outcomes`, or of one at least."""
+def verdict(outcomes: Sequence[Outcome], sometimes: bool = False, without: Sequence[str] = (SHORT,)) -> Finding:
+    """A claim of all `outcomes`, or of one at least; `without` says why there are none."""
     if not outcomes:
-        return Finding(None, "these runs have no numbers there")
+        return Finding(None, "these runs have no numbers there", why=_reasons(without))
     held = [outcome.holds for outcome in outcomes]
     if sometimes:
         holds = True if True in held else False if None not in held else None
     else:
         holds = False if False in held else True if None not in held else None
     best = max if sometimes else min
-    words = [o.words + ("" if o.holds is not None or len(held) == 1 else " (not decided)") for o in outcomes]
+    words = [o.words + (f" ({o.why})" if o.holds is None and o.why and len(held) > 1 else "") for o in outcomes]
     known = [outcome.ratio for outcome in outcomes if np.isfinite(outcome.ratio)]
-    return Finding(holds, "; ".join(words), float(best(known)) if known else None)
+    why = "" if holds is not None else _reasons([o.why for o in outcomes if o.holds is None])
+    return Finding(holds, "; ".join(words), float(best(known)) if known else None, why)
+
+
+def _reasons(every: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(filter(None, every)))
 
 
 def better_at_equal_work(
@@ -94,21 +113,23 @@ def better_at_equal_work(
     """
 
     def measure(part: Measured) -> Finding:
-        outcomes = []
+        outcomes, without = [], [] if part.among(lambdas) else ["no such λ was run"]
         for lam in part.among(lambdas):
             pair = [part.traces(name, lam) for name in (ours, theirs)]
             x = min(after, *(float(trace[over][-1]) for traces in pair for trace in traces))
             first = max(float(trace[over][min(1, len(trace[over]) - 1)]) for traces in pair for trace in traces)
             mine, other = (values_at(traces, over, x, quantity) for traces in pair)
             if x <= 0.0 or x < first * (1.0 - 1e-9) or not (np.isfinite(mine).all() and np.isfinite(other).all()):
+                without.append(SHORT)
                 continue
             if min(np.median(mine), np.median(other)) > small * best_dual(pair[0][0]):
+                without.append(LARGE)
                 continue
             ratio, holds = decided(mine, other)
             how = "" if holds else trend(pair, over, x, quantity)
             words = f"λ = {lam}: {spread(mine)} against {spread(other)} after {amount(x, over)}{how}"
-            outcomes.append(Outcome(ratio, holds, words))
-        return verdict(outcomes, sometimes)
+            outcomes.append(Outcome(ratio, holds, words, undecided(mine, other)))
+        return verdict(outcomes, sometimes, without)
 
     return measure
 
@@ -151,7 +172,7 @@ def less_work(
             if both:
                 a, b = work[both[-1]]
                 said = f"{amount(np.median(a), over)} against {amount(np.median(b), over)} to {both[-1]:g} D*"
-                outcomes.append(Outcome(*decided(a, b, times), f"λ = {lam}: {said}"))
+                outcomes.append(Outcome(*decided(a, b, times), f"λ = {lam}: {said}", undecided(a, b)))
                 continue
             a, spent = work[ACCURACIES[0]][0], float(np.median([trace[over][-1] for trace in other]))
             if np.isfinite(a).all() and a.min() > 0.0 and spent / a.max() > times:
@@ -183,13 +204,14 @@ def stronger_at_larger_lambda(ours: str, theirs: str, quantity: str = "gap", ove
             mine, other = (np.median(values_at(traces, over, x, quantity)) for traces in pair)
             ratios_at.append((float(pair[0][0]["lambda"][0]), float(other / max(mine, SMALLEST)), lam))
         if len(ratios_at) < 2:
-            return Finding(None, "one λ only")
+            return Finding(None, "one λ only", why="one λ only")
         ratios_at.sort()
         ratios = np.array([ratio for _, ratio, _ in ratios_at])
         words = [f"a ratio of {ratio:.2g} at λ = {lam}" for _, ratio, lam in ratios_at]
         steps = ratios[1:] / ratios[:-1]
         holds = True if (steps > 1.0).all() else False if ratios[-1] < ratios[0] else None
-        return Finding(holds, "; ".join(words), float(steps.min()))
+        why = "" if holds is not None else "it rises between some λ's only"
+        return Finding(holds, "; ".join(words), float(steps.min()), why)
 
     return measure
 
@@ -200,18 +222,22 @@ def comparable(ours: float, theirs: float, words: str, factor: float = 2.0) -> F
     return Finding(bool(ratio <= factor), words, float(factor / ratio))
 
 
-def all_of(*measures: Measure) -> Measure:
-    """A claim of several comparisons, all of which have to hold."""
-    return lambda part: verdict([_as_outcome(measure(part)) for measure in measures])
+def all_of(measures: Mapping[str, Measure]) -> Measure:
+    """A claim of several comparisons, all of which have to hold; each has its own words."""
+    return lambda part: verdict(_outcomes(measures, part))
 
 
-def any_of(*measures: Measure) -> Measure:
+def any_of(measures: Mapping[str, Measure]) -> Measure:
     """A claim of several comparisons, one of which is enough."""
-    return lambda part: verdict([_as_outcome(measure(part)) for measure in measures], sometimes=True)
+    return lambda part: verdict(_outcomes(measures, part), sometimes=True)
 
 
-def _as_outcome(finding: Finding) -> Outcome:
-    return Outcome(np.nan if finding.ratio is None else finding.ratio, finding.holds, finding.measured)
+def _outcomes(measures: Mapping[str, Measure], part: Measured) -> list[Outcome]:
+    found = {name: measure(part) for name, measure in measures.items()}
+    return [
+        Outcome(np.nan if one.ratio is None else one.ratio, one.holds, f"{name}: {one.measured}", one.why)
+        for name, one in found.items()
+    ]
 
 
 def spread(values: np.ndarray) -> str:

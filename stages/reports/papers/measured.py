@@ -27,6 +27,8 @@ class Finding:
     """The numbers, in words."""
     ratio: float | None = None
     """By how much, where a single number can say: more than 1 in favour of the claim."""
+    why: str = ""
+    """Why these runs do not decide it."""
 
 
 class Measured:
@@ -42,6 +44,7 @@ class Measured:
         self.folder = folder
         self.summary: Facts = read_json(folder / "summary.json")
         self.jobs = [row for row in self.summary["jobs"] if row["status"] in ("complete", "done")]
+        self._paths: dict[str, dict[str, np.ndarray]] = {}
 
     @cached_property
     def curves(self) -> Curves:
@@ -71,10 +74,12 @@ class Measured:
 
     def path(self, variant: str) -> dict[str, np.ndarray]:
         """One number per breakpoint of the variant's first run; KeyError names the variant."""
-        for row in self.jobs:
-            if row["variant"] == variant:
-                return read_numbers(location(row["run"]))[0]
-        raise KeyError(variant)
+        if variant not in self._paths:
+            run = next((row["run"] for row in self.jobs if row["variant"] == variant), None)
+            if run is None:
+                raise KeyError(variant)
+            self._paths[variant] = read_numbers(location(run))[0]
+        return self._paths[variant]
 
     def iterations(self, variant: str, lam: str) -> list[Mapping[str, np.ndarray]]:
         """What the variant's runs recorded of their outer iterations."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapwise.stages.reports.curves import Curves
-from gapwise.stages.reports.papers.comparisons import amount, work_to
+from gapwise.stages.reports.papers.comparisons import ACCURACIES, amount, work_to
 from gapwise.stages.reports.papers.measured import Measured
 from gapwise.stages.reports.suboptimality import with_suboptimality
 
@@ -20,8 +20,6 @@ OURS = ("accelerated", "anytime", "expensive_oracle", "one_sided", "two_sided")
 """Methods and path rules that are in none of the papers."""
 NEITHER = ("MP-BCFW inner", "MP-BCPFW", "MP-BCFW gap", "MP-BCFW one avg", "heuristic")
 """Combinations that are in none of the papers, and a path without a guarantee."""
-LEVELS = tuple(float(f"{digit}e{power}") for power in range(-1, -5, -1) for digit in (5, 2, 1))
-"""Gaps to which work is compared, as shares of the largest dual value that is known."""
 OVERS = ("passes", "seconds")
 
 
@@ -75,7 +73,7 @@ def _lambdas(curves: Curves) -> list[tuple[str, Curves]]:
 def _at(task: str, curves: Curves, lam: str) -> list[Contest]:
     """To the least share of D* that both certify, in passes and in seconds; empty if they certify none together."""
     sides = [[key for key in curves if (key[0] in OURS) == mine] for mine in (False, True)]
-    for level in reversed(LEVELS):
+    for level in reversed(ACCURACIES):
         contestants = [[_least(curves, level, over, keys) for keys in sides] for over in OVERS]
         if all(side and side[1] > 0.0 for pair in contestants for side in pair):
             goal = f"a gap of {level:g} D*"

@@ -14,6 +14,7 @@ from gapwise.stages.reports.page import write_page
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import paragraph, table
 from gapwise.stages.reports.page.pixels import saved
+from gapwise.stages.reports.papers.measured import Finding
 from gapwise.stages.reports.papers.ours import HEADS, Contest, rows, said
 from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, origin_rows
 from gapwise.stages.reports.sweep_figures import figure_file
@@ -34,8 +35,8 @@ def write_json_claims(target: Location, parts: Sequence[Shown], about: Facts, li
     """papers.json: every part and its sweep, a row a claim and part, and the lines of what this project adds."""
     claims = [
         {"claim": claim.name, "source": claim.source, "quote": claim.quote, "judged": claim.judged, "part": part.name,
-         "holds": finding.holds, "measured": finding.measured, "ratio": finding.ratio, "command": part.command,
-         "sweep": str(part.folder)}
+         "holds": finding.holds, "why": finding.why, "measured": finding.measured, "ratio": finding.ratio,
+         "command": part.command, "sweep": str(part.folder)}
         for part in parts for claim, finding in part.claims
     ]  # fmt: skip
     ours = [{**vars(line), "ratio": line.ratio} for line in lines]
@@ -86,6 +87,11 @@ def _standings_table(lines: Sequence[Contest]) -> Markup:
     return table(HEADS, body, caption="What this project adds: work to the finest gap that both sides certify")
 
 
+def found(finding: Finding) -> str:
+    """What became of a claim, and why these runs do not decide it."""
+    return HOLDS[finding.holds] + (f": {finding.why}" if finding.why else "")
+
+
 CLAIM_HEADS = ("the paper's words", "where", "judged here by", "measured on", "here", "measured")
 
 
@@ -94,7 +100,7 @@ def claim_rows(parts: Sequence[Shown]) -> list[list[str]]:
     every = [(claim, part, finding) for part in parts for claim, finding in part.claims]
     every.sort(key=lambda row: list(HOLDS).index(row[2].holds))
     return [
-        [f"“{claim.quote}”", claim.source, claim.judged, part.shows, HOLDS[finding.holds], finding.measured]
+        [f"“{claim.quote}”", claim.source, claim.judged, part.shows, found(finding), finding.measured]
         for claim, part, finding in every
     ]
 
@@ -115,7 +121,7 @@ def _part(part: Shown, target: Location) -> Markup:
             "quote": claim.quote,
             "judged": claim.judged,
             "source": claim.source,
-            "holds": HOLDS[finding.holds],
+            "holds": found(finding),
             "measured": finding.measured,
         }
         for claim, finding in part.claims

@@ -9,6 +9,7 @@ import numpy as np
 from gapwise.stages.reports.curves import values_at
 from gapwise.stages.reports.papers.claim import Claim
 from gapwise.stages.reports.papers.comparisons import (
+    SEEDS_DIFFER,
     Measure,
     Outcome,
     amount,
@@ -17,6 +18,7 @@ from gapwise.stages.reports.papers.comparisons import (
     decided,
     less_work,
     spread,
+    undecided,
     verdict,
 )
 from gapwise.stages.reports.papers.measured import Finding, Measured
@@ -39,7 +41,8 @@ def _iterations(column: str, says: str, good: Callable[[np.ndarray], float]) -> 
                 holds = True if min(ratios) > 1.0 else False if max(ratios) < 1.0 else None
                 quarters = np.median([[np.median(part) for part in np.array_split(run, 4)] for run in runs], axis=0)
                 words = ", ".join(f"{value:.3g}" for value in quarters)
-                outcomes.append(Outcome(min(ratios), holds, f"λ = {lam}: {says} by quarters of the run: {words}"))
+                said = f"λ = {lam}: {says} by quarters of the run: {words}"
+                outcomes.append(Outcome(min(ratios), holds, said, SEEDS_DIFFER))
         return verdict(outcomes)
 
     return measure
@@ -55,9 +58,8 @@ def _not_slower(part: Measured) -> Finding:
         ratio = float(np.median(other) / np.median(mine))
         _, slower = decided(other, mine)
         holds = False if slower else True if ratio >= 1.0 else None
-        outcomes.append(
-            Outcome(ratio, holds, f"λ = {lam}: {spread(mine)} against {spread(other)} after {amount(x, 'seconds')}")
-        )
+        words = f"λ = {lam}: {spread(mine)} against {spread(other)} after {amount(x, 'seconds')}"
+        outcomes.append(Outcome(ratio, holds, words, undecided(mine, other)))
     return verdict(outcomes)
 
 

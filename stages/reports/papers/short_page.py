@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import io
+import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from gapwise.records import Facts
 from gapwise.stages.reports.papers.ours import HEADS, Contest, rows
@@ -30,6 +36,8 @@ WIDE = 1000
 """Most pixels across a picture."""
 COLOURS = 64
 """Of a picture, which makes its file a quarter as large."""
+SOURCE = "Source"
+"""Text in a picture's file: the digest of the figure that it was made from, and the two numbers above."""
 HOW_TO_READ = """\
 A claim is a sentence of a paper, judged by one measure on the runs of one part.
 A number is the median of all seeds, with the least and the largest in brackets.
@@ -76,11 +84,11 @@ def write_markdown(
     counts = [sum(h is is_so for h in held) for is_so in (True, False, None)]
     text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
     lines += [text.format(len(held), *counts)]
-    lines += _against(parts)
+    lines += [*_why_open(parts), *_against(parts)]
     lines += _section("What this project adds", [HEADS, *rows(ours)])
     lines += ["", "## Claims", "", HOW_TO_READ]
     for words in HOLDS.values():
-        chosen = [_cells(row) for row in claims if row[CLAIM_HEADS.index("here")] == words]
+        chosen = [_cells(row) for row in claims if row[CLAIM_HEADS.index("here")].startswith(words)]
         lines += ["", f"### Claims: {words}", "", *(plain_table([CLAIM_HEADS, *chosen]) if chosen else ["None."])]
     lines += _section("Every figure and table", [PLACES, *place_rows(parts, where_shown)])
     lines += _section("Where the runs come from", [ORIGIN_HEADS, *origin_rows(parts)])
@@ -88,6 +96,13 @@ def write_markdown(
         lines += ["", f"## {part.shows}", "", *_part(part, target, pictures)]
     aside(target).write_text("\n".join(lines) + "\n", encoding="utf-8")
     publish(target)
+
+
+def _why_open(parts: Sequence[Shown]) -> list[str]:
+    """Why these runs do not decide some claims, with how many of them."""
+    why = Counter(finding.why for part in parts for _, finding in part.claims if finding.holds is None)
+    said = [f"- {reason or 'unknown'}: {number}" for reason, number in why.most_common()]
+    return ["", "Why these runs do not tell:", "", *said] if said else []
 
 
 def _against(parts: Sequence[Shown]) -> list[str]:
@@ -112,7 +127,7 @@ def _section(title: str, cells: Sequence[Sequence[str]]) -> list[str]:
 
 def _cells(row: Sequence[str]) -> list[str]:
     """A row of claims with a line for each lambda."""
-    return [cell.replace("; λ = ", "<br>λ = ").replace("|", "\\|") for cell in row]
+    return [re.sub(r"; (?=λ = |[^;:]*: λ = )", "<br>", cell).replace("|", "\\|") for cell in row]
 
 
 def plain_table(cells: Sequence[Sequence[str]]) -> list[str]:
@@ -131,17 +146,30 @@ def _part(part: Shown, target: Location, pictures: Location | None) -> list[str]
         pictures.mkdir(parents=True, exist_ok=True)
         for name in part.figures:
             picture = pictures / f"{part.name}-{name.replace('/', '-')}"
-            _draw_smaller(figure_file(part.folder, name), picture)
+            draw_smaller(figure_file(part.folder, name), picture)
             lines += ["", f"![{part.shows}: {name.removesuffix('.png')}]({link(picture, target) or picture})"]
     return lines
 
 
-def _draw_smaller(figure: Location, picture: Location) -> None:
-    """Write a PNG of fewer pixels and colours."""
-    with figure.open("rb") as file:
-        image = Image.open(file).convert("RGB")
+def draw_smaller(figure: Location, picture: Location) -> None:
+    """Write a PNG of fewer pixels and colours, unless the one that is there was made from the same figure."""
+    content = figure.read_bytes()
+    source = f"{hashlib.sha256(content).hexdigest()} {WIDE} {COLOURS}"
+    if picture.is_file() and _source_of(picture) == source:
+        return
+    image = Image.open(io.BytesIO(content)).convert("RGB")
     if image.width > WIDE:
         image = image.resize((WIDE, round(image.height * WIDE / image.width)), Image.Resampling.LANCZOS)
+    about = PngInfo()
+    about.add_text(SOURCE, source)
     with aside(picture).open("wb") as file:
-        image.quantize(COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+        image.quantize(COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True, pnginfo=about)
     publish(picture)
+
+
+def _source_of(picture: Location) -> str | None:
+    """What `draw_smaller` made a picture from; None if the file says nothing of it."""
+    with contextlib.suppress(OSError), picture.open("rb") as file:  # Image.open raises OSError for what is no picture
+        said = Image.open(file).info.get(SOURCE)
+        return said if isinstance(said, str) else None
+    return None
