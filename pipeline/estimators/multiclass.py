@@ -157,7 +157,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the examples, relative to their mean and beside `class_weight`: the objective is
             (lam / 2) ||w||^2 plus the weighted mean of the hinges. With the same lam, a weight of 2 does what giving an
-            example twice does; n is the number of examples whose weight is not 0.
+            example twice does. Here n counts the examples whose weight is not 0.
         run_dir : path or URL, optional
             Where the state is committed: the same call goes on after a kill, to the same bits.
 

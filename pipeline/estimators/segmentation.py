@@ -127,9 +127,9 @@ class SegmentationSVM(GapwiseEstimator):
         Parameters
         ----------
         X : list
-            Pictures, uint8 (H, W, 3), RGB. Or graphs, dicts with ``unary`` (S, D) features of S superpixels, ``edges``
-            (E, 2) pairs of neighbours from 0, ``pairwise`` (E, P) features >= 0 of edges (ones by default), and ``area``
-            (S,) in pixels (ones by default).
+            Pictures, uint8 (H, W, 3), RGB. Or graphs: dicts with ``unary`` (S, D), features of S superpixels, and
+            ``edges`` (E, 2), pairs of neighbours from 0. They may also have ``pairwise`` (E, P), features >= 0 of edges,
+            and ``area`` (S,) in pixels; both are ones by default.
         y : list
             Masks (H, W), or labels (S,): 0 and 1, or False and True; 1 is the foreground.
         sample_weight : array-like, shape (n,), optional

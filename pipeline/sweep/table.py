@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.sweep.plan import Planned
 from gapwise.records import Record
+from gapwise.stages.solver.options import Status
 from gapwise.stages.verdict import CLAIMED, Doubt, read_verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
@@ -34,7 +35,6 @@ LIMITS = {
     "PASS_LIMIT": "its passes",
     "ORACLE_LIMIT": "its oracle calls",
     "TIME_LIMIT": "its seconds",
-    "STALLED": "the passes that gained anything",
 }
 """Ends of a solve short of its tolerance, and what to call a budget that is not known."""
 
@@ -151,16 +151,21 @@ def _cut_off(rows: Sequence[Row]) -> list[str]:
     cut: dict[str, list[str]] = {}
     endless: dict[str, list[str]] = {}
     doubted: dict[str, list[str]] = {}
+    stalled: list[str] = []
     for row in rows:
         within = row["budget"] or LIMITS.get(row["solve_status"], "its limits")
         if row["doubt"] == Doubt.NO_DUAL_POINT:
             endless.setdefault(within, []).append(row["name"])
+        elif row["doubt"] == Doubt.UNFINISHED and row["solve_status"] == Status.STALLED:
+            stalled.append(row["name"])
         elif row["doubt"] == Doubt.UNFINISHED:
             cut.setdefault(within, []).append(row["name"])
         elif row["doubt"]:
             doubted.setdefault(row["doubt"], []).append(row["name"])
     for within, names in cut.items():
         out.append(f"not to the tolerance within {within}: {_few(names)}; gap and losses are those at that limit")
+    if stalled:
+        out.append(f"not to the tolerance, because exact passes no longer lowered the gap: {_few(stalled)}")
     for within, names in endless.items():
         out.append(f"without a dual point, so nothing is certified: {_few(names)}; losses are those after {within}")
     out += [f"not certified, {doubt}: {_few(names)}" for doubt, names in doubted.items()]

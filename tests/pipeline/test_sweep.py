@@ -373,6 +373,9 @@ def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budget
     text = table.lines([cut, row("b", "CONVERGED", "")], 1.0)
     assert text[4] == "budgets differ (60 passes; no limit): compare runs of the same budget only"
     assert len(table.lines([good, row("b", "CONVERGED", "")], 1.0)) == 4, "nothing was cut off"
+    text = table.lines([good, {**cut, "solve_status": "STALLED"}], 1.0)
+    assert text[3] == "not to the tolerance, because exact passes no longer lowered the gap: a"
+    assert len(text) == 5
     text = table.lines([good, {**cut, "gap": None, "doubt": Doubt.NO_DUAL_POINT}], 1.0)
     assert text[2].split()[4] == "–"
     assert text[3] == "without a dual point, so nothing is certified: a; losses are those after 60 passes"
