@@ -195,8 +195,15 @@ def warm_up(stage: str, problem: Problem, options: MethodOptions, path: PathOpti
     elif stage == "solve":
         from gapwise.stages.init_path import init_path
         from gapwise.stages.solver.engine import warm_up as warm_up_solver
+        from gapwise.stages.solver.options import LOSS_RISES
 
         warm_up_solver(problem, options, path, init_path(problem, path))
+        if path.end == LOSS_RISES:
+            import numpy as np
+
+            from gapwise.stages.predict import predict
+
+            predict(problem, np.zeros(problem.d))
     elif stage == "verify":
         from gapwise.stages.certify.recompute import warm_up as warm_up_audit
 

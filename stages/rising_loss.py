@@ -11,7 +11,7 @@ import numpy as np
 
 from gapwise.stages.choice import standard_error
 from gapwise.stages.solver.events import Event, Kind
-from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.options import LOSS_RISES, PathOptions, Status
 
 DECADE = 10.0
 """Ratio of lambdas over which the loss has to stay above its minimum."""
@@ -49,7 +49,7 @@ def has_risen(lams: np.ndarray, losses: np.ndarray) -> bool:
 
 
 class RisingLoss:
-    """An observer that ends a path with LOSS_RISES, once everything is certified down to a lambda where `has_risen`.
+    """An observer that ends a path of `path.end=loss_rises`, once all is certified down to a lambda where `has_risen`.
 
     Parameters
     ----------
@@ -85,3 +85,9 @@ class RisingLoss:
         self._asked_at = len(self.known)
         below = event.engine.solver.counts.lam < min(self.known)
         return Status.LOSS_RISES if below and self.risen else None
+
+
+def check_ending(path: PathOptions, ending: RisingLoss | None) -> None:
+    """ValueError unless the losses of held-out blocks are given where `path.end` needs them, and only there."""
+    if (path.end == LOSS_RISES) is not (ending is not None):
+        raise ValueError(f"path.end: {path.end} is asked for, and held-out blocks are {'' if ending else 'not '}given")

@@ -16,7 +16,7 @@ import numpy as np
 from gapwise.records import Record
 from gapwise.stages.outcome import attributes, cells_of, kept_of, status_of
 from gapwise.stages.parallel import HERE, Spread
-from gapwise.stages.rising_loss import RisingLoss
+from gapwise.stages.rising_loss import RisingLoss, check_ending
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Progress, Report, Stop
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
@@ -93,7 +93,7 @@ def solve(
     snapshots : Spacing
         How far apart snapshots are, which are left in ``snapshots.zarr``; by default none is taken.
     ending : RisingLoss, optional
-        Ends a path where held-out losses have clearly risen; `science` should then say so.
+        What ends a path with `path.end=loss_rises`; given with it and only then.
 
     Returns
     -------
@@ -101,6 +101,7 @@ def solve(
         CONVERGED, or why the path ends early; INTERRUPTED if it did not end. After TIME_LIMIT a later call continues.
     """
     task.check()
+    check_ending(task.path, ending)
     parts = SnapshotParts(run_dir / "snapshots")
     taken = Snapshots(parts, snapshots)
     taken.check(task.options)

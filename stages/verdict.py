@@ -156,6 +156,11 @@ class Verdict:
         return f"for λ ≥ {_number(self.lam_low)}" if self.reach is Reach.RANGE else ""
 
     @property
+    def below(self) -> str:
+        """Why a certified path ends above lambda = 0, as a clause after `lambdas`; empty if it does not."""
+        return BELOW.get(str(self.status), "") if self.reach is Reach.RANGE else ""
+
+    @property
     def words(self) -> str:
         """One line for a person."""
         unsure = "" if self.verified or self.refuted else "; no separate code has checked this"
@@ -172,8 +177,11 @@ class Verdict:
     def _words(self) -> str:
         match self.doubt:
             case None:
-                below = BELOW.get(str(self.status), "") if self.reach is Reach.RANGE else ""
-                return f"every certificate holds, {self.lambdas}{below}" if self.of_path else "every certificate holds"
+                return (
+                    f"every certificate holds, {self.lambdas}{self.below}"
+                    if self.of_path
+                    else "every certificate holds"
+                )
             case Doubt.BROKEN:
                 return f"a certificate does not hold: {self.broken[0]}"
             case Doubt.NO_DUAL_POINT:

@@ -41,7 +41,7 @@ from gapwise.stages import datasets
 from gapwise.stages.choice import LOSS
 from gapwise.stages.solver.combinations import check_path
 from gapwise.stages.solver.methods import method_options, methods
-from gapwise.stages.solver.options import MethodOptions, PathOptions, check_one_of
+from gapwise.stages.solver.options import LOSS_RISES, WHOLE, MethodOptions, PathOptions, check_one_of
 from gapwise.stages.solver.path.rules import capabilities, rules
 from gapwise.storage.backend import backend, location
 from gapwise.storage.format import FORMAT_VERSION
@@ -113,8 +113,10 @@ class Settings:
         """
         solver, path = by_user_name("solver", self.solver), by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
-        if self.path.parallel == 1:  # keys of such runs do not depend on this option
+        if self.path.parallel == 1:  # keys of such runs do not depend on this option, nor on the next
             del path["parallel"]
+        if self.path.end == WHOLE:
+            del path["end"]
         if self.path.can.open_ended:  # where to stop, like a limit of time
             del path["eps"]
         science = {"dataset": datasets.science(self.dataset), "solver": solver, "path": path, "seed": self.seed}
@@ -205,6 +207,15 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         raise ConfigError(
             f"run.pick: one_se needs a standard error, and run.criterion={settings.run.criterion} has one over folds only; "
             "give sweep.cv=5, or run.pick=parabola"
+        )
+    if path.end == LOSS_RISES and (folds is not None or not settings.chooses_lambda):
+        raise ConfigError(
+            "path.end: loss_rises looks at the loss of one held-out part; give dataset.validation=0.2, and no folds"
+        )
+    if path.end == LOSS_RISES and settings.run.criterion != LOSS:
+        raise ConfigError(
+            f"path.end: loss_rises looks at the loss, and run.criterion={settings.run.criterion} may still gain below; "
+            "leave out one of them"
         )
     return settings
 

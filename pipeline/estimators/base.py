@@ -7,6 +7,7 @@ constructor lists the parameters again, because scikit-learn reads them off each
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import math
 import warnings
@@ -57,7 +58,7 @@ from gapwise.stages.problems import build, calls_python
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.refit import nearest, start_of_all, supports_of
 from gapwise.stages.rising_loss import RisingLoss
-from gapwise.stages.solver.options import MethodOptions, PathOptions
+from gapwise.stages.solver.options import LOSS_RISES, MethodOptions, PathOptions
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.backend import Location, location
 from gapwise.storage.paths import SolvedPath
@@ -241,6 +242,8 @@ class GapwiseEstimator(BaseEstimator):
         chosen = folds[0] if len(folds) == 1 else np.zeros(n, bool)
         train, held = part(data, ~chosen), part(data, chosen) if chosen.any() else None
         asked = path_options(PATH if auto else lam, n=len(train.y), tolerance=self.tolerance, eps=self.eps)
+        if auto and chosen.any() and by.is_loss:
+            asked = dataclasses.replace(asked, end=LOSS_RISES)
         options, path = self._options(asked)
         with contextlib.ExitStack() as stack:
             stop = stack.enter_context(Stop()) if run_dir is not None else None
@@ -257,7 +260,7 @@ class GapwiseEstimator(BaseEstimator):
             hashed = run_dir is not None or self.warm_start
             known = digest(problem, self._own_digest(train)) if hashed else None
             ending = None
-            if auto and other is not None and by.is_loss:
+            if path.end == LOSS_RISES and other is not None:
                 ending = RisingLoss(partial(other.values, by=by, spread=spread_of(compute)))
             result = solve(
                 problem, options, path, run_dir=run_dir, data=lambda: str(known), initial=self._initial(known, path),

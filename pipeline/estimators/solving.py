@@ -23,10 +23,10 @@ from gapwise.stages.outcome import in_memory
 from gapwise.stages.parallel import Spread
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.protocol import Problem, leaves
-from gapwise.stages.rising_loss import RisingLoss
+from gapwise.stages.rising_loss import RisingLoss, check_ending
 from gapwise.stages.solve import Session, identity, never, restored, solve
 from gapwise.stages.solver.engine import Engine, Task
-from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
+from gapwise.stages.solver.options import WHOLE, MethodOptions, PathOptions, Status
 from gapwise.stages.solver.supports import Supports
 from gapwise.stages.verify import Asked, asked_for, verified, verify
 from gapwise.stages.verify import in_memory as source_in_memory
@@ -130,7 +130,7 @@ def solved(
     initial : Supports, optional
         The dual point to begin at.
     ending : RisingLoss, optional
-        Ends a path where the losses of held-out blocks have clearly risen.
+        What ends a path with `path.end=loss_rises`.
     held_out : callable
         Digest of these blocks.
 
@@ -144,6 +144,7 @@ def solved(
         After a signal, with what was done committed in `run_dir`.
     """
     task, spread = Task(problem, options, path, seed, initial=initial), spread_of(compute)
+    check_ending(path, ending)
     if run_dir is None:
         return _in_memory(Engine.begin(task, spread), check, ending)
     where = location(run_dir)
@@ -152,7 +153,7 @@ def solved(
     if initial is not None:
         science["initial"] = hashlib.sha256(b"".join(part.tobytes() for part in initial)).hexdigest()
     if ending is not None:
-        science |= {"until": Status.LOSS_RISES.value, "held_out": held_out()}
+        science["held_out"] = held_out()
     session = Session(spread=spread, stop=stop or never, every_seconds=every_seconds)
     make_directory(where)
     with locked(where / "lock"):
@@ -223,7 +224,8 @@ def _ended(signal: int) -> BaseException:
 def _science(options: MethodOptions, path: PathOptions, seed: int) -> Record:
     """All that determines the numbers, besides the data."""
     solver = {name: value for name, value in dataclasses.asdict(options).items() if name not in UNTIMED}
-    return flat({"solver": solver, "path": dataclasses.asdict(path), "seed": seed})
+    walked = {name: value for name, value in dataclasses.asdict(path).items() if (name, value) != ("end", WHOLE)}
+    return flat({"solver": solver, "path": walked, "seed": seed})
 
 
 def _claim(folder: Location, record: Mapping[str, object]) -> None:

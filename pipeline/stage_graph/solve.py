@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.export import Export
     from gapwise.pipeline.job import Job
     from gapwise.pipeline.rundir import RunDir
+    from gapwise.stages.rising_loss import RisingLoss
 
 
 def run(job: Job) -> dict[str, object]:
@@ -42,6 +43,7 @@ def run(job: Job) -> dict[str, object]:
         science=flat(settings.science),
         snapshots=Spacing(snapshots.every_passes, snapshots.every_share),
         session=session,
+        ending=ending_of(job),
     )
     if status == "INTERRUPTED":
         raise Interrupted(job.stop.signal)
@@ -66,6 +68,19 @@ def run(job: Job) -> dict[str, object]:
         **certified_of(job),
         **({} if solved else {"solved": False}),
     }
+
+
+def ending_of(job: Job) -> RisingLoss | None:
+    """What ends the path of `path.end=loss_rises`: the losses of the validation blocks."""
+    from gapwise.stages.featurize import VALIDATION, open_problem
+    from gapwise.stages.predict import predict
+    from gapwise.stages.rising_loss import RisingLoss
+    from gapwise.stages.solver.options import LOSS_RISES
+
+    if job.settings.path.end != LOSS_RISES:
+        return None
+    held_out = open_problem(job.features_path, VALIDATION)
+    return RisingLoss(lambda w: predict(held_out, w, job.spread, VALIDATION)[1])
 
 
 def certified_of(job: Job) -> dict[str, object]:

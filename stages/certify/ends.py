@@ -40,6 +40,10 @@ def check_end(audit: Audit, ended: str | None = None) -> None:
                 f"lambda {low:.9g}: the path says it ends where the regulariser is negligible; at its last lambda it is "
                 f"worth {share:.3g} of eps, lambda {last / top:.3g} of the top, and the hinge fell by {fallen:.3g} eps"
             )
+    if status == "LOSS_RISES" and audit.attrs.get("end") != "loss_rises":
+        audit.broken.append(
+            f"lambda {low:.9g}: the path says that a rising loss ended it, which path.end does not ask for"
+        )
     if status == "ROUNDING_LIMIT":
         floor = rounding_floor(audit.zero, eps * (audit.zero.hinge if relative else 1.0))
         if not low <= floor:

@@ -60,6 +60,8 @@ AVERAGES = ("none", "weighted")
 MEASURED_COSTS = "measured"
 COSTS = ("counted", MEASURED_COSTS)
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
+WHOLE, LOSS_RISES = "whole", "loss_rises"
+PATH_ENDS = (WHOLE, LOSS_RISES)
 
 
 def check(name: str, value: object, ok: bool, expected: str) -> None:
@@ -318,6 +320,8 @@ class PathOptions:
     max_breakpoints: int = 100_000
     parallel: int = 1
     """Most lambdas of a path that are solved side by side."""
+    end: str = WHOLE
+    """`loss_rises`: the path may end sooner, where the loss on held-out blocks has clearly risen (`stages.rising_loss`)."""
 
     def __post_init__(self) -> None:
         if self.kappa == 0.0 and self.rule in rules():
@@ -346,6 +350,12 @@ class PathOptions:
         check("path.tolerance", self.tolerance, self.tolerance > 0, "a number > 0")
         check("path.max_breakpoints", self.max_breakpoints, self.max_breakpoints >= 1, "an integer >= 1")
         check("path.parallel", self.parallel, 1 <= self.parallel <= MOST_LANES, f"an integer from 1 to {MOST_LANES}")
+        check_one_of("path.end", self.end, PATH_ENDS)
+        if self.end == LOSS_RISES:
+            by_rule = f"{WHOLE}, as path.rule={self.rule}"
+            check("path.end", self.end, self.can.finds_lambdas, f"{by_rule} is given its lambdas")
+            check("path.end", self.end, not self.can.open_ended, f"{by_rule} may be stopped anywhere")
+            check("path.end", self.end, self.parallel == 1, f"{WHOLE}, or path.parallel=1: losses are compared λ by λ")
         path_rule(self.rule).check(self)
 
     @property

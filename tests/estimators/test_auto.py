@@ -111,7 +111,7 @@ def test_path__ends_where_the_held_out_loss_has_risen(tmp_path: Path, monkeypatc
         assert stored.path_.attrs["status"] == "LOSS_RISES"
         assert stored.coef_.tobytes() == model.coef_.tobytes()
         np.testing.assert_array_equal(stored.path_["validation_loss"], path["validation_loss"])
-    with pytest.raises(ValueError, match=r"holds another fit .*until 'LOSS_RISES' there, None here"):
+    with pytest.raises(ValueError, match=r"holds another fit .*path.end 'loss_rises' there, None here"):
         MulticlassSVM(criterion="error_rate").fit(X, y, run_dir=tmp_path / "auto")
 
 

@@ -232,10 +232,10 @@ def test_bad_value__names_the_key(override: str, key: str, says: str) -> None:
     [
         ("+experiment=regpath_orc", "experiment: there is no 'regpath_orc' (did you mean regpath_ocr?); there are: "),
         ("solver=bcfww", "solver: there is no 'bcfww' (did you mean bcfw?); there are: accelerated, "),
-        ("path.ep=1", "path.ep: unknown key (did you mean eps?); there are: descend, eps, "),
+        ("path.ep=1", "path.ep: unknown key (did you mean eps?); there are: descend, end, eps, "),
         ("prdict", "prdict: no such command (did you mean predict?); there are check, "),
         ("+experiment=nonsense", "experiment: there is no 'nonsense'; there are: " + ", ".join(EXPERIMENTS)),
-        ("path.epsilon=1", "path.epsilon: unknown key (did you mean eps?); there are: descend, eps, kappa"),
+        ("path.epsilon=1", "path.epsilon: unknown key (did you mean eps?); there are: descend, end, eps, kappa"),
         ("dataset.epsilon=1", "dataset.epsilon: unknown key; there are: colour_samples"),
         ("solver=sgd", "bcpfw_gap_cache"),
         ("path.eps=-1", "path.eps: expected a number > 0"),

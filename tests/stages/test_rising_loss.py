@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,12 +64,13 @@ def rising(turn: float) -> Callable[[np.ndarray], np.ndarray]:
     return lambda w: NOISE + np.abs(np.log10(np.sum(w * w) + 1e-9) - np.log10(turn))
 
 
-OPTIONS, PATH = options_of(rebase_steps=4), path_of(rule="two_sided", kappa=0.7, eps=0.01, lambda_min=0.0)
+OPTIONS, WHOLE = options_of(rebase_steps=4), path_of(rule="two_sided", kappa=0.7, eps=0.01, lambda_min=0.0)
+PATH = dataclasses.replace(WHOLE, end="loss_rises")
 
 
 def test_path__ends_where_losses_rise_and_certifies_what_is_above(tmp_path: Path) -> None:
     problem = multiclass(n=9)
-    assert solved(problem, tmp_path / "whole", OPTIONS, PATH) is Status.CONVERGED
+    assert solved(problem, tmp_path / "whole", OPTIONS, WHOLE) is Status.CONVERGED
     whole = read_path(tmp_path / "whole" / "path.zarr")[0]
     measure = rising(float(whole["norm2"][2]))
     ending = RisingLoss(measure)
@@ -95,7 +97,7 @@ def test_path__ends_where_losses_rise_and_certifies_what_is_above(tmp_path: Path
 @pytest.mark.parametrize("ends", [StopAfter, DieAfter])
 def test_path__that_was_stopped_ends_there_with_the_same_bits(tmp_path: Path, ends: type[StopAfter]) -> None:
     problem = multiclass(n=9)
-    assert solved(problem, tmp_path / "all", OPTIONS, PATH) is Status.CONVERGED
+    assert solved(problem, tmp_path / "all", OPTIONS, WHOLE) is Status.CONVERGED
     measure = rising(float(read_path(tmp_path / "all" / "path.zarr")[0]["norm2"][2]))
     assert solved(problem, tmp_path / "whole", OPTIONS, PATH, ending=RisingLoss(measure)) is Status.LOSS_RISES
     for left in range(1, 200, 5):

@@ -63,7 +63,7 @@ def holds(verdict: Verdict) -> Markup:
         "{} was allowed."
     )
     many = text.format(
-        term("certificate"), f", {verdict.lambdas}" if verdict.of_path else "", term("duality gap"),
+        term("certificate"), f", {verdict.lambdas}{verdict.below}" if verdict.of_path else "", term("duality gap"),
         number(verdict.largest_gap), of_primal, term("ε"), number(verdict.allowed), of_dual,
     )  # fmt: skip
     if verdict.proven is None:

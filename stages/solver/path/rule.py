@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 import numpy as np
 
 from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
-from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.options import WHOLE, PathOptions, Status
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rules import path_rule
 
@@ -309,6 +309,7 @@ def attributes_of(path: PathOptions) -> dict[str, Json]:
         "kappa": path.kappa,
         "lambda_min": path.lambda_min,
         **({"parallel": path.parallel} if path.parallel > 1 else {}),
+        **({"end": path.end} if path.end != WHOLE else {}),
     }
 
 
