@@ -52,10 +52,16 @@ def at(trace: Trace, over: str, x: float, values: list[float]) -> float:
     return math.exp(known[-1][1])
 
 
-def said(values: list[float]) -> str:
-    """The median, with the least and the largest of several."""
-    middle = f"{median(values):.2g}"
-    return middle if len(values) == 1 else f"{middle} [{min(values):.2g}, {max(values):.2g}]"
+def said(values: list[float], other: list[float]) -> str:
+    """The medians of both, with the least and the largest of several; as many digits, two to four, as tell them apart."""
+
+    def words(some: list[float], digits: int) -> str:
+        middle = f"{median(some):.{digits}g}"
+        return middle if len(some) == 1 else f"{middle} [{min(some):.{digits}g}, {max(some):.{digits}g}]"
+
+    alike = [digits for digits in (2, 3) if f"{median(values):.{digits}g}" == f"{median(other):.{digits}g}"]
+    digits = 4 if 3 in alike else 3 if 2 in alike else 2
+    return f"{words(values, digits)} against {words(other, digits)}"
 
 
 def equal_work(sweep: Path, ours: str, theirs: str, quantity: str, over: str) -> Iterator[str]:
@@ -75,7 +81,7 @@ def equal_work(sweep: Path, ours: str, theirs: str, quantity: str, over: str) ->
             for name, some in pair.items()
         }
         work = f"{x:,.0f} calls" if over == "oracle_calls" else f"{x:.3g} passes"
-        yield f"λ = {lam}: {said(numbers[ours])} against {said(numbers[theirs])} after {work}"
+        yield f"λ = {lam}: {said(numbers[ours], numbers[theirs])} after {work}"
 
 
 def approximate_passes(sweep: Path) -> Iterator[str]:

@@ -17,6 +17,7 @@ from gapwise.stages.reports.papers import claims, findings
 from gapwise.stages.reports.papers.claim import MOST_WORDS, Claim
 from gapwise.stages.reports.papers.comparisons import (
     Outcome,
+    against,
     better_at_equal_work,
     comparable,
     decided,
@@ -107,6 +108,18 @@ def test_equal_work__of_seeds_that_overlap_decides_nothing(tmp_path: Path) -> No
     assert open_still.measured.startswith(
         "λ = 0.01: 0.01 [0.0039, 0.017] against 0.033 [0.0084, 0.058] after 8 passes (ratio "
     )
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ([0.21], [0.22], "0.21 against 0.22"),
+        ([0.121, 0.122, 0.123], [0.124, 0.1241, 0.125], "0.122 [0.121, 0.123] against 0.124 [0.124, 0.125]"),
+        ([0.12341], [0.12342], "0.1234 against 0.1234"),
+    ],
+)
+def test_numbers__have_as_many_digits_as_tell_them_apart(ours: list, theirs: list, expected: str) -> None:
+    assert against(np.array(ours), np.array(theirs)) == expected
 
 
 def test_single_runs__decide_only_what_differs_much() -> None:
@@ -370,17 +383,35 @@ def test_short_page__begins_with_what_does_not_hold(tmp_path: Path) -> None:
     assert head.split("What does not hold:")[1].split("\n")[2] == first
 
 
-def test_worst_objective__is_that_of_methods_with_as_many_calls(tmp_path: Path) -> None:
-    others = {name: trace(0.5, calls=1000.0) for name in ("bcfw", "ssg")}
-    short = {**trace(0.999, passes=3), "oracle_calls": np.array([0, 10, 20])}  # nothing is known of ssg_wavg there
+def test_worst_objective__is_that_of_methods_with_as_many_passes(tmp_path: Path) -> None:
+    others = {name: trace(0.5) for name in ("bcfw", "ssg")}
+    short = {**trace(0.999, passes=3), "passes": np.array([0.0, 0.1, 0.2])}  # nothing is known of ssg_wavg there
     (claim,) = [claim for claim in claims() if claim.name == "ssg_wavg_objective"]
-    finding = claim.measure(sweep(tmp_path, {"ssg_wavg": trace(0.8, calls=1000.0), **others, "eg": short}))
+    finding = claim.measure(sweep(tmp_path, {"ssg_wavg": trace(0.8), **others, "eg": short}))
     assert finding.holds is True
-    assert "after 8,000 calls" in finding.measured
-    worse = {"cutting_plane": trace(0.9, calls=1000.0)}
-    finding = claim.measure(sweep(tmp_path, {"ssg_wavg": trace(0.8, calls=1000.0), **others, **worse}))
+    assert "after 8 passes" in finding.measured
+    worse = {"cutting_plane": trace(0.9)}
+    finding = claim.measure(sweep(tmp_path, {"ssg_wavg": trace(0.8), **others, **worse}))
     assert finding.holds is False
     assert "the largest of the others (cutting_plane)" in finding.measured
+    late = np.where(np.arange(N) < 6, 1.0, 0.3 ** np.arange(N))  # of SSG-wavg; the other falls early
+    falls_late = {**trace(0.5), "primal": 0.5 + 0.5 * late}
+    finding = claim.measure(sweep(tmp_path, {"ssg_wavg": falls_late, "fw": trace(0.7)}))
+    assert finding.holds is True, "after 5 passes, and no more at the end"
+    assert "early: λ = 0.01: 0.5, the largest of the others (fw) 0.086 after 5 passes" in finding.measured
+
+
+@pytest.mark.parametrize(
+    ("planes", "holds"),
+    [([1, 8, 9, 8, 4, 4, 4, 4], True), ([1, 2, 3, 4, 5, 6, 7, 8], False), ([9, 9, 9, 9, 8, 8, 8, 8], False)],
+)
+def test_planes_of_horses__stabilize_at_a_low_value(
+    planes: list[float], holds: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = sweep(tmp_path, {"MP-BCFW": trace(0.5)})
+    monkeypatch.setattr(Measured, "iterations", lambda part, name, lam: [{"planes": np.array(planes, float)}])
+    (claim,) = [claim for claim in claims() if claim.name == "horses_planes"]
+    assert claim.measure(part).holds is holds
 
 
 def test_page__keeps_a_part_whose_sweep_cannot_be_read(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ UNITS = {"oracle_calls": "calls", "passes": "passes", "seconds": "s"}
 FORMS = {"oracle_calls": ",.0f", "passes": ".3g", "seconds": ".2g"}
 ACCURACIES = (1.0, *(float(f"{digit}e{power}") for power in range(-1, -5, -1) for digit in (5, 2, 1)))
 """Accuracies to which work is compared, as shares of the largest dual value that is known."""
+DIGITS = (2, 3, 4)
+"""Significant digits of what is measured: more of them where two numbers look alike."""
 ALONE = 1.25
 """Single runs decide only what differs by this factor."""
 OVERLAP, CLOSE, SHORT, LARGE = (
@@ -127,7 +129,7 @@ def better_at_equal_work(
                 continue
             ratio, holds = decided(mine, other)
             how = "" if holds else trend(pair, over, x, quantity)
-            words = f"λ = {lam}: {spread(mine)} against {spread(other)} after {amount(x, over)}{how}"
+            words = f"λ = {lam}: {against(mine, other)} after {amount(x, over)}{how}"
             outcomes.append(Outcome(ratio, holds, words, undecided(mine, other)))
         return verdict(outcomes, sometimes, without)
 
@@ -240,10 +242,18 @@ def _outcomes(measures: Mapping[str, Measure], part: Measured) -> list[Outcome]:
     ]
 
 
-def spread(values: np.ndarray) -> str:
+def spread(values: np.ndarray, digits: int = DIGITS[0]) -> str:
     """The median of the seeds, and the least and the largest where there are several."""
-    middle = f"{np.median(values):.2g}"
-    return middle if values.size == 1 else f"{middle} [{values.min():.2g}, {values.max():.2g}]"
+    middle = f"{np.median(values):.{digits}g}"
+    return middle if values.size == 1 else f"{middle} [{values.min():.{digits}g}, {values.max():.{digits}g}]"
+
+
+def against(ours: np.ndarray, theirs: np.ndarray) -> str:
+    """Both spreads, with as many digits as tell their medians apart."""
+    for digits in DIGITS:
+        if f"{np.median(ours):.{digits}g}" != f"{np.median(theirs):.{digits}g}":
+            break
+    return f"{spread(ours, digits)} against {spread(theirs, digits)}"
 
 
 def amount(work: float, over: str) -> str:

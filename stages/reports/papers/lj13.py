@@ -7,6 +7,7 @@ import numpy as np
 from gapwise.stages.reports.curves import values_at
 from gapwise.stages.reports.papers.claim import Claim
 from gapwise.stages.reports.papers.comparisons import (
+    Measure,
     Outcome,
     all_of,
     amount,
@@ -24,6 +25,8 @@ FIRST = "lj13_fig1_first"
 ALL = (LARGE, SMALL, CONLL, WORDS)
 PRIMAL = "primal_excess"
 FIRST_PASSES = 5.0
+MOMENTS = {"early": FIRST_PASSES, "at the end": np.inf}
+"""Passes after which test errors and objectives are compared."""
 
 
 def _dominates(theirs: str, words: str, parts: tuple[str, ...] = ALL) -> Claim:
@@ -52,28 +55,34 @@ def _step_size(theirs: str, words: str) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _worst_objective(part: Measured) -> Finding:
-    """The primal suboptimality of SSG-wavg is the largest of all methods' after equal calls, at some lambda."""
-    rivals = [name for name in ("bcfw", "bcfw_wavg", "fw", "ssg", "cutting_plane", "eg") if name in part.variants]
-    outcomes = []
-    for lam in part.lambdas:
-        traces = {name: part.traces(name, lam) for name in ("ssg_wavg", *rivals)}
-        first = max(float(trace["oracle_calls"][1]) for trace in traces["ssg_wavg"])
-        traces = {
-            name: some
-            for name, some in traces.items()
-            if min(float(trace["oracle_calls"][-1]) for trace in some) >= first
-        }  # of the others no snapshot is late enough to compare
-        among = [name for name in rivals if name in traces]
-        x = min(float(trace["oracle_calls"][-1]) for some in traces.values() for trace in some)
-        excess = {name: values_at(some, "oracle_calls", x, PRIMAL) for name, some in traces.items()}
-        worst = max(among, key=lambda name: float(np.median(excess[name])))
-        ratio, holds = decided(excess[worst], excess["ssg_wavg"])
-        why = undecided(excess[worst], excess["ssg_wavg"])
-        mine, other = (float(np.median(excess[name])) for name in ("ssg_wavg", worst))
-        words = f"λ = {lam}: {mine:.2g}, the largest of the others ({worst}) {other:.2g}"
-        outcomes.append(Outcome(ratio, holds, f"{words} after {amount(x, 'oracle_calls')}", why))
-    return verdict(outcomes, sometimes=True)
+def _worst_objective(after: float = np.inf) -> Measure:
+    """The primal suboptimality of SSG-wavg is the largest of all methods' after as many passes, at some lambda."""
+
+    def measure(part: Measured) -> Finding:
+        rivals = [name for name in ("bcfw", "bcfw_wavg", "fw", "ssg", "cutting_plane", "eg") if name in part.variants]
+        outcomes = []
+        for lam in part.lambdas:
+            traces = {name: part.traces(name, lam) for name in ("ssg_wavg", *rivals)}
+            first = max(float(trace["passes"][1]) for trace in traces["ssg_wavg"])
+            traces = {
+                name: some
+                for name, some in traces.items()
+                if min(float(trace["passes"][-1]) for trace in some) >= first
+            }  # of the others no snapshot is late enough to compare
+            among = [name for name in rivals if name in traces]
+            x = min(after, *(float(trace["passes"][-1]) for some in traces.values() for trace in some))
+            if x < first * (1.0 - 1e-9):
+                continue
+            excess = {name: values_at(some, "passes", x, PRIMAL) for name, some in traces.items()}
+            worst = max(among, key=lambda name: float(np.median(excess[name])))
+            ratio, holds = decided(excess[worst], excess["ssg_wavg"])
+            why = undecided(excess[worst], excess["ssg_wavg"])
+            mine, other = (float(np.median(excess[name])) for name in ("ssg_wavg", worst))
+            words = f"λ = {lam}: {mine:.2g}, the largest of the others ({worst}) {other:.2g}"
+            outcomes.append(Outcome(ratio, holds, f"{words} after {amount(x, 'passes')}", why))
+        return verdict(outcomes, sometimes=True)
+
+    return measure
 
 
 CLAIMS = (
@@ -123,13 +132,14 @@ CLAIMS = (
         (CONLL, LARGE, SMALL),
         any_of({
             when: better_at_equal_work("ssg_wavg", "bcfw_wavg", "test_loss", "passes", after, sometimes=True)
-            for when, after in {"early": FIRST_PASSES, "at the end": np.inf}.items()
+            for when, after in MOMENTS.items()
         }),
     ),
     Claim(
         "ssg_wavg_objective", "LJ13 6", "despite having the worst objective value amongst all methods",
-        "primal suboptimality of SSG-wavg against the largest of the other methods', at one λ at least, at the end",
-        (CONLL, LARGE, SMALL), _worst_objective,
+        "primal suboptimality of SSG-wavg against the largest of the others', after 5 passes or at the end, at one λ",
+        (CONLL, LARGE, SMALL),
+        any_of({when: _worst_objective(after) for when, after in MOMENTS.items()}),
     ),
     Claim(
         "independent_of_n", "LJ13 Table 1",
