@@ -16,8 +16,8 @@ from gapwise.stages.solver.schedule import Goal
 from gapwise.stages.solver.several import Listed, several_at
 
 FAINT = 0.1
-"""Share of the tolerance that is reserved for the optimisation gap, however large the slack of the oracle's bounds; where
-the optimisation gap is below it and slack takes nearly all of the tolerance, more steps do not help."""
+"""Share of the tolerance, or of the slack of the oracle's bounds if that is larger, that is reserved for the optimisation
+gap; where the optimisation gap is below it and slack takes nearly all of the tolerance, more steps do not help."""
 
 Better = Callable[[Certificate], Certificate]
 """better(point): `point`, or the certificate of another primal point if that is better."""
@@ -107,10 +107,11 @@ def judged(it: Iterate, point: Certificate, goal: Goal) -> Status | None:
 
 def left_for_oracle(it: Iterate, bound: float) -> float:
     """The part of a bound on the gap that the slack of the oracle's bounds leaves to the optimiser; all if exact."""
-    return max(bound - it.counts.slack, FAINT * bound)
+    return max(bound - it.counts.slack, FAINT * max(bound, it.counts.slack))
 
 
 def hopeless(it: Iterate, bound: float) -> Status | None:
     """BOUND_LIMIT if an exact pass missed `bound` only because of the slack of the oracle's bounds, otherwise None."""
-    missed = it.counts.slack > (1.0 - 2.0 * FAINT) * bound and it.counts.exact_total <= FAINT * bound
+    counts = it.counts
+    missed = counts.slack > (1.0 - 2.0 * FAINT) * bound and counts.exact_total <= FAINT * max(bound, counts.slack)
     return Status.BOUND_LIMIT if missed else None

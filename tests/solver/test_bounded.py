@@ -128,6 +128,17 @@ def test_bound_limit__ends_where_only_the_bounds_are_too_loose(method):
     assert record.point.gap >= primal_value(problem, record.weights, 0.03) - best - 1e-7
 
 
+@pytest.mark.parametrize("method", ["bcfw", "accelerated"])
+def test_bound_limit__comes_once_the_own_gap_is_a_tenth_of_what_the_bounds_take(method):
+    problem, tolerance = loose(), 2e-4
+    record, solver = solved_at(problem, 0.03, tolerance, method)
+    counts = solver.counts
+    assert record.status is Status.BOUND_LIMIT
+    assert counts.slack > 10.0 * tolerance  # no step could ever reach it
+    assert 0.1 * tolerance < counts.exact_total <= 0.1 * counts.slack
+    assert record.point.gap <= 1.1 * counts.slack + 1e-12
+
+
 @pytest.mark.parametrize("rule", ["one_sided", "two_sided"])
 @pytest.mark.parametrize("make", [loose, potts])
 def test_path__is_eps_optimal_at_every_lambda(rule, make, tmp_path):
