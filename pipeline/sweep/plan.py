@@ -173,12 +173,7 @@ def has_variants(cfg: DictConfig) -> bool:
 class Variants:
     """Configurations of a sweep's variants. Variants that choose the same presets share one composition of Hydra.
 
-    Parameters
-    ----------
-    given : list of str
-        The command line's overrides.
-    compose : callable
-        Composes a configuration from overrides.
+    `given` and `compose` are those of `plan`.
     """
 
     def __init__(self, given: Sequence[str], compose: Callable[[list[str]], DictConfig]):
@@ -236,35 +231,31 @@ def plan(
         Which of the sweep's data sets it is; `given` then ends with its overrides.
     """
 
-    read_before: dict[str, Settings] = {}
-
-    def planned(name: str, cfg: DictConfig, seed: int, lam: object = "", tolerance: float | None = None) -> Planned:
+    def planned(
+        name: str, cfg: DictConfig, settings: Settings, seed: int, lam: object = "", tolerance: float | None = None
+    ) -> Planned:
         cfg.seed = seed
         label = lam if isinstance(lam, str) else f"{lam:g}"
         within = "" if tolerance is None else f"tolerance={tolerance:g}"
         parts = (dataset, name, f"λ={label}" if label else "", within, f"seed={seed}")
         words = " ".join(word for word in parts if word)
-        config = resolved(cfg)
-        unlike = repr({**config, "seed": None})  # runs that differ in their seed alone are read once
-        if unlike not in read_before:
-            read_before[unlike] = read(cfg, experiment=experiment)
-        settings = dataclasses.replace(read_before[unlike], seed=seed)
+        own = dataclasses.replace(settings, seed=seed)
         return Planned(
-            words, name, label, seed, config, settings, source, experiment, tolerance=tolerance, dataset=dataset
+            words, name, label, seed, resolved(cfg), own, source, experiment, tolerance=tolerance, dataset=dataset
         )
 
     wanted = options.wanted
     variants = Variants(given, compose)
     configs = {name: variants.composed(options.variants[name]) for name in wanted if name in options.variants}
     jobs = []
-    of_all_seeds: dict[tuple[str, object, float | None], DictConfig] = {}
+    of_all_seeds: dict[tuple[str, object, float | None], tuple[DictConfig, Settings]] = {}
     tolerances: list[float | None] = [*options.tolerances] or [None]
     for seed, lam, tolerance in itertools.product(options.seeds, options.lambdas or [""], tolerances):
         for name, base in configs.items():
             if (name, lam, tolerance) in of_all_seeds:
-                jobs.append(planned(name, of_all_seeds[name, lam, tolerance], seed, lam, tolerance))
+                jobs.append(planned(name, *of_all_seeds[name, lam, tolerance], seed, lam, tolerance))
                 continue
-            cfg = of_all_seeds[name, lam, tolerance] = copy.deepcopy(base)
+            cfg = copy.deepcopy(base)
             if options.seconds is not None:
                 cfg.solver.max_seconds = options.seconds
             if lam != "":
@@ -277,11 +268,13 @@ def plan(
                 cfg.solver.max_passes = passes
             if options.rebase_passes is not None and _understands(cfg.solver, "rebase_steps"):
                 cfg.solver.rebase_steps = max(1, round(options.rebase_passes * blocks))
-            jobs.append(planned(name, cfg, seed, lam, tolerance))
+            settings = read(cfg, experiment=experiment)
+            of_all_seeds[name, lam, tolerance] = cfg, settings
+            jobs.append(planned(name, cfg, settings, seed, lam, tolerance))
     for name in wanted:
         if name in options.paths:
             cfg = variants.composed([*options.paths[name], "run.until=verify"])
-            jobs.append(planned(name, cfg, options.seeds[0]))
+            jobs.append(planned(name, cfg, read(cfg, experiment=experiment), options.seeds[0]))
     if len({(job.variant, job.lam, job.tolerance, job.seed) for job in jobs}) < len(jobs):
         raise ConfigError("sweep: the same variant, lambda, tolerance and seed are asked for twice; remove one of them")
     return jobs

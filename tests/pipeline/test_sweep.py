@@ -17,9 +17,13 @@ import numpy as np
 import pytest
 from configs import composed
 from fake_runs import fake_run
-from hydra.errors import ConfigCompositionException
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import ConfigCompositionException, MissingConfigException
+from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError
 
+from gapwise.pipeline.config.read_once import read_once
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import CONF, explain, read, resolved
 from gapwise.pipeline.overview.words import duration
@@ -483,3 +487,34 @@ def test_sweep__draws_figures_of_ones_own(tmp_path: Path) -> None:
 def test_compare__says_which_run_has_no_gaps(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no gap trace here"):
         compare("methods", [("a", "", 0, tmp_path)], tmp_path)
+
+
+def test_read_once__reads_no_file_again_and_does_without_what_hydra_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[object] = []
+    load = OmegaConf.load
+    monkeypatch.setattr(OmegaConf, "load", lambda file: loads.append(file) or load(file))
+    words = ["+experiment=regpath_ocr", "dataset.root=x"]
+    other = tmp_path / "other"
+    (other / "solver").mkdir(parents=True)
+    (other / "solver" / "elsewhere.yaml").write_text("name: elsewhere\n")
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        with monkeypatch.context() as changed:
+            changed.delattr(loader, "repository")
+            assert not read_once()
+        alone = compose("config", words)
+        times = len(loads)
+        assert times > 5
+        assert read_once()
+        assert read_once(), "again"
+        shared = compose("config", words)
+        assert len(loads) == 2 * times
+        shared.path.eps = 0.123
+        assert compose("config", words) == alone
+        assert len(loads) == 2 * times
+        with pytest.raises(MissingConfigException):
+            compose("config", [*words, "solver=elsewhere"])
+        there = compose("config", [*words, f"hydra.searchpath=[file://{other}]", "solver=elsewhere"])
+        assert there.solver.name == "elsewhere", "files of another search path"
