@@ -21,7 +21,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -182,11 +182,15 @@ class Compute:
         """
         if self.workers == 1 or len(ranges) < 2:
             return [fn(start, stop) for start, stop in ranges]
-        from dask.threaded import get
-
-        # a plain graph takes a third of the time of delayed calls
-        graph = {f"range-{k}": (fn, start, stop) for k, (start, stop) in enumerate(ranges)}
-        return list(get(graph, list(graph), pool=self._thread_pool()))
+        pool = self._thread_pool()
+        running = [pool.submit(fn, start, stop) for start, stop in ranges]
+        try:
+            ended, _ = wait(running, return_when=FIRST_EXCEPTION)
+            results = {future: future.result() for future in ended}
+        finally:
+            for future in running:
+                future.cancel()
+        return [results[future] for future in running]
 
     def map_tasks(self, fn: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """fn(item) for every item, in order, in other processes; both must pickle.

@@ -2,7 +2,7 @@
 
 FEATURES is a feature store (``runs/features/<dataset>-<key>``). For each preset: CPU milliseconds of n visits at
 lambda = 1/n, the first pass apart (it visits the blocks in order); then the rebase, and the exact gap pass, alone, on two
-threads, and by the dask graph of a run, with their bound: two threads that repeat a half each and never wait for one
+threads, and as a run does, with their bound: two threads that repeat a half each and never wait for one
 another. One core for the rest; run it on a quiet machine and compare within one run.
 """
 
@@ -92,7 +92,7 @@ def main() -> None:
             return list(threads.map(lambda piece: fn(*piece), ranges))
 
         # one spread for all passes, as in a run: it learns how long its pieces may be
-        spreads = {"on two threads": Spread(on_threads), "by dask": Spread(compute.map_ranges)}
+        spreads = {"on two threads": Spread(on_threads), "as a run does": Spread(compute.map_ranges)}
         for name, spread in spreads.items():
             wall = milliseconds(lambda: gap_pass(spread), repeats=REPEATS, clock=time.perf_counter)  # noqa: B023
             print(f"{name:16} {wall:8.1f}   (wall): {alone / wall:.2f} times as fast")

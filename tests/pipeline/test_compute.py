@@ -79,6 +79,25 @@ def test_map_ranges__passes_the_error_on(compute: Compute) -> None:
         compute.map_ranges(fail, [(0, 1), (1, 2)])
 
 
+def test_map_ranges__passes_an_error_on_at_once_and_begins_nothing_more() -> None:
+    begun, go_on = [], threading.Event()
+
+    def work(start: int, stop: int) -> None:
+        begun.append(start)
+        if start == 1:
+            raise ValueError("block 1")
+        go_on.wait(20)
+
+    with Compute(ComputeOptions("threads", 2)) as compute:
+        try:
+            with pytest.raises(ValueError, match="block 1"):
+                compute.map_ranges(work, [(k, k + 1) for k in range(9)])
+        finally:
+            go_on.set()
+        compute.map_ranges(lambda a, b: None, [(0, 1), (1, 2)])  # behind all that is left
+        assert len(begun) < 9
+
+
 def test_map_ranges__uses_both_workers() -> None:
     barrier = threading.Barrier(2, timeout=20)
     with Compute(ComputeOptions("threads", 2)) as compute:

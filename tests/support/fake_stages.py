@@ -2,8 +2,7 @@
 
 `install()` puts them into sys.modules. The environment variable FAKE_STAGE says where to misbehave:
 "solve:interrupt", "solve:sigterm", "verify:certificate", "featurize:data", "featurize:interrupt", "evaluate:bug",
-"solve:time", "solve:wait", "solve:deaf", and for seed 1 "solve:die", "solve:die once". "solve:spread" uses the spread, for
-which dask is loaded.
+"solve:time", "solve:wait", "solve:deaf", and for seed 1 "solve:die", "solve:die once". "solve:spread" uses the spread.
 """
 
 from __future__ import annotations
