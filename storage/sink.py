@@ -34,6 +34,9 @@ MAX_WAITING_BYTES = 1 << 30
 KEPT_SECONDS = 0.25
 """Where the way from one offer to the next takes longer, a stop does not wait for the next."""
 
+MAX_TWICE_BYTES = 256 << 20
+"""Bytes of a state above which none is held while one is being written; a stop then waits for the next offer."""
+
 
 class State(Protocol):
     """A state that a walk can go on from."""
@@ -106,6 +109,7 @@ class CommitSink:
         self._behind = CommitsBehind(store)
         self._last_offer: float | None = None
         self._held: State | None = None
+        self._nbytes = 0  # of the last state that was written
 
     def __enter__(self) -> Self:
         self.last_commit = time.monotonic()
@@ -123,7 +127,8 @@ class CommitSink:
         """A state that may be committed, and the breakpoints since the last offer.
 
         Returns whether this state is committed (or being written) or held in memory. States that follow each other quickly
-        are not held: packing them would take as long as the way between them.
+        are not held: packing them would take as long as the way between them. Nor are large ones while one is being written,
+        so that memory has the state twice and not three times.
         """
         free, now = self._behind.free, time.monotonic()
         self.finished.extend(breakpoints)
@@ -135,9 +140,9 @@ class CommitSink:
         if taken:
             self._behind.settle()  # before there is one more copy of the state in memory
             self._store(pack(), wait=False)
-        elif far:
+        elif far and (free or self._nbytes <= MAX_TWICE_BYTES):
             self._held = pack()
-        return taken or far
+        return taken or self._held is not None
 
     def commit(self, pack: Pack | None = None, breakpoints: Sequence[Solved] = ()) -> None:
         """Commit the state of `pack`, or the last offer if it is held; returns when that is done."""
@@ -151,6 +156,7 @@ class CommitSink:
         """Take the breakpoints since the last offer, which need no commit; returns when nothing is being written."""
         self._behind.settle()
         self.finished.extend(breakpoints)
+        self._held = None
 
     @property
     def segments(self) -> list[Location]:
@@ -176,12 +182,13 @@ class CommitSink:
             return Segment(stack([b.record() for b in finished]), {"format_version": FORMAT_VERSION})
 
         beside = [] if self.snapshots is None else list(self.snapshots.commit())
+        self._nbytes = sum(array.nbytes for array in state.arrays.values())
         self._behind.commit(
             [ArraySpec(*spec) for spec in state.specs],
             state.arrays,
             {"format_version": FORMAT_VERSION, **state.attrs, "snapshots": beside},
             segment if finished else None,
-            nbytes=sum(array.nbytes for array in state.arrays.values()) + sum(b.nbytes for b in finished),
+            nbytes=self._nbytes + sum(b.nbytes for b in finished),
             then=lambda: self.committed(state.trace),
             wait=wait,
         )

@@ -52,11 +52,11 @@ def exact_pass(
     gaps: Callable[[Iterate, np.ndarray], ExactGaps] = gaps_at,
 ) -> tuple[Certificate, ExactGaps]:
     """One oracle call per block at w (d,), by default the iterate's: certificate, fresh gaps, labellings into the cache."""
-    P, S, counts = it.problem, it.state, it.counts
-    w = S.w if w is None else w
+    P, counts = it.problem, it.counts
+    w = it.state.w if w is None else w
     with it.ledger.asking():
         answers = gaps(it, w)
-    S.gap[:], it.hinges = answers.gap, answers.hinge
+    it.state.gap[:], it.hinges = answers.gap, answers.hinge
     counts.gap_passes += 1
     counts.exact_due = False
     counts.exact_total, counts.slack, counts.proven = float(np.sum(answers.gap)), answers.slack, answers.proven

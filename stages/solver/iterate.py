@@ -37,7 +37,17 @@ from gapwise.stages.solver.schedule import Arrays
 from gapwise.stages.solver.setup import MARGINS, Setup
 from gapwise.stages.solver.several import Listed, keep_listed
 from gapwise.stages.solver.state import check_state, derive, fill_from_pool, new_state, restored_state, truth_pool
-from gapwise.stages.solver.supports import Pool, Supports, drop_unused, grown, keep_vertices, normalise, pack, repack
+from gapwise.stages.solver.supports import (
+    Pool,
+    Supports,
+    drop_unused,
+    empty_pool,
+    grown,
+    keep_vertices,
+    normalise,
+    pack,
+    repack,
+)
 from gapwise.stages.solver.warm_start import truth_driver
 
 SPECS: tuple[ArraySpec, ...] = (
@@ -54,6 +64,7 @@ SPECS: tuple[ArraySpec, ...] = (
 )
 
 NOWHERE = np.empty(0)
+NO_POOL = empty_pool(0, 0, 0, np.dtype(np.uint8))
 
 
 @dataclass
@@ -159,11 +170,10 @@ class Iterate:
     # -- derived quantities -------------------------------------------------------------------------------------------
     def rebase(self) -> None:
         """Normalise the pool, recompute mu, ell, u, w from it, and rebuild the sampling tree."""
-        if self.fresh:
-            self.fresh = False
-        else:
+        if not self.fresh:
             repack(self.state.pool)
             normalise(self.state.pool)
+        self.fresh = False
         self.choose_views()
         self.margins = Margins.at_rebase(self.margins, self.problem, self.state.pool, self.views.steps == MARGINS)
         self.derive()
@@ -202,8 +212,9 @@ class Iterate:
     # -- labellings ---------------------------------------------------------------------------------------------------
     def make_room(self, slots: int) -> None:
         """Grow the pool until at least `slots` slots are free."""
-        while self.state.pool.free[1] < slots:
-            self.state = self.state._replace(pool=grown(self.state.pool))
+        if self.state.pool.free[1] < slots:
+            columns, self.state = list(self.state.pool), self.state._replace(pool=NO_POOL)  # freed one by one
+            self.state = self.state._replace(pool=grown(columns, slots))
 
     def keep(self, blocks: np.ndarray, vertex: np.ndarray, loss: np.ndarray, listed: Listed | None = None) -> None:
         """Put the oracle's answers for `blocks` (their labels, their losses, what else it returned) into the cache."""

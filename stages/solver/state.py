@@ -191,8 +191,8 @@ def restored_state(problem: Problem, supports: Supports, average: bool = False, 
 
 
 def pool_of(problem: Problem, supports: Supports) -> Pool:
-    """The pool of packed supports, with free slots."""
-    return unpack(supports, max_label_length(problem), 2 * supports.alpha.size + 4 * problem.n + 64)
+    """The pool of packed supports, with a free slot for each block."""
+    return unpack(supports, max_label_length(problem), supports.alpha.size + problem.n + 64)
 
 
 Fill = Callable[[Problem, State, float, Sums, int, int, int], None]

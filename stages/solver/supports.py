@@ -15,6 +15,9 @@ from numba import njit
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN
 
+MOST_SLOTS = 2**31 - 1
+"""Of a pool: its links are int32."""
+
 
 class Pool(NamedTuple):
     """Atoms of all blocks; capacity c slots, labellings up to length t."""
@@ -28,9 +31,9 @@ class Pool(NamedTuple):
     used: np.ndarray
     """int64, (c,): step count when last chosen"""
     row: np.ndarray
-    """int64, (c,): row and column in `distances`, -1 until measured; derived"""
+    """int32, (c,): row and column of an atom in `distances`, -1 until measured; derived"""
     next: np.ndarray
-    """int64, (c,): next atom of the same list, -1 at its end"""
+    """int32, (c,): next atom of the same list, -1 at its end"""
     head: np.ndarray
     """int64, (n,)"""
     counts: np.ndarray
@@ -58,14 +61,16 @@ class Supports(NamedTuple):
 
 def empty_pool(n: int, capacity: int, length: int, dtype: np.dtype) -> Pool:
     """A pool without atoms."""
-    chain = np.arange(1, capacity + 1, dtype=np.int64)
+    if capacity > MOST_SLOTS:
+        raise ValueError(f"{capacity:,} labellings at a time are more than the {MOST_SLOTS:,} that can be kept")
+    chain = np.arange(1, capacity + 1, dtype=np.int32)
     chain[-1:] = -1
     return Pool(
         labels=np.zeros((capacity, length), dtype),
         alpha=np.zeros(capacity),
         losses=np.zeros(capacity),
         used=np.zeros(capacity, np.int64),
-        row=np.full(capacity, -1, np.int64),
+        row=np.zeros(capacity, np.int32),
         next=chain,
         head=np.full(n, -1, np.int64),
         counts=np.zeros(n, np.int64),
@@ -298,10 +303,9 @@ def unpack(supports: Supports, length: int, capacity: int) -> Pool:
     atoms, n = supports.alpha.size, supports.offset.size - 1
     pool = empty_pool(n, max(capacity, atoms + 1), length, supports.label.dtype)
     mask = np.arange(length) < np.diff(supports.label_offset)[:, None]
-    rows = np.zeros((atoms, length), supports.label.dtype)
-    rows[mask] = supports.label
-    pool.labels[:atoms] = rows
+    pool.labels[:atoms][mask] = supports.label
     pool.alpha[:atoms], pool.losses[:atoms], pool.used[:atoms] = supports.alpha, supports.losses, supports.used
+    pool.row[:atoms] = -1
     pool.next[: max(atoms, 0)] = np.arange(1, atoms + 1)
     pool.counts[:] = np.diff(supports.offset)
     pool.head[:] = np.where(pool.counts > 0, supports.offset[:-1], -1)
@@ -311,19 +315,21 @@ def unpack(supports: Supports, length: int, capacity: int) -> Pool:
     return pool
 
 
-def grown(pool: Pool) -> Pool:
-    """The same pool with twice the slots, in list order."""
-    order = np.empty(int(pool.counts.sum()), np.int64)
-    _flatten(pool, order)
-    larger = empty_pool(
-        pool.head.size, max(2 * pool.alpha.size, order.size + 1), pool.labels.shape[1], pool.labels.dtype
-    )
-    for old, new in zip(pool[:5], larger[:5], strict=True):  # labels, alpha, losses, used, row
-        new[: order.size] = old[order]
-    larger.counts[:] = pool.counts
-    larger.free[1] -= order.size
-    _relink(larger)
-    return larger
+def grown(columns: list[np.ndarray], slots: int) -> Pool:
+    """The pool whose arrays are `columns`, with half as many slots again and at least `slots` free ones; atoms keep theirs.
+
+    Empties `columns`, so that each array that nobody else has is freed as soon as it is copied.
+    """
+    before, free = columns[1].size, columns[8]
+    size = before + max(before // 2, slots - int(free[1]))
+    larger = empty_pool(0, size, columns[0].shape[1], columns[0].dtype)
+    for array in larger[:6]:
+        array[:before] = columns.pop(0)
+    larger.next[-1] = free[0]
+    larger.free[:] = before, free[1] + size - before
+    head, counts, _ = columns
+    columns.clear()
+    return larger._replace(head=head, counts=counts)
 
 
 def blocks_of(pool: Pool) -> np.ndarray:

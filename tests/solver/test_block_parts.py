@@ -58,7 +58,7 @@ for name, (step, sampler) in json.loads(sys.argv[2]).items():
         made, why = run(P, S, flags, np.random.default_rng(0), np.arange(n), n)
         moved = moved if turn else int((S.pool.counts > 1).sum())
         if why == POOL_FULL:
-            S = S._replace(pool=grown(S.pool))
+            S = S._replace(pool=grown(list(S.pool), 1))
     alpha = [S.pool.alpha[slots_of(S.pool, i)] for i in range(n)]
     least = min(float(a[-1]) for a in alpha)  # the truth is the oldest atom
     dual = float(S.z_ell[1] - 0.5 * lam * S.u @ S.u)

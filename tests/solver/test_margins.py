@@ -161,8 +161,8 @@ def test_rows__are_seldom_copied_while_the_pool_grows():
 @interpreted
 def test_rows__of_a_pool_with_many_free_slots_are_those_of_its_atoms():
     pool = pool_of(100)
-    for _ in range(4):
-        pool = grown(pool)
+    for _ in range(7):
+        pool = grown(list(pool), 1)
     assert pool.alpha.size > 1600
     assert len(with_rows(no_rows(3), pool).psi) == 4 * (100 + 2 + 64)
 

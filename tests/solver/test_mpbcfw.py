@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup, Status
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.state import derive
 from gapwise.stages.solver.steps import steps
-from gapwise.stages.solver.supports import empty_pool, grown, insert
+from gapwise.stages.solver.supports import empty_pool, grown, insert, remove, repack
 from gapwise.stages.solver.unit_costs import (
     LABELLING,
     MEASURED,
@@ -181,21 +182,71 @@ def test_retire__leaves_the_last_active_ones_and_all_that_has_weight(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_grown__has_the_same_lists_and_room_for_as_many_again(seed):
+@pytest.mark.parametrize(("size", "slots", "room"), [(13, 1, 7), (13, 12, 12), (12, 1, 6), (12, 9, 9)])
+def test_grown__has_the_same_lists_and_as_much_room_as_is_asked_for(seed, size, slots, room):
     rng = np.random.default_rng(seed)
-    pool = empty_pool(4, 12, 3, np.uint8)
+    pool = empty_pool(4, size, 3, np.uint8)
     for k in range(12):
         s = insert(pool, int(rng.integers(1, 4)), rng.integers(9, size=3).astype(np.uint8), 0.1 * k, 10**9)
         pool.alpha[s], pool.used[s], pool.row[s] = rng.random(), k, rng.integers(-1, 5)
-    larger = grown(pool)
-    for k in range(12):
+    columns = [column.copy() for column in pool]
+    larger = grown(columns, slots)
+    assert columns == []
+    assert larger.free[1] == room
+    for k in range(room):
         insert(larger, k % 4, np.full(3, 9, np.uint8), 5.0, 10**9)
     assert larger.free.tolist() == [-1, 0]
     for i in range(4):
         after, before = slots_of(larger, i), slots_of(pool, i)
-        assert larger.counts[i] == len(after) == len(before) + 3
-        for old, new in zip(pool[:5], larger[:5], strict=True):
-            np.testing.assert_array_equal(new[after[3:]], old[before])
+        new = len(range(i, room, 4))
+        assert larger.counts[i] == len(after) == len(before) + new
+        assert (larger.row[after[:new]] == -1).all()
+        for column, held in zip(pool[:5], larger[:5], strict=True):
+            assert held.dtype == column.dtype
+            np.testing.assert_array_equal(held[after[new:]], column[before])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_repack__puts_atoms_into_list_order_and_free_slots_behind_them(seed):
+    rng = np.random.default_rng(seed)
+    pool = empty_pool(5, int(rng.integers(30, 60)), 3, np.uint8)
+    for k in range(30):
+        s = insert(pool, int(rng.integers(1, 5)), rng.integers(9, size=3).astype(np.uint8), 0.1 * k, 10**9)
+        pool.alpha[s], pool.used[s], pool.row[s] = rng.random(), k, k
+        if seed % 3 and rng.random() < 0.1 * seed:
+            remove(pool, (i := int(np.argmax(pool.counts))), int(rng.choice(slots_of(pool, i))))
+    slots = [slots_of(pool, i) for i in range(5)]
+    expected = np.concatenate(slots).astype(int)
+    columns = [column[expected] for column in pool[:5]]
+    order = repack(pool)
+    np.testing.assert_array_equal(order, expected)
+    for column, held in zip(columns, pool[:5], strict=True):
+        np.testing.assert_array_equal(held[: order.size], column)
+    after = [slots_of(pool, i) for i in range(5)]
+    assert [len(some) for some in after] == [len(some) for some in slots]
+    np.testing.assert_array_equal(np.concatenate(after), np.arange(order.size))
+    free = []
+    while (s := int(pool.free[0])) >= 0:
+        free.append(s)
+        pool.free[0] = pool.next[s]
+    assert sorted(free) == list(range(order.size, pool.alpha.size))
+    assert pool.free[1] == len(free)
+
+
+def test_grown__holds_no_array_twice_but_the_one_that_it_copies():
+    pool = empty_pool(4, 12, 3, np.uint8)
+    held, freed = [weakref.ref(column) for column in pool[:6]], []
+
+    class Columns(list):
+        def pop(self, index):
+            freed.append([column() is None for column in held].count(True))
+            return super().pop(index)
+
+    columns = Columns(pool)
+    del pool
+    grown(columns, 1)
+    assert freed == [0, 1, 2, 3, 4, 5]
+    assert all(column() is None for column in held)
 
 
 @pytest.mark.parametrize("step", ["fw", "pairwise"])

@@ -121,7 +121,7 @@ def test_resume__is_bit_equal(tmp_path: Path, make, rule: str) -> None:
 
 def test_cache__keeps_to_its_capacity_and_drops_the_last_of_a_list_first() -> None:
     problem = multiclass(n=5, width=4, classes=9)
-    pool, every = grown(grown(truth_pool(problem))), np.arange(problem.n)
+    pool, every = grown(list(truth_pool(problem)), 100), np.arange(problem.n)
     _, listed = several_at(problem, np.random.default_rng(1).normal(size=problem.d), every, 6)
     keep_listed(problem.label_ptr, pool, every, listed, 1, 4)
     packed = pack(pool, problem.label_ptr)

@@ -154,6 +154,40 @@ def test_stop__between_rebase_points_leaves_the_commit_in_flight_and_the_last_po
     assert_same_path(tmp_path / "parts", tmp_path / "whole")
 
 
+def test_stop__waits_for_the_next_rebase_point_while_a_large_state_is_written(
+    tmp_path: Path, writing: Writing, monkeypatch
+) -> None:
+    monkeypatch.setattr(sink, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(sink, "MAX_TWICE_BYTES", 0)
+    monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)
+    problem, path = multiclass(n=9), path_of(**{**SINGLE, "tolerance": 1e-12})
+    options = options_of(rebase_steps=40, refresh_every=0, max_passes=30.0)
+    solved(problem, tmp_path / "whole", options, path)
+    points: list[float] = []
+
+    def check() -> None:
+        if sys._getframe(1).f_code.co_name == "check_stop" and len(points) >= 4:
+            raise Stopped
+
+    def stop() -> bool:
+        if len(points) < 6:
+            return False
+        writing.gate.set()
+        return True
+
+    writing.gate.clear()
+    status = solved(
+        problem, tmp_path / "parts", options, path, every_seconds=0.0, spread=Spread(check=check), stop=stop,
+        report=lambda progress: points.append(progress["oracle_calls"]),
+    )  # fmt: skip
+    assert status is Status.INTERRUPTED
+    assert writing.begun == writing.ended == generation(tmp_path / "parts") == 2
+    again: list[float] = []
+    solved(problem, tmp_path / "parts", options, path, report=lambda progress: again.append(progress["oracle_calls"]))
+    assert again[0] == points[-1]
+    assert_same_path(tmp_path / "parts", tmp_path / "whole")
+
+
 @pytest.mark.parametrize("fails", [1, 2, 3])
 def test_error__in_flight_ends_the_solve_which_resumes_from_the_generation_before(
     tmp_path: Path, writing: Writing, fails: int
