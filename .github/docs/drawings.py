@@ -131,9 +131,11 @@ def hero(n: int = 100, shown: int = 114) -> Figure:
     lower.set_xlabel("λ, falling: from simple models to flexible ones; ticks: the values that were solved")
     for axis in (ax, lower):
         axis.axvline(model.lambda_, color=ORANGE, lw=1.5)
+    note(lower, "chosen λ", model.lambda_, 0.42, (4, 0), "black")
+    plain = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     for lam, letter in zip(chosen, "abcde", strict=True):
-        ax.text(lam, 1.2 * eps, letter, ha="center", va="bottom", fontsize=9, color=GREY)
-        ax.plot([lam], [1.17 * eps], marker="v", color=GREY, ms=4)
+        ax.text(lam, 1.2 * eps, letter, ha="center", va="bottom", fontsize=9, color=GREY, bbox=plain, zorder=3)
+        ax.plot([lam], [1.17 * eps], marker="v", color=GREY, ms=4, zorder=4)
     return figure
 
 
@@ -166,13 +168,19 @@ def hinge() -> Figure:
     rivals = [(1.0, -0.9, "one label wrong"), (2.0, -1.3, "two labels wrong"), (0.7, 0.35, "another label wrong")]
     figure, ax = plt.subplots(figsize=(6.2, 2.9), layout="constrained")
     lines = [np.zeros_like(w), *(loss + slope * w for loss, slope, _ in rivals)]
-    ax.plot(w, np.max(lines, axis=0), color=BLUE, lw=3)
-    for values, (_, _, name), x in zip(lines[1:], rivals, (-1.75, -0.35, 1.7), strict=True):
+    ax.plot(w, np.max(lines, axis=0), color=BLUE, lw=3, zorder=3)
+    beside = {
+        "one label wrong": (-1.95, (0, -30)),
+        "two labels wrong": (-1.0, (10, 2)),
+        "another label wrong": (1.75, (8, -16)),
+    }
+    for values, (_, _, name) in zip(lines[1:], rivals, strict=True):
+        x, shift = beside[name]
         ax.plot(w, values, color=GREY, lw=1)
-        note(ax, name, x, float(np.interp(x, w, values)), (8, 0 if x < 0 else -22), GREY)
+        note(ax, name, x, float(np.interp(x, w, values)), shift, GREY)
     ax.axhline(0, color=GREY, lw=1)
     ax.text(2.1, 0.08, "the true labels: 0", fontsize=8, color=GREY)
-    ax.text(0.9, 2.3, "hinge: the largest of them", color=BLUE)
+    note(ax, "hinge: the largest of them", 0.78, 0.98, (-10, 34), BLUE)
     ax.set(ylim=(-1, 4.5), xlabel="w, along one direction", ylabel="loss + score − score of the truth")
     return figure
 
@@ -214,7 +222,7 @@ def whole_path() -> Figure:
     ax.plot(lams, bound, color=BLUE)
     ax.plot(lam, arrays["gap"], "o", color=ORANGE, ms=5)
     ax.axhline(eps, color=GREY, ls="--", lw=1)
-    ax.text(lams[0], eps, f"ε = {eps:g}", va="bottom", fontsize=8, color=GREY)
+    note(ax, f"ε = {eps:g}", float(lams.max()), eps, (4, 3), GREY)
     note(ax, "bound at every λ", lams[-15], bound[-15], (-40, 8), BLUE)
     note(ax, "solved λ", lam[1], arrays["gap"][1], (4, -14), ORANGE)
     ax.set(xscale="log", xlim=(lams.max(), lams.min()), ylim=(0, 1.3 * eps))

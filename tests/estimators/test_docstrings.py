@@ -37,9 +37,10 @@ def test_docstring__has_its_sections(name: str) -> None:
 PROTOCOLS = (
     "problems.protocol.Problem", "problems.protocol.Bounded", "problems.protocol.Summable", "datasets.Reader",
     "datasets.Sink", "datasets.Encoder", "solver.solver.Recipe", "solver.path.rule.PathRule",
-    "solver.block.samplers.Sampler", "solver.block.moves.Move", "solver.events.Sink", "certify.audit.Verifier",
+    "solver.block.samplers.Sampler", "solver.block.moves.Move", "solver.block.views.View",
+    "solver.events.Sink", "certify.audit.Verifier",
 )  # fmt: skip
-"""The extension protocols with an example in their docstring; `View` has none, as its methods need a solver's state."""
+"""The extension protocols, each with an example in its docstring."""
 
 
 @pytest.mark.slow

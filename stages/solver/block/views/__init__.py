@@ -60,6 +60,31 @@ class View(Protocol):
         Score of the vertex; length of the move.
 
     Methods are compiled and raise nothing.
+
+    Examples
+    --------
+    The view by features, but with pairwise moves alone, whatever the step rule allows. Its method is ordinary Python, and
+    is compiled where compiled code calls it:
+
+    >>> from collections import namedtuple
+    >>> from numba import njit
+    >>> from gapwise.stages.solver.block.views.features import ByFeatures
+    >>> from gapwise.stages.solver.steps import FW, PAIRWISE
+    >>> class Pairs(ByFeatures):
+    ...     def allowed_moves(self, flags):
+    ...         return flags[0] & PAIRWISE
+    >>> numbers = np.empty(3)
+    >>> view = Pairs(numbers, numbers, numbers, numbers, np.array([0, 1, 2]), np.array([0.5, 2.0, 1.0]), ())
+    >>> moves = njit(lambda view, kinds: view.allowed_moves((kinds,)))(view, FW | PAIRWISE)
+    >>> moves == PAIRWISE
+    True
+
+    The other methods are inherited. This one finds the best and the worst of three atoms:
+
+    >>> Pool, Solve = namedtuple("Pool", "alpha"), namedtuple("Solve", "pool")
+    >>> seen = view.survey(Solve(Pool(np.full(3, 1 / 3))), (), 3)
+    >>> int(seen.best), int(seen.away)
+    (1, 0)
     """
 
     @property
