@@ -57,6 +57,11 @@ def common_grid(paths: Sequence[SolvedPath]) -> np.ndarray:
         shared = set.intersection(*(set(path["lambda"].values.tolist()) for path in paths))
         lams = np.array(sorted(shared, reverse=True))
     if not lams.size:
+        if len(paths) == 1:
+            raise ValueError(
+                f"the path ended near its first lambda ({paths[0].attrs['status']}), so nothing can be chosen; give more "
+                "passes or seconds, or a larger eps"
+            )
         raise ValueError(
             "the paths have no lambda in common, so nothing can be compared; let all of them reach further"
         )

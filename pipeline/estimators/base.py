@@ -58,7 +58,7 @@ from gapwise.stages.problems import build, calls_python
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.refit import nearest, start_of_all, supports_of
 from gapwise.stages.rising_loss import RisingLoss
-from gapwise.stages.solver.options import LOSS_RISES, MethodOptions, PathOptions
+from gapwise.stages.solver.options import LOSS_RISES, MethodOptions, PathOptions, Status
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.backend import Location, location
 from gapwise.storage.paths import SolvedPath
@@ -333,6 +333,8 @@ class GapwiseEstimator(BaseEstimator):
     def _said_of(self, edge: Edge) -> str:
         """The warning of a choice at an edge."""
         more = "a path goes further down with a smaller eps" if self.path_.sizes.get("cell") else "give more lambdas"
+        if self.path_.attrs["status"] == Status.LAMBDA_NEGLIGIBLE:
+            more += ", or where no feature is far smaller than others or than the intercept: standardise them"
         return f"{type(self).__name__}: lam {self.lambda_:.3g} was chosen {edge.words}; a better one may lie beyond: {more}"
 
     def _folds(self, data: Data, n: int, seed: int) -> list[np.ndarray]:
@@ -364,7 +366,8 @@ class GapwiseEstimator(BaseEstimator):
             chosen[group[: round(self.validation * group.size)]] = True
         if not chosen.any() or chosen.all():
             raise ValueError(
-                f"validation: {self.validation} of {n} blocks leaves none on one side; give more data, or None for no choice"
+                f"validation: {self.validation} of {n} blocks leaves none on one side; give more data, or folds, as "
+                "validation=2, or a number as lam, for which nothing is held out"
             )
         return chosen
 

@@ -31,6 +31,7 @@ from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.chain.losses import balanced_weights
 from gapwise.stages.problems.loss_names import BALANCED
 from gapwise.stages.problems.multiclass_sparse import class_weights
+from gapwise.stages.problems.scale import check_entries
 from gapwise.storage.backend import Location
 
 ENTRIES = 1 << 22
@@ -390,6 +391,7 @@ def kernel_of(x: np.ndarray | Csr, kernel: str | None, gamma: object, coef0: obj
         raise refuse("coef0", coef0, "a number >= 0")
     if not isinstance(degree, int | np.integer) or isinstance(degree, bool) or degree < 1:
         raise refuse("degree", degree, "a whole number >= 1")
+    check_entries("X", x)
     if not is_number(gamma):
         variance = float(np.var(x, dtype=np.float64)) if gamma == "scale" else 1.0
         gamma = 1.0 / (x.shape[1] * variance) if variance > 0.0 else 1.0

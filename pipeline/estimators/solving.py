@@ -185,7 +185,10 @@ def _at_limit(engine: Engine, key: str, check: bool) -> Solved:
         raise ValueError(f"max_seconds: {seconds:g} s were over before the first lambda was solved; give more")
     here, sink = engine.without_steps(), MemorySink()
     here.run(sink=sink)
-    return _given(here, sink, key, check)._replace(status=Status.TIME_LIMIT)
+    reached, status = _given(here, sink, key, check), Status.TIME_LIMIT
+    reached.path["status"].values[:] = reached.path.attrs["status_meanings"].index(status)
+    reached.path.attrs["status"] = status.value
+    return reached._replace(status=status)
 
 
 def _given(engine: Engine, sink: MemorySink, key: str, check: bool) -> Solved:

@@ -42,7 +42,7 @@ from gapwise.stages.problems.kernel_rows import (
 )
 from gapwise.stages.problems.operations import SEARCH, Operations
 from gapwise.stages.problems.protocol import frozen
-from gapwise.stages.problems.scale import check_norms
+from gapwise.stages.problems.scale import check_entries, check_norms
 from gapwise.stages.problems.single_label import (
     check_finite,
     checked_cost,
@@ -160,6 +160,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassKernel:
         raise ValueError("multiclass_kernel: bounds on weights need the weights themselves, which a kernel has none of")
     check_finite("multiclass_kernel", "block", x)
     check_finite("multiclass_kernel", "point", points)
+    check_entries("multiclass_kernel", x)
     of_labels = labelled("multiclass_kernel", labels, classes, {})
     n, m = len(x), len(points)
     row = np.asarray(arrays["row"] if "row" in arrays else np.full(n, OUTSIDE), np.int64)

@@ -19,6 +19,9 @@ from gapwise.stages.problems.capabilities import Capabilities
 LARGEST, LARGEST_SINGLE = 1e60, 1e15
 """Largest size of a feature; one over it is the least size of the largest feature."""
 
+LARGEST_LOSS = 1e12
+"""Largest entry of a cost matrix: in sums with a larger loss, rounding would exceed any eps that suits the others."""
+
 
 class Scale:
     """Watches the features of one structure, array by array.
@@ -98,6 +101,25 @@ def check_scale(structure: str, part: Capabilities, arrays: Mapping[str, np.ndar
     scale = Scale(structure, part)
     scale.see(arrays)
     scale.end()
+
+
+def check_entries(structure: str, x: np.ndarray) -> None:
+    """ValueError if an entry of x (n, D) is too large to take a kernel of; small ones are as zeros there."""
+    largest = float(np.max(np.abs(x), initial=0.0))
+    if LARGEST < largest < math.inf:
+        bad = int(np.argmax(np.abs(x) == largest))
+        raise ValueError(f"{structure}: {_place({'x': x}, 'x', None, bad)}{too_large('x', largest)}")
+
+
+def check_losses(structure: str, cost: np.ndarray) -> None:
+    """ValueError that names the first entry of a cost matrix (K, K) that is too large."""
+    large = np.argwhere(cost > LARGEST_LOSS)
+    if large.size:
+        true, answer = (int(label) for label in large[0])
+        raise ValueError(
+            f"{structure}: cost, weights included, is {cost[true, answer]:.3g} for label {answer} in place of {true}; up to "
+            f"{LARGEST_LOSS:g} can be certified. Divide all costs, so that a common mistake costs about 1"
+        )
 
 
 def check_norms(structure: str, norms2: Iterable[tuple[int, float]]) -> None:

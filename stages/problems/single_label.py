@@ -17,6 +17,7 @@ from gapwise.records import Facts
 from gapwise.stages.problems.confusion import counted
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import PLAIN, Problem, frozen
+from gapwise.stages.problems.scale import check_losses
 
 Structure = TypeVar("Structure")
 
@@ -185,6 +186,7 @@ def checked_cost(structure: str, arrays: Mapping[str, np.ndarray], meta: Facts, 
             f"{structure}: cost must be ({classes}, {classes}), finite and >= 0, with a zero diagonal; paths need "
             "a loss of 0 at the truth"
         )
+    check_losses(structure, cost)
     return frozen(cost)
 
 

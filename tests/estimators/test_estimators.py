@@ -207,6 +207,9 @@ def test_limit__warns_with_the_gap_it_reached(kind: Any, limit: dict[str, float]
             model = make(lam=0.01, tolerance=1e-6, **limit).fit(X, y, run_dir=where)
         assert not model.certificate_.holds
         assert model.certificate_.gap > 0
+        ended = "PASS_LIMIT" if "max_passes" in limit else "TIME_LIMIT"
+        assert model.path_.attrs["status"] == model.certificate_.status == ended
+        assert model.path_.attrs["status_meanings"][int(model.path_["status"][-1])] == ended
         model.predict(X)
 
 

@@ -41,6 +41,18 @@ WORDS = [["a"], ["b"]]
             "validation: expected a share between 0 and 1, a number of folds",
         ),
         (ChainSVM(lam="path"), [WORDS], ["xy"], "validation: 0.2 of 1 blocks leaves none on one side"),
+        (
+            MulticlassSVM(),
+            np.eye(10),
+            [*range(10)],
+            "validation: 0.2 of 10 blocks leaves none on one side; give more data, or folds, as validation=2, or a",
+        ),
+        (
+            MulticlassSVM(max_passes=1),
+            np.eye(3).repeat(10, axis=0),
+            [k for k in range(3) for _ in range(10)],
+            r"the path ended near its first lambda \(PASS_LIMIT\), so nothing can be chosen; give",
+        ),
         (MulticlassSVM(), np.eye(2), [0, 0], "y: expected at least two classes, got one class only"),
         (
             MulticlassSVM(costs=[[1, 0], [0, 0]]),

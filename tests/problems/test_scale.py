@@ -57,6 +57,34 @@ def test_fit__names_features_that_are_all_too_small(kind: str) -> None:
         FITS[kind](1e-160 * X)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+def test_fit__with_a_kernel_names_a_feature_that_is_too_large(kernel: str) -> None:
+    """Before a kernel of it overflows, which the error would put down to the oracle."""
+    with pytest.raises(ValueError, match=r"^X: block 2: feature 1: x holds a feature of size 3e\+155"):
+        gapwise.MulticlassSVM(kernel=kernel).fit(with_entry(X, -3e155), Y)
+    arrays = {"x": with_entry(X, 3e155), "points": X, "labels": Y}
+    with pytest.raises(ValueError, match=r"^multiclass_kernel: block 2: feature 1: x holds a feature of size 3e\+155"):
+        build("multiclass_kernel", arrays, {"classes": 2, "kernel": kernel, "gamma": 1.0, "coef0": 0.0, "degree": 2})
+
+
+COSTLY = np.array([[0.0, 1e200], [1.0, 0.0]])
+DEAR = {
+    "chain costs": (gapwise.ChainSVM(lam=1.0, costs=COSTLY), [X[:2], X[2:]], [[0, 1], [1, 0]]),
+    "chain weights": (gapwise.ChainSVM(lam=1.0, label_weights={0: 1e200, 1: 1.0}), [X[:2], X[2:]], [[0, 1], [1, 0]]),
+    "classes": (gapwise.MulticlassSVM(lam=1.0, costs=COSTLY), X, Y),
+    "kernels": (gapwise.MulticlassSVM(lam=1.0, costs=COSTLY, kernel="rbf"), X, Y),
+}
+
+
+@pytest.mark.parametrize("kind", DEAR)
+def test_fit__names_a_cost_beside_which_rounding_hides_the_others(kind: str) -> None:
+    model, x, y = DEAR[kind]
+    with pytest.raises(
+        ValueError, match=r"cost, weights included, is 1e\+200 for label 1 in place of 0; up to 1e\+12 can"
+    ):
+        model.fit(x, y)
+
+
 def test_fit__of_graphs_names_features_that_are_all_too_small() -> None:
     tiny = {**GRAPH, "pairwise": np.full((1, 1), 1e-20)}
     with pytest.raises(ValueError, match=r"segmentation: the largest feature in unary and pairwise is 1e-20"):

@@ -20,6 +20,7 @@ from gapwise.records import Facts
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.loss_names import LOSSES, PER_SEQUENCE, PER_TOKEN
 from gapwise.stages.problems.protocol import PLAIN, U, compile_methods, frozen
+from gapwise.stages.problems.scale import check_losses
 
 
 def units_of(lengths: np.ndarray, meta: Facts) -> np.ndarray:
@@ -44,6 +45,7 @@ def costs_of(arrays: Mapping[str, np.ndarray], meta: Facts, K: int) -> np.ndarra
         raise ValueError(f"chain: cost must be ({K}, {K}), finite, >= 0 and not all 0, with a zero diagonal")
     if balanced:
         cost *= balanced_weights(np.asarray(meta["label_counts"]))[:, None]
+    check_losses("chain", cost)
     return np.concatenate([cost, np.ones((1, K))])
 
 
