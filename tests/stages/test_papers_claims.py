@@ -402,15 +402,25 @@ def test_worst_objective__is_that_of_methods_with_as_many_passes(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("planes", "holds"),
-    [([1, 8, 9, 8, 4, 4, 4, 4], True), ([1, 2, 3, 4, 5, 6, 7, 8], False), ([9, 9, 9, 9, 8, 8, 8, 8], False)],
+    ("name", "column", "values", "holds"),
+    [
+        ("horses_planes", "planes", [1, 8, 9, 8, 4, 4, 4, 4], True),
+        ("horses_planes", "planes", [1, 2, 3, 4, 5, 6, 7, 8], False),
+        ("horses_planes", "planes", [9, 9, 9, 9, 8, 8, 8, 8], False),
+        ("stanford_planes", "planes", [1, 2, 3, 4, 5, 6, 6.1, 6.2], True),
+        ("stanford_planes", "planes", [1, 2, 3, 4, 5, 6, 7, 9], False),
+        ("stanford_planes", "planes", [1, 2, 3, 4, 3, 3, 6, 6], False),
+        ("stanford_passes", "approximate_passes", [2, 2, 3, 3, 3, 4, 5, 5], True),
+        ("stanford_passes", "approximate_passes", [2, 2, 2, 3, 3, 3, 2, 1], False),
+        ("stanford_passes", "approximate_passes", [2, 2, 9, 20, 30, 50, 70, 90], False),
+    ],
 )
-def test_planes_of_horses__stabilize_at_a_low_value(
-    planes: list[float], holds: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_planes_and_passes__grow_and_settle(
+    name: str, column: str, values: list[float], holds: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = sweep(tmp_path, {"MP-BCFW": trace(0.5)})
-    monkeypatch.setattr(Measured, "iterations", lambda part, name, lam: [{"planes": np.array(planes, float)}])
-    (claim,) = [claim for claim in claims() if claim.name == "horses_planes"]
+    monkeypatch.setattr(Measured, "iterations", lambda part, name, lam: [{column: np.array(values, float)}])
+    (claim,) = [claim for claim in claims() if claim.name == name]
     assert claim.measure(part).holds is holds
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -51,6 +52,23 @@ def _iterations(column: str, says: str, good: Callable[[np.ndarray], float]) -> 
 def _stable_and_low(run: np.ndarray) -> float:
     last = run[-(run.size // 4) :]
     return min(1.1 * float(last.min() / last.max()), 0.5 * float(run.max() / last.max()))
+
+
+def _quarters(run: np.ndarray) -> list[float]:
+    return [float(np.median(part)) for part in np.array_split(run, 4)]
+
+
+def _grown_and_stable(run: np.ndarray) -> float:
+    quarters = _quarters(run)
+    last = run[-(run.size // 4) :]
+    growth = min(later / earlier for earlier, later in pairwise(quarters))
+    return min(growth * (1.0 + 1e-9), 1.1 * float(last.min() / last.max()))
+
+
+def _grows_slowly(run: np.ndarray) -> float:
+    first, *_, last = _quarters(run)
+    growth = last / max(first, 1e-9)
+    return min(growth, 10.0 / max(growth, 1e-9))
 
 
 def _not_slower(part: Measured) -> Finding:
@@ -137,6 +155,16 @@ CLAIMS = (
         "horses_planes", "S15 4.2, Fig. 6", "the number of relevant planes stabilizes at a low value",
         "mean planes a block in the last quarter of a run: within a tenth, and at most half of the most", (HORSES,),
         _iterations("planes", "planes", _stable_and_low),
+    ),
+    Claim(
+        "stanford_planes", "S15 4.2, Fig. 6", "For Stanford, the working set grows steadily to reach a stable state",
+        "mean planes a block: by quarters of a run no less, and in the last quarter within a tenth", (STANFORD,),
+        _iterations("planes", "planes", _grown_and_stable),
+    ),
+    Claim(
+        "stanford_passes", "S15 4.2, Fig. 6", "the number of approximate passes grows slowly during the course",
+        "median of approximate passes an iteration, the last quarter of a run over the first: from 1 to 10", (STANFORD,),
+        _iterations("approximate_passes", "passes", _grows_slowly),
     ),
     Claim(
         "horses_passes", "S15 4.2, Fig. 6", "the number of approximate passes grows quickly to several hundred",
