@@ -62,7 +62,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
     from gapwise.pipeline.data import source_of
 
     try:
-        settings = read(cfg, experiment=experiment or experiment_name())
+        settings = read(cfg, experiment=experiment or experiment_name(), overrides=overrides or given_words())
         check_packages(settings.compute, settings.tracking)
         asked = None if settings.run.stage is None else stages()[settings.run.stage]
         if asked is not None and asked.check is not None:
@@ -299,6 +299,13 @@ def experiment_name() -> str | None:
     return HydraConfig.get().runtime.choices.get("experiment") if HydraConfig.initialized() else None
 
 
+def given_words() -> list[str]:
+    """The overrides of the command line, without those for Hydra."""
+    from hydra.core.hydra_config import HydraConfig
+
+    return list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+
+
 def _hydra_files(cfg: DictConfig, overrides: Sequence[str]) -> dict[str, str]:
     """The files that Hydra would have written into the run directory if it knew which one that is."""
     from hydra.core.hydra_config import HydraConfig
@@ -308,6 +315,6 @@ def _hydra_files(cfg: DictConfig, overrides: Sequence[str]) -> dict[str, str]:
         files["overrides.yaml"] = OmegaConf.to_yaml(list(overrides))
     if HydraConfig.initialized():
         hydra = HydraConfig.get()
-        files["overrides.yaml"] = OmegaConf.to_yaml(hydra.overrides.task)
+        files["overrides.yaml"] = OmegaConf.to_yaml(given_words())
         files["hydra.yaml"] = OmegaConf.to_yaml(OmegaConf.create({"hydra": hydra}))
     return files

@@ -15,7 +15,7 @@ from gapwise.pipeline.config.run_options import ConfigError, default_workers
 from gapwise.pipeline.config.settings import Settings, explain, read
 from gapwise.pipeline.errors import refuse_setup
 from gapwise.pipeline.interrupt import Interrupted, Stop
-from gapwise.pipeline.run import experiment_name
+from gapwise.pipeline.run import experiment_name, given_words
 from gapwise.pipeline.sweep.folds import checked, plan_folds
 from gapwise.pipeline.sweep.plan import EXPORT, Asked, Planned, SweepOptions, plan, plan_multirun, sweep_options
 from gapwise.pipeline.sweep.run import Sweep, carry_out, exit_code, interrupted
@@ -26,7 +26,7 @@ def sweep(cfg: DictConfig) -> int:
     """Run the sweep that `cfg` describes; returns the exit code: 0, 1 if any run failed, 2 for a bad configuration."""
     with Stop(ends_process=True) as stop:
         try:
-            whole = described(cfg, experiment_name() or "sweep", _given(), stop)
+            whole = described(cfg, experiment_name() or "sweep", given_words(), stop)
         except (ValueError, OSError) as error:
             return refuse_setup(error)
         except (Interrupted, KeyboardInterrupt):
@@ -45,7 +45,7 @@ def described(cfg: DictConfig, experiment: str, given: list[str], stop: Stop) ->
         If a stop was requested.
     """
     options = sweep_options(cfg)
-    base = read(cfg, experiment=experiment)
+    base = read(cfg, experiment=experiment, overrides=given)
     check_packages(base.compute, base.tracking)
     if base.run.export is not None:
         raise ConfigError(EXPORT)
@@ -108,7 +108,7 @@ def cross_validation(cfg: DictConfig) -> int:
     """Run the folds that `cfg` asks for (`sweep.cv`); returns the exit code: 0, 1 if any run failed, 2 if `cfg` is bad."""
     with Stop(ends_process=True) as stop:
         try:
-            settings = checked(cfg, experiment_name())
+            settings = checked(cfg, experiment_name(), given_words())
             check_packages(settings.compute, settings.tracking)
             source = _source(settings)
             make_shared(settings, source, stop)
@@ -126,12 +126,6 @@ def _source(settings: Settings) -> Mapping[str, object]:
     from gapwise.pipeline.data import source_of
 
     return source_of(settings)
-
-
-def _given() -> list[str]:
-    from hydra.core.hydra_config import HydraConfig
-
-    return list(HydraConfig.get().overrides.task)
 
 
 def compose_words(overrides: list[str]) -> DictConfig:

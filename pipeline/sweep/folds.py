@@ -30,9 +30,9 @@ def asks_for_folds(cfg: DictConfig) -> bool:
     return (cfg.get("sweep") or {}).get("cv") is not None
 
 
-def checked(cfg: DictConfig, experiment: str | None) -> Settings:
+def checked(cfg: DictConfig, experiment: str | None, overrides: Sequence[str] = ()) -> Settings:
     """The settings of the run on all training blocks; ConfigError if they cannot be cross-validated."""
-    folds, settings = sweep_options(cfg).cv, read(cfg, experiment=experiment)
+    folds, settings = sweep_options(cfg).cv, read(cfg, experiment=experiment, overrides=overrides)
     if settings.run.export is not None:
         raise ConfigError(EXPORT)
     for name in ("stage", "until"):

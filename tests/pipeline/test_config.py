@@ -239,10 +239,11 @@ def test_bad_value__names_the_key(override: str, key: str, says: str) -> None:
         ("dataset.epsilon=1", "dataset.epsilon: unknown key; there are: colour_samples"),
         ("solver=sgd", "bcpfw_gap_cache"),
         ("path.eps=-1", "path.eps: expected a number > 0"),
+        ("dataset=ocr path=heuristic path.rule=one_sided", "path.rule: path=heuristic sets it; leave out "),
     ],
 )
 def test_command__bad_configuration_is_one_line_and_exit_code_2(tmp_path: Path, override: str, says: str) -> None:
-    command = [sys.executable, "-m", "pipeline", override]
+    command = [sys.executable, "-m", "pipeline", *override.split()]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
