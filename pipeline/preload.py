@@ -11,13 +11,13 @@ from types import TracebackType
 from gapwise.pipeline.interrupt import Interrupted
 
 
-class LoadAhead:
+class Preload:
     """Context manager: `begin` starts a thread that imports modules. What fails there fails again where it is needed."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> LoadAhead:
+    def __enter__(self) -> Preload:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

@@ -246,16 +246,16 @@ def read_group(path: Location, names: Names = None) -> tuple[dict[str, np.ndarra
     """(arrays, attributes) of a group, or some arrays of it; DamagedError names one that cannot be read."""
     group = open_group(path)
     if isinstance(names, tuple):
-        found = {}
+        arrays = {}
         for name in names:
             with readable(path, f"array {name}"):
-                found[name] = array_of(group, name)
+                arrays[name] = array_of(group, name)
     else:
         with readable(path, "the list of arrays"):  # which are then open
-            found = {name: array for name, array in sorted(group.arrays()) if names is None or names(name)}
-        for name, array in found.items():
+            arrays = {name: array for name, array in sorted(group.arrays()) if names is None or names(name)}
+        for name, array in arrays.items():
             checked_size(group, name, array)
-    return sync(_contents(path, found)), dict(group.attrs)
+    return sync(_contents(path, arrays)), dict(group.attrs)
 
 
 async def _contents(path: Location, arrays: Mapping[str, zarr.Array]) -> dict[str, np.ndarray]:

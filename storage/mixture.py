@@ -93,7 +93,7 @@ def read_mixture(path: Location) -> Mixture:
     return Mixture(*read_path(path, (*NAMES, *(name for name in CELL_NAMES if name in stored))))
 
 
-class At(NamedTuple):
+class ServedModel(NamedTuple):
     """The model of one lambda."""
 
     weights: np.ndarray
@@ -105,7 +105,7 @@ class At(NamedTuple):
     """Of the path."""
 
 
-def model_at(path: Location, lam: float, *, as_solved: bool = False) -> At:
+def model_at(path: Location, lam: float, *, as_solved: bool = False) -> ServedModel:
     """What ``open_path(run).weights_at(lam)`` returns, and what certifies it; as `weights_at`, without xarray.
 
     Parameters
@@ -131,8 +131,8 @@ def model_at(path: Location, lam: float, *, as_solved: bool = False) -> At:
     parts = {int(here[0]): 1.0} if as_solved and here.size else mixture(lam)
     weights = mixed(parts, weights_of(path), *array_of(open_group(path), "weights").shape)
     if len(parts) > 1:
-        return At(weights, None, np.inf, dict(attrs))
+        return ServedModel(weights, None, np.inf, dict(attrs))
     (b,) = parts
     allowed = attrs["eps"] * (float(arrays["dual"][b]) if attrs["relative"] else 1.0)
     gap = float(arrays["gap"][b])
-    return At(weights, None if math.isnan(gap) else gap, allowed, dict(attrs))
+    return ServedModel(weights, None if math.isnan(gap) else gap, allowed, dict(attrs))

@@ -54,12 +54,12 @@ def synced(path: Location, uri: str | None) -> dict[str, str]:
     try:
         said["uri"] = where = uri or shown_at(path) or store_uri(TrackingOptions("mlflow"))
         with locked(path / "lock"):
-            at = standing(path)
-            if not at.manifest:
-                raise ValueError(at.why)
-            directory = RunDir(path, str(at.manifest["key"]))
-            directory.manifest = dict(at.manifest)
-            done = at.result is not None and directory.damaged() is None
+            run = standing(path)
+            if not run.manifest:
+                raise ValueError(run.why)
+            directory = RunDir(path, str(run.manifest["key"]))
+            directory.manifest = dict(run.manifest)
+            done = run.result is not None and directory.damaged() is None
             said["status"] = "FINISHED" if done else "KILLED"
             open_tracker(TrackingOptions("mlflow", where), directory).sync(said["status"])
     except (LockedError, ValueError, OSError) as error:

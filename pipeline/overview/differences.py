@@ -47,8 +47,8 @@ def results(run: Standing) -> dict[str, object]:
         "lambdas": len(result["path"]) if "path" in result else MISSING,
     }
     for part in ("verify", "evaluate", "refit"):
-        found = result.get(part, {})
-        single |= {f"{part}.{name}": value for name, value in found.items() if not isinstance(value, Mapping)}
+        values = result.get(part, {})
+        single |= {f"{part}.{name}": value for name, value in values.items() if not isinstance(value, Mapping)}
     if "evaluate.best_lambda" in single:
         single.setdefault(PICKED_ON, "test")
     return single

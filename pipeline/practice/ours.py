@@ -62,8 +62,8 @@ def by_estimator(says: str, make: Callable[..., Any], grid: Sequence[Setting] = 
         losses = []
         for setting in grid if len(grid) > 1 else ():
             tried = _fitted(partial(make, **setting, lam="path"), asked.data.train, asked.seed)
-            (at,) = np.flatnonzero(tried.path_["validated_lambda"].values == tried.lambda_)
-            losses.append(float(tried.path_["validated_loss"].values[at]))
+            (index,) = np.flatnonzero(tried.path_["validated_lambda"].values == tried.lambda_)
+            losses.append(float(tried.path_["validated_loss"].values[index]))
         best = grid[int(np.argmin(losses))] if losses else grid[0]
         model = _fitted(partial(make, **best), asked.data.train, asked.seed)
         model.save(asked.folder / "model")

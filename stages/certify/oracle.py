@@ -30,7 +30,7 @@ from gapwise.stages.problems.protocol import JIT, PLAIN, Bounded, Problem, froze
 ROUNDING = 1e-6
 """Share of the terms of two values by which the oracle's may fall behind: oracles may sum in float32."""
 
-LOOK_AHEAD = 8
+FOLLOWING = 8
 """Number of following blocks among which one of the same length is looked for."""
 
 NOTHING, TRUTH, DECODED, NEIGHBOUR, CHANGED, STORED, ANSWER = range(7)
@@ -124,7 +124,7 @@ def _rival(P, i, code, theta, values, z, scratch):
     source = first
     if code == NEIGHBOUR:
         source, j, n = -1, i, P.label_ptr.size - 1
-        for _ in range(1, min(n, LOOK_AHEAD + 1)):
+        for _ in range(1, min(n, FOLLOWING + 1)):
             j = j + 1 if j + 1 < n else 0
             if P.label_ptr[j + 1] - P.label_ptr[j] == last - first:
                 source = P.label_ptr[j]

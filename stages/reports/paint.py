@@ -127,7 +127,7 @@ def name_ends(axes: Axes) -> None:
             height = float(axes.transData.transform(points[-1])[1]) * 72.0 / axes.figure.dpi
             ends.append((height, str(line.get_label()), str(line.get_color()), points[-1]))
     above = np.inf
-    for height, name, colour, end in sorted(ends, key=lambda found: -found[0]):
+    for height, name, colour, end in sorted(ends, key=lambda end: -end[0]):
         above = min(height, above - ROW)
         axes.annotate(
             name, (float(end[0]), float(end[1])), (4.0, above - height), textcoords="offset points", fontsize=7,

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from gapwise.pipeline.interrupt import Interrupted
-from gapwise.pipeline.preload import LoadAhead
+from gapwise.pipeline.preload import Preload
 
 
 def test_load_ahead__imports_then_calls_and_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wanted_later.py").write_text("")
     monkeypatch.syspath_prepend(str(tmp_path))
     loaded: list[bool] = []
-    with LoadAhead() as imports:
+    with Preload() as imports:
         imports.begin(["wanted_later"], lambda: loaded.append("wanted_later" in sys.modules))
     assert loaded == [True]
 
@@ -24,7 +24,7 @@ def test_load_ahead__imports_then_calls_and_is_waited_for(tmp_path: Path, monkey
 def test_load_ahead__leaves_errors_to_the_stage_that_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_module.py").write_text("raise RuntimeError")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with LoadAhead() as imports:
+    with Preload() as imports:
         imports.begin(["broken_module"], lambda: None)
     with pytest.raises(RuntimeError):
         import broken_module  # noqa: F401
@@ -32,7 +32,7 @@ def test_load_ahead__leaves_errors_to_the_stage_that_imports(tmp_path: Path, mon
 
 def test_load_ahead__does_not_keep_a_stop_waiting() -> None:
     go_on, ended = threading.Event(), list[bool]()
-    imports = LoadAhead()
+    imports = Preload()
     imports.begin([], lambda: ended.append(go_on.wait(5.0)))
     imports.__exit__(Interrupted, Interrupted(15), None)
     assert ended == []

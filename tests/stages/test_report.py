@@ -175,10 +175,10 @@ def test_losses__are_named_at_the_ends_of_their_lines_without_overlap() -> None:
     losses = {"train": [0.5, np.nan, 0.1], "validation": [0.5, 0.4, 0.31], "test": [0.5, 0.4, np.nan]}
     rows = ends(lam, {split: np.array(values) for split, values in losses.items()}, 0.5)
     assert [(row["split"], row["lambda"]) for row in rows] == [("train", 1.0), ("validation", 1.0), ("test", 2.0)]
-    assert [row["at"] for row in rows] == [0.1, 0.31, 0.4]
+    assert [row["level"] for row in rows] == [0.1, 0.31, 0.4]
     alike = {"test": np.full(3, 0.3), "validation": np.full(3, 0.301), "train": np.full(3, 0.302)}
     for top in (0.302, 0.9):  # a baseline makes the axis longer
-        assert np.diff([float(str(row["at"])) for row in ends(lam, alike, top)]).min() >= 0.07 * top - 1e-12
+        assert np.diff([float(str(row["level"])) for row in ends(lam, alike, top)]).min() >= 0.07 * top - 1e-12
 
 
 def test_report__says_how_it_was_made_and_how_to_go_on(runs: dict[str, Finished], tmp_path: Path) -> None:

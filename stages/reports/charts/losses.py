@@ -58,7 +58,7 @@ def chart(run: StoredRun) -> Chart:
         if by is None:
             words = f"one standard error:\nλ = {lam[simple]:.3g}"
             layers += _marked(
-                float(lam[simple]), words, x, GREEN, [2, 3], at=MIDDLE * top if loss[simple] < LOW * top else None
+                float(lam[simple]), words, x, GREEN, [2, 3], level=MIDDLE * top if loss[simple] < LOW * top else None
             )
     else:
         best = int(np.argmin(loss))
@@ -96,7 +96,7 @@ def _lines(lam: np.ndarray, losses: Mapping[str, np.ndarray], x: Spec, y: Spec, 
          "encoding": {"x": x, "y": y, "color": coloured}},
         {"data": {"values": ends(lam, losses, top)},
          "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 7},
-         "encoding": {"x": x, "y": {**y, "field": "at"}, "text": {"field": "split"}, "color": coloured}},
+         "encoding": {"x": x, "y": {**y, "field": "level"}, "text": {"field": "split"}, "color": coloured}},
         {"mark": {"type": "rule", "color": GREY}, "params": [{"name": "near", "select": near}],
          "encoding": {"x": x, "tooltip": shown,
                       "opacity": {"condition": {"param": "near", "empty": False, "value": 0.7}, "value": 0}}},
@@ -112,23 +112,23 @@ def ends(lam: np.ndarray, losses: Mapping[str, np.ndarray], top: float) -> list[
     rows: list[Row] = []
     for split in sorted(losses, key=lambda split: float(losses[split][np.isfinite(losses[split])][-1])):
         (known,) = np.nonzero(np.isfinite(losses[split]))
-        at = float(losses[split][known[-1]])
+        level = float(losses[split][known[-1]])
         if rows:
-            at = max(at, float(str(rows[-1]["at"])) + least)
-        rows.append({"split": split, "lambda": float(lam[known[-1]]), "at": at})
+            level = max(level, float(str(rows[-1]["level"])) + least)
+        rows.append({"split": split, "lambda": float(lam[known[-1]]), "level": level})
     return rows
 
 
-def _marked(lam: float, words: str, x: Spec, colour: str, dash: list[int], at: float | None = None) -> list[Spec]:
-    """A vertical line at one lambda, with its name at the loss `at`, or at the bottom: losses of larger lambdas are high."""
-    data = {"values": [{"lambda": lam, "words": words, "at": at}]}
-    height: Spec = {} if at is None else {"y": {"field": "at", "type": "quantitative"}}
+def _marked(lam: float, words: str, x: Spec, colour: str, dash: list[int], level: float | None = None) -> list[Spec]:
+    """A vertical line at one lambda, named at the loss `level`, or at the bottom: losses of larger lambdas are high."""
+    data = {"values": [{"lambda": lam, "words": words, "level": level}]}
+    height: Spec = {} if level is None else {"y": {"field": "level", "type": "quantitative"}}
     text = {
         "type": "text",
         "align": "right",
         "baseline": "line-bottom",
         "dx": -4,
-        **({"dy": -18, "y": "height"} if at is None else {}),
+        **({"dy": -18, "y": "height"} if level is None else {}),
         "lineBreak": "\n",
         "color": colour,
     }

@@ -235,10 +235,10 @@ def any_of(measures: Mapping[str, Measure]) -> Measure:
 
 
 def _outcomes(measures: Mapping[str, Measure], part: Measured) -> list[Outcome]:
-    found = {name: measure(part) for name, measure in measures.items()}
+    measured = {name: measure(part) for name, measure in measures.items()}
     return [
         Outcome(np.nan if one.ratio is None else one.ratio, one.holds, f"{name}: {one.measured}", one.why)
-        for name, one in found.items()
+        for name, one in measured.items()
     ]
 
 

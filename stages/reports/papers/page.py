@@ -87,7 +87,7 @@ def _standings_table(lines: Sequence[Contest]) -> Markup:
     return table(HEADS, body, caption="What this project adds: work to the finest gap that both sides certify")
 
 
-def found(finding: Finding) -> str:
+def outcome(finding: Finding) -> str:
     """What became of a claim, and why these runs do not decide it."""
     return HOLDS[finding.holds] + (f": {finding.why}" if finding.why else "")
 
@@ -100,7 +100,7 @@ def claim_rows(parts: Sequence[Shown]) -> list[list[str]]:
     every = [(claim, part, finding) for part in parts for claim, finding in part.claims]
     every.sort(key=lambda row: list(HOLDS).index(row[2].holds))
     return [
-        [f"“{claim.quote}”", claim.source, claim.judged, part.shows, found(finding), finding.measured]
+        [f"“{claim.quote}”", claim.source, claim.judged, part.shows, outcome(finding), finding.measured]
         for claim, part, finding in every
     ]
 
@@ -121,7 +121,7 @@ def _part(part: Shown, target: Location) -> Markup:
             "quote": claim.quote,
             "judged": claim.judged,
             "source": claim.source,
-            "holds": found(finding),
+            "holds": outcome(finding),
             "measured": finding.measured,
         }
         for claim, finding in part.claims
