@@ -122,7 +122,7 @@ def recounted(claim: str, sweep: Path) -> list[str]:
 
 def of_the_page(measured: str) -> list[str]:
     """What the row says, without trends and remarks in round brackets."""
-    return re.sub(r" \((?:ratio|not decided)[^)]*\)", "", measured).split("; ")
+    return re.sub(r" \((?:ratio|seeds|single|some)[^)]*\)", "", measured).split("; ")
 
 
 def main(runs: Path, rows: list[str]) -> int:
