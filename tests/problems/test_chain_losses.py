@@ -111,6 +111,12 @@ def test_tiny__instances_have_what_they_are_for() -> None:
     ("arrays", "meta", "message"),
     [
         ({}, {"loss": "hamming"}, "loss must be per_sequence or per_token, is 'hamming'"),
+        (
+            {},
+            {"loss": "per_token", "label_counts": [2, 1, 0], "n_train": 0},
+            "label_counts of 0 training sequences must count",
+        ),
+        ({}, {"loss": "per_token", "label_counts": [0, 0, 0], "n_train": 2}, "must count tokens, they sum to 0"),
         ({"cost": np.ones((3, 3))}, {}, "zero diagonal"),
         ({"cost": np.zeros((3, 3))}, {}, "not all 0"),
         ({"cost": COST[:2]}, {}, r"cost must be \(3, 3\)"),

@@ -31,7 +31,12 @@ def units_of(lengths: np.ndarray, meta: Facts) -> np.ndarray:
         raise ValueError(f"chain: loss must be {' or '.join(LOSSES)}, is {loss!r}")
     unit = lengths.astype(np.float64)
     if loss == PER_TOKEN:
-        unit = np.full(lengths.size, sum(meta["label_counts"]) / int(meta["n_train"]))
+        tokens, n_train = float(sum(meta["label_counts"])), int(meta["n_train"])
+        if not (n_train > 0 and 0.0 < tokens < np.inf):
+            raise ValueError(
+                f"chain: label_counts of {n_train} training sequences must count tokens, they sum to {tokens:g}"
+            )
+        unit = np.full(lengths.size, tokens / n_train)
     return unit
 
 
