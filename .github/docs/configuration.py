@@ -44,6 +44,8 @@ FIELDS = {"lambda": "lam", "sampling": "sampler"}
 """Keys whose field in the dataclass has another name."""
 OUTSIDE = {"solver.name", "solver.max_seconds", "snapshots.keep"}
 """Keys of sections in the run's key that are no part of it."""
+INSIDE = {"run.criterion"}
+"""Keys of other sections that are part of it."""
 SCIENCE = ("dataset", "solver", "path", "seed", "snapshots")
 GENERAL: Mapping[str, type] = {
     "checkpoint": CheckpointOptions,
@@ -102,9 +104,14 @@ def rows(group: str, name: str) -> list[Key]:
 def enters(group: str, name: str, key: str) -> bool:
     """Whether a key determines numbers, so that another value makes another run."""
     if group != "dataset":
-        return group in SCIENCE and f"{group}.{key}" not in OUTSIDE
+        return in_key(group, f"{group}.{key}")
     top = key.split(".")[0]
     return top in datasets.science({"name": name, top: "given"})
+
+
+def in_key(section: str, key: str) -> bool:
+    """Whether a key outside of the data sets determines numbers."""
+    return key in INSIDE or (section in SCIENCE and key not in OUTSIDE)
 
 
 def schema(group: str, values: Mapping[str, Any]) -> type | None:
@@ -174,8 +181,8 @@ def general() -> list[Key]:
         if key not in known:
             raise ValueError(f"conf/config.yaml: {key} has no comment; write what it does behind it")
         section, _, inner = key.partition(".")
-        inside = section in SCIENCE and key not in OUTSIDE
-        listed.append(row(section if inner else "", inner or key, value, known[key], inside, GENERAL.get(section)))
+        typed = GENERAL.get(section)
+        listed.append(row(section if inner else "", inner or key, value, known[key], in_key(section, key), typed))
     return listed
 
 
