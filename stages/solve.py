@@ -18,7 +18,7 @@ from gapwise.stages.outcome import attributes, cells_of, kept_of, status_of
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.rising_loss import RisingLoss, check_ending
 from gapwise.stages.solver.engine import Engine, Task
-from gapwise.stages.solver.events import Progress, Report, Stop
+from gapwise.stages.solver.events import Event, Kind, Progress, Report, Stop
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
 from gapwise.stages.solver.snapshots import Snapshots, Spacing
 from gapwise.stages.solver.trace import iterations_of, trace_of
@@ -43,6 +43,35 @@ def nothing(told: object) -> None:
 def never() -> bool:
     """Does not stop."""
     return False
+
+
+MANY = 50.0
+"""Effective passes at one lambda of a path below 1/n, after which the log says what would take fewer."""
+
+
+class Hard:
+    """An observer that says in the log, once, at which lambda a path begins to take many passes."""
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def __call__(self, event: Event) -> None:
+        solver, counts, can = event.engine.solver, event.engine.solver.counts, event.engine.rule.capabilities
+        if self.told or event.kind is not Kind.BOUNDARY or not can.finds_lambdas:
+            return
+        passes, small = solver.ledger.passes_here, counts.lam * solver.problem.n < 1.0
+        if counts.switched > 0.0:
+            log.info("λ = %.3g has taken %.0f passes; accelerated steps take over", counts.switched, passes)
+        elif small and passes >= MANY:
+            log.warning(
+                "λ = %.3g has taken %.0f passes, and smaller λ's below 1/n will take more: solver=accelerated needs fewer, "
+                "and path.lambda_min ends the path before them",
+                counts.lam,
+                passes,
+            )
+        else:
+            return
+        self.told = True
 
 
 @dataclass(frozen=True)
@@ -138,7 +167,7 @@ def solve(
             solved = read_group(segment, ("lambda", "weights"))[0]
             for lam, w in zip(solved["lambda"].tolist(), solved["weights"], strict=True):
                 ending.note(lam, w)
-    observers = (Progress(session.report), taken, Stop(session.stop), *(() if ending is None else (ending,)))
+    observers = (Progress(session.report), taken, Hard(), Stop(session.stop), *(() if ending is None else (ending,)))
     engine.warm_up()
     with sink:
         try:

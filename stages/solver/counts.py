@@ -27,6 +27,8 @@ class Counts:
     """Exact passes, of n oracle calls each."""
     slack: float = 0.0
     """What the bounds of an approximate oracle added to the gap at the last exact pass; 0 if the oracle is exact."""
+    switched: float = 0.0
+    """The lambda from which on the method goes on with other steps than its own; 0 before."""
     proven: float = 1.0
     """Share of the blocks whose vertex was proven to be a maximiser in that pass; 0 without a bound."""
 

@@ -227,8 +227,8 @@ class Engine:
 def setting_of(task: Task) -> Setting:
     """What the lanes of a walk share."""
     path = task.path
-    own, revisits = own_primal(task.options, path), path.can.open_ended
-    return Setting(task.problem, task.options, task.seed, own, revisits, path.relative)
+    own, can = own_primal(task.options, path), path.can
+    return Setting(task.problem, task.options, task.seed, own, can.open_ended, can.switches, path.relative)
 
 
 @dataclass(frozen=True)

@@ -147,9 +147,10 @@ class Schedule:
         return {} if self.counts is None else asdict(self.counts)
 
     def restore_counts(self, packed: Mapping[str, Json]) -> None:
-        """Take the scalars from a commit; TypeError if they are not those of this method."""
+        """Take the scalars from a commit; one that a commit of an earlier version lacks stays. TypeError for one that this
+        method does not have."""
         known = self.packed_counts()
-        if packed.keys() != known.keys():
+        if not packed.keys() <= known.keys():
             raise TypeError(f"the state has scalars {sorted(packed)} of another method, expected {sorted(known)}")
-        for name in known:
-            setattr(self.counts, name, packed[name])
+        for name, value in packed.items():
+            setattr(self.counts, name, value)

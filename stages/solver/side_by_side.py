@@ -96,6 +96,7 @@ class Setting:
     seed: int
     own_primal: bool
     revisits: bool
+    switches: bool
     relative: bool
     """Whether the rule reads `Solved.worst_hinge`."""
 
@@ -195,7 +196,7 @@ def solve_lane(
         setting.problem, setting.options, setting.seed, arrays, state.attrs, own_primal=setting.own_primal,
         spread=Spread(check=check),
     )  # fmt: skip
-    solver.ledger.revisits = setting.revisits
+    solver.ledger.revisits, solver.ledger.switches = setting.revisits, setting.switches
     calls, steps, seconds = solver.oracle_calls, solver.steps, solver.counts.seconds
     with solver.ledger.timed():
         solver.move_to(lam, index, "keep_dual")

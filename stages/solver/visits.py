@@ -17,6 +17,7 @@ from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.loop import cached_steps_driver, steps_driver
 from gapwise.stages.solver.oracles import load_exact
 from gapwise.stages.solver.running import FlagChoices, Flags
+from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.setup import DISTANCES
 from gapwise.stages.solver.several import Listed, load_several
 from gapwise.stages.solver.supports import drop_unused, empty_pool, pack
@@ -93,7 +94,7 @@ class Visits:
         rng = np.random.default_rng([it.seed, it.counts.permutations])
         order = np.concatenate([rng.permutation(it.problem.n) for _ in range(times)])
         it.counts.permutations += 1
-        flags = self.flags(**choices)
+        flags = self.flags(**choices)._replace(sampler=PERMUTATION)
         if it.views.cached == DISTANCES and flags.vertex_from == CACHE_ONLY:
             self.cached_visits(flags, order)
         else:

@@ -9,11 +9,16 @@ from dense import optimum, primal_value
 from parts_of import proximal_of
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never
+from solved import options_of, path_of
 from tiny import TINY, by_all_methods, multiclass
 
+from gapwise.stages.problems import build
 from gapwise.stages.problems.protocol import frozen
 from gapwise.stages.solver.box import clip_into
+from gapwise.stages.solver.engine import Engine, Task
+from gapwise.stages.solver.methods import accelerated
 from gapwise.stages.solver.options import Status
+from gapwise.storage.sink import MemorySink
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +103,47 @@ def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():
 
     solver.solve(1e-6, boundary)
     np.testing.assert_array_equal(solver.iterate.state.w, np.clip(solver.iterate.state.u, problem.lower, problem.upper))
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="takes minutes without the JIT")
+@pytest.mark.parametrize("method", ["bcfw", "accelerated", "accelerated_at_mean"])
+@pytest.mark.parametrize("seed", [1, 3])
+def test_accelerated__ends_a_path_on_data_far_from_their_mean(method, seed):
+    """Where one visit solves no proximal problem, D fell far below 0 and no certificate came; the time limit ends that."""
+    rng = np.random.default_rng(seed)
+    x = np.c_[rng.normal(loc=100, size=(100, 2)), np.ones(100)]
+    problem = build("multiclass", {"x": x, "labels": rng.integers(2, size=100)}, {"classes": 2})
+    path = path_of(rule="two_sided", eps=0.02, kappa=0.7, lambda_min=0.0)
+    engine = Engine.begin(Task(problem, options_of(method=method, max_passes=400.0, max_seconds=60.0), path, seed=0))
+    with MemorySink() as sink:
+        engine.run((), sink)
+    assert engine.status is Status.LAMBDA_NEGLIGIBLE
+
+
+def test_accelerated__gives_proximal_problems_more_visits_where_the_dual_value_falls(monkeypatch):
+    """Twice as many whenever an outer iteration reaches the bound and D has fallen by more than the estimate of the gap."""
+    monkeypatch.setattr(accelerated, "MOST_VISITS", 4)
+    solver = accelerated_of(TINY["multiclass"]())
+    solver.solve(1e-2, never)
+    proximal, duals, made = proximal_of(solver), [], []
+    proximal.begin()
+    monkeypatch.setattr(
+        solver.iterate, "dual_and_excess", lambda: (duals.pop(0), 1.0)
+    )  # never solved: the excess is large
+    monkeypatch.setattr(proximal.visits, "visit", lambda *_, **__: made.append(proximal.counts.visits))
+
+    def passes(*values):
+        duals[:], made[:] = values, []
+        proximal.cached_passes(1.0)
+        assert not duals
+        return len(made), proximal.counts.visits
+
+    assert passes(0.1, 0.5, 0.6, 0.7, -0.8) == (4, 1)
+    assert passes(0.1, 0.5, 0.6, 0.7, -1.0) == (4, 2)
+    assert passes(0.1, 0.5, -1.0) == (4, 4)
+    assert passes(0.1, -1.0) == (4, 4)
+    solver.start_lambda(1.0, 1)
+    assert proximal.counts.visits == 1
 
 
 def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypatch):

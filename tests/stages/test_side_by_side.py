@@ -266,7 +266,7 @@ def test_one__has_no_lanes() -> None:
 
 # -- where lanes begin ------------------------------------------------------------------------------------------------
 def lanes_at(*lams: float, round_of: tuple[float, ...]) -> side_by_side.Lanes:
-    setting = side_by_side.Setting(multiclass(), options_of(), 0, True, False, False)
+    setting = side_by_side.Setting(multiclass(), options_of(), 0, True, False, False, False)
     states = [side_by_side.LaneState(lam, {}, {}) for lam in lams]
     return side_by_side.Lanes(setting, (), states, list(round_of))
 

@@ -27,9 +27,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
+from gapwise.records import Json
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.box import clip
@@ -46,8 +48,10 @@ from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
 from gapwise.stages.solver.visits import Visits
 
-MOST_CACHED_PASSES = 300
-"""Bound on the rounds of cached passes in one outer iteration; only a broken oracle would reach it."""
+MOST_VISITS = 300
+"""Bound on the visits (of `cached_passes` passes each) in one outer iteration. Where it is reached and the dual value has
+fallen by more than the gap, a visit solves no proximal problem, and momentum carries w away. From then on each problem gets
+twice as many visits, to the end of this lambda."""
 
 FINISH_PASSES = 10
 """Cached passes between two exact passes of the final phase."""
@@ -69,6 +73,10 @@ SURE = 0.95
 """An exact pass for the mean is made once this oracle-free gap is below this share of the tolerance. Below 1e-2 the exact
 gap was 1.00 to 1.16 times as large. A pass that comes too early is not wasted: its labellings stay in the cache."""
 
+HARD, CALLS = 40.0, 4_000
+"""Effective passes, and oracle calls, at one lambda of a path after which plain steps hand over: below a hundred blocks more
+passes do no harm."""
+
 SPECS: tuple[ArraySpec, ...] = (
     ("mean", ("mean_feature",), "f8", "mean of the points at this lambda, which is certified; empty before the first"),
 )
@@ -84,6 +92,8 @@ class ProximalCounts:
     """Lambda: mean ||B_i delta||^2 over mean slope of the first BCFW pass's moves, the natural scale of lambda."""
     points: int = 0
     """Number of points in the mean."""
+    visits: int = 1
+    """Visits that each proximal problem gets."""
 
 
 def setup_of(options: Options) -> Setup:
@@ -136,7 +146,7 @@ class Proximal:
         """Another lambda has begun: with a proximal problem at the w it starts from."""
         it = self.it
         it.counts.kappa, it.centre = 0.0, np.empty(0)
-        self.counts.points, self.mean = 0, np.empty(0)
+        self.counts.points, self.counts.visits, self.mean = 0, 1, np.empty(0)
         it.derive()
         self.begin()
 
@@ -192,12 +202,13 @@ class Proximal:
         rate, share = self.rate(), self.inner_share()
         most_momentum = (1.0 - rate) / (1.0 + rate)
         t, last_dual, w_before = 1.0, -math.inf, it.state.w.copy()
-        skip_below = options.skip_share * estimate / P.n
+        skip_below, dual_before = options.skip_share * estimate / P.n, it.dual_and_excess()[0]
         it.state.skip[:] = 0
-        for _ in range(MOST_CACHED_PASSES):
-            self.visits.visit(
-                options.cached_passes, vertex_from=CACHE_ONLY, rounds=options.rounds, skip_below=skip_below
-            )
+        for _ in range(MOST_VISITS // self.counts.visits):
+            for _ in range(self.counts.visits):
+                self.visits.visit(
+                    options.cached_passes, vertex_from=CACHE_ONLY, rounds=options.rounds, skip_below=skip_below
+                )
             S = it.state
             dual, excess = it.dual_and_excess()
             remaining = it.known_gap + excess
@@ -216,6 +227,8 @@ class Proximal:
                     clip(S.u, P.lower, P.upper, S.w)
             if remaining <= share * estimate:
                 return
+        if dual < dual_before - estimate and self.counts.visits <= MOST_VISITS // 2:
+            self.counts.visits *= 2
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls."""
@@ -293,6 +306,44 @@ class Accelerated:
             if it.known_gap < 0.5 * options.inner_target * gap:
                 break
         it.counts.exact_due = True
+
+
+@dataclass
+class Handover:
+    """Plain steps hand over to accelerated ones at a lambda of a path that takes many passes, for the rest of the path."""
+
+    it: Iterate
+    accelerated: Accelerated
+
+    @classmethod
+    def prepared(cls, it: Iterate, visits: Visits, counts: ProximalCounts) -> Self:
+        """Before the handover; plain steps commit `counts`."""
+        options = CachedPassOptions()
+        return cls(it, Accelerated(it, options, Proximal(it, visits, options.acceleration, False, counts)))
+
+    @property
+    def done(self) -> bool:
+        """Whether accelerated steps have taken over."""
+        return self.it.counts.switched > 0.0
+
+    def is_due(self, goal: Goal) -> bool:
+        """Whether they should, after an exact pass."""
+        ledger = self.it.ledger
+        return goal.exact and ledger.switches and ledger.passes_here >= HARD and ledger.calls_here >= CALLS
+
+    def make(self) -> None:
+        """Hand over."""
+        self.it.counts.switched = self.it.counts.lam
+        self.accelerated.start()
+
+    def start(self) -> None:
+        """Another lambda has begun."""
+        if self.done:
+            self.accelerated.start()
+
+    def facts(self) -> dict[str, Json]:
+        """The lambda of the handover, for path.zarr."""
+        return {"accelerated_from": self.it.counts.switched} if self.done else {}
 
 
 def ended_with(it: Iterate, proximal: Proximal, point: Certificate, goal: Goal) -> Ended | None:

@@ -19,6 +19,7 @@ from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import steps_driver
+from gapwise.stages.solver.methods.accelerated import Handover, ProximalCounts
 from gapwise.stages.solver.minibatch import Answers, answers_driver, collect_driver
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import BcfwOptions
@@ -26,7 +27,7 @@ from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.sampling import MAX_GAP, PERMUTATION
-from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
+from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule, no_facts
 from gapwise.stages.solver.setup import Setup, sampling_of
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
 from gapwise.stages.solver.visits import Loop, Visits
@@ -46,8 +47,8 @@ Options = BcfwOptions
 
 
 @dataclass
-class StepCounts:
-    """The scalars of a method of steps."""
+class StepCounts(ProximalCounts):
+    """The scalars of a method of steps, and of the accelerated steps that may take over."""
 
     next_refresh: int = 0
     """The number of oracle calls in steps at which the next exact pass is due."""
@@ -75,20 +76,32 @@ class Bcfw:
     loop: Loop = steps_driver
     """The compiled steps."""
     counts: StepCounts = field(default_factory=StepCounts)
+    handover: Handover | None = None
+    """To accelerated steps, at a lambda that takes many passes."""
 
     def __post_init__(self) -> None:
         self.visits = Visits(self.it, self.loop)
+        if self.it.setup.margins:  # pairwise moves, a cache, no average
+            self.handover = Handover.prepared(self.it, self.visits, self.counts)
+
+    def start(self) -> None:
+        """Another lambda has begun."""
+        self.count_anew()
+        if self.handover:
+            self.handover.start()
 
     def schedule(self) -> Schedule:
         """With averaging the average is certified if its gap is smaller."""
         return Schedule(
-            self.advance, self.count_anew, rewrites_w=self.it.setup.average, warm_up=self.warm_up, counts=self.counts,
-            arrays=self.arrays, restore=self.restore,
+            self.advance, self.start, rewrites_w=self.it.setup.average, warm_up=self.warm_up, counts=self.counts,
+            arrays=self.arrays, restore=self.restore, facts=self.handover.facts if self.handover else no_facts,
         )  # fmt: skip
 
     def advance(self, goal: Goal) -> Ended | None:
         """An exact pass if one is due, which may end the solve; then steps until the next rebase point (O16 Alg. 2)."""
         it, counts = self.it, self.it.counts
+        if self.handover and self.handover.done:
+            return self.handover.accelerated.advance(goal)
         bound = goal.bound(counts.dual)
         if counts.exact_due:
             point, answers = due_pass(it, goal, better=self.better)
@@ -101,6 +114,9 @@ class Bcfw:
                 return status, point
             if answers and self.options.batch_step:
                 batch_step(it, answers)
+            if self.handover and self.handover.is_due(goal):
+                self.handover.make()
+                return None
         self.take_steps((EARLY if goal.exact else 1.0) * left_for_oracle(it, bound) if bound == bound else -1.0)
         if goal.relative and not self.options.refresh_every and not bound > 0.0:
             counts.exact_due = True  # a relative tolerance needs a dual value, which only an exact pass gives
@@ -124,6 +140,8 @@ class Bcfw:
         stop_calls = int(min(float(self.counts.next_refresh), calls + max(calls_left, 1.0)))
         flags = self.visits.flags(stop_sum=threshold if summed else -1.0, stop_calls=stop_calls)
         why = (self.visits.run if options.batch_size == 1 else self.run_batches)(flags, order, steps)
+        if self.handover:
+            self.handover.accelerated.proximal.measure()  # of the first moves: later ones have smaller slopes
         counts.exact_due = bool(why != DONE or it.known_gap <= threshold or counters[ORACLE_CALLS] >= stop_calls)
         if options.refresh_every and it.ledger.steps - counts.last_refresh >= CACHED_SHARE * options.refresh_every * n:
             counts.exact_due = True

@@ -35,6 +35,9 @@ class Capabilities:
     which is no part of a run's key. `PathRule.open_end` then returns an `OpenEnded`."""
     abreast: bool = False
     """Whether it hands out several lambdas at once (`path.abreast.Abreast`), which `path.parallel` solves side by side."""
+    switches: bool = False
+    """Whether a method may go on with other steps at a lambda that takes many passes. A paper's rule is False: its passes
+    are those of the paper's steps."""
     stale_steps: bool = False
     """Whether `path.rule=heuristic` may take its steps (`path.descend`), whose gaps are stale."""
     descends: bool = False

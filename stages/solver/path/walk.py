@@ -64,7 +64,8 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
         CONVERGED at the end of the path or grid; INTERRUPTED, TIME_LIMIT or whatever `boundary` stopped it with, the
         solver then at a point that can be committed; a limit's status if a breakpoint could not be certified within it.
     """
-    solver.ledger.revisits = rule.capabilities.open_ended
+    ledger, can = solver.ledger, rule.capabilities
+    ledger.revisits, ledger.switches = can.open_ended, can.switches
     on_path = rule.capabilities.finds_lambdas
     while True:
         asked = rule.tolerance()

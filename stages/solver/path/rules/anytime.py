@@ -54,7 +54,7 @@ class Anytime:
     """What the solved lambdas certify (`path.axis`), the order of lambdas (`path.sweep`), the eps after each solved one."""
 
     capabilities = Capabilities(
-        kappa=0.85, between=True, two_points=True, takes_product=True, open_ended=True, abreast=True
+        kappa=0.85, between=True, two_points=True, takes_product=True, open_ended=True, abreast=True, switches=True
     )
 
     path: PathOptions

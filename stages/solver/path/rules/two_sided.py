@@ -60,7 +60,7 @@ class TwoSided:
     """Solved points, the cells certified so far, the length of steps; all of it is committed."""
 
     capabilities = Capabilities(
-        kappa=0.7, kappa_apart=0.88, between=True, two_points=True, takes_product=True, abreast=True
+        kappa=0.7, kappa_apart=0.88, between=True, two_points=True, takes_product=True, abreast=True, switches=True
     )
 
     path: PathOptions
