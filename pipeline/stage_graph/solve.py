@@ -72,13 +72,14 @@ def run(job: Job) -> dict[str, object]:
 
 def ending_of(job: Job) -> RisingLoss | None:
     """What ends the path of `path.end=loss_rises`: the losses of the validation blocks."""
-    from gapwise.stages.featurize import VALIDATION, open_problem
-    from gapwise.stages.predict import predict
-    from gapwise.stages.rising_loss import RisingLoss
     from gapwise.stages.solver.options import LOSS_RISES
 
     if job.settings.path.end != LOSS_RISES:
         return None
+    from gapwise.stages.featurize import VALIDATION, open_problem
+    from gapwise.stages.predict import predict
+    from gapwise.stages.rising_loss import RisingLoss
+
     held_out = open_problem(job.features_path, VALIDATION)
     return RisingLoss(lambda w: predict(held_out, w, job.spread, VALIDATION)[1])
 

@@ -107,11 +107,12 @@ def judged(it: Iterate, point: Certificate, goal: Goal) -> Status | None:
 
 def left_for_oracle(it: Iterate, bound: float) -> float:
     """The part of a bound on the gap that the slack of the oracle's bounds leaves to the optimiser; all if exact."""
-    return max(bound - it.counts.slack, FAINT * max(bound, it.counts.slack))
+    slack = it.counts.slack
+    return max(bound - slack, FAINT * max(bound, slack)) if slack > 0.0 else bound
 
 
 def hopeless(it: Iterate, bound: float) -> Status | None:
     """BOUND_LIMIT if an exact pass missed `bound` only because of the slack of the oracle's bounds, otherwise None."""
     counts = it.counts
     missed = counts.slack > (1.0 - 2.0 * FAINT) * bound and counts.exact_total <= FAINT * max(bound, counts.slack)
-    return Status.BOUND_LIMIT if missed else None
+    return Status.BOUND_LIMIT if missed and counts.slack > 0.0 else None
