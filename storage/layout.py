@@ -263,7 +263,7 @@ async def _contents(path: Location, arrays: Mapping[str, zarr.Array]) -> dict[st
     contents = {}
     for name, array in arrays.items():
         with readable(path, f"array {name}"):
-            contents[name] = np.asarray(await array._async_array.getitem(...))
+            contents[name] = np.asarray(await array.async_array.getitem(...))
     return contents
 
 
