@@ -12,7 +12,7 @@ from gapwise.pipeline.config.settings import Settings
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.stage_graph import flow_of, stages
 from gapwise.records import Facts, Record
-from gapwise.stages.choice import Edge
+from gapwise.stages.choice import LOSS, Edge, picked_in_words
 from gapwise.stages.problems.certainty import UPPER_BOUNDED
 from gapwise.stages.reports.loss_words import baseline
 from gapwise.stages.verdict import Doubt, Verdict, verdict_of
@@ -159,7 +159,7 @@ def summary(
     if extra:
         lines.append(("", " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in extra.items())))
     if refit := result.get("refit"):
-        lines.append(("refit", _refitted(refit)))
+        lines.append(("refit", _refitted(refit, str(best.get("criterion", LOSS)))))
         measured = {name: value for name, value in refit.items() if name.startswith("test_") and name != "test_loss"}
         if measured:
             lines.append(
@@ -184,11 +184,11 @@ def _objective(path: Sequence[Facts], best: Facts) -> str:
     return f"objective {_number(primal)} at λ {_number(record['lambda'])} · gap {_number(gap)}{share}"
 
 
-def _refitted(refit: Facts) -> str:
+def _refitted(refit: Facts, criterion: str) -> str:
     """The model of all training blocks, validation blocks among them."""
     at_edge = f", {Edge(refit['edge']).words}" if "edge" in refit else ""
-    picked = f"λ {_number(refit['lambda'])} (by {refit['pick']}{at_edge})"
-    where = f"{picked} on all training examples · test loss {_number(refit['test_loss'])}"
+    picked = f"λ {_number(refit['lambda'])} ({picked_in_words(refit['pick'], criterion)}{at_edge})"
+    where = f"{picked}, trained again on all training examples · test loss {_number(refit['test_loss'])}"
     gap = f"gap {_number(refit['gap'])} of an objective of {_number(refit['primal'])}"
     return f"{where} · {gap}: {verdict_of(refit['verdict']).words}"
 
@@ -201,8 +201,8 @@ def _picked(best: Facts) -> str:
     number = f"{blocks:,} validation example" + "s" * (blocks != 1)
     if "criterion" in best:
         by = best["criterion"]
-        return f"picked on {number} by {by.replace('_', ' ')}, {_number(best[f'validation_{by}'])} there"
-    return f"picked on {number}; one standard error: λ {_number(best['one_se_lambda'])}"
+        return f"best {by.replace('_', ' ')} on {number}: {_number(best[f'validation_{by}'])}"
+    return f"least loss on {number}; one standard error: λ {_number(best['one_se_lambda'])}"
 
 
 def _numbers(verdict: Verdict) -> str:

@@ -58,6 +58,18 @@ def picked(rule: str, lams: np.ndarray, losses: np.ndarray, errors: np.ndarray) 
     raise ValueError(f"pick: expected one of {', '.join(PICKS)}, got {rule!r}")
 
 
+def picked_in_words(rule: str, criterion: str = LOSS) -> str:
+    """Which lambda a rule of PICKS picks by a criterion, for a person."""
+    of = criterion.replace("_", " ")
+    best = "least" if criterion == LOSS else "best"
+    words = {
+        "parabola": f"where a parabola through the {of} on validation examples has its vertex",
+        "least": f"where the {of} on validation examples is {best}",
+        "one_se": f"the largest within one standard error of the {best} {of} on validation examples",
+    }
+    return words.get(rule, rule)
+
+
 def parabola(lams: np.ndarray, losses: np.ndarray, best: int) -> int:
     """The lambda nearest to the vertex of a parabola in log lambda through the losses within a decade of that at `best`.
 

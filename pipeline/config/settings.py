@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -100,7 +100,6 @@ class Settings:
     run: RunOptions
     seed: int
     experiment: str | None = None
-    overrides: tuple[str, ...] = field(default=())
     label: str | None = None
     """What the user calls the data; no part of the science."""
 
@@ -164,8 +163,7 @@ def fingerprint(value: object) -> str:
 
 def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str] = ()) -> Settings:
     """`cfg` as composed from conf/, typed and checked; ConfigError names the first key that is wrong."""
-    overrides = tuple(overrides)
-    _one_rule(overrides)
+    _one_rule(tuple(overrides))
     sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "snapshots", "figures", "run")
     _known("", cfg, (*sections, "seed", "sweep", "papers", "practice", "parts"))
     _same_parts(cfg.get("parts"))
@@ -193,7 +191,6 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         run=typed("run", cfg.run, RunOptions()),
         seed=typed("", DictConfig({"seed": cfg.seed}), SeedOptions()).seed,
         experiment=experiment,
-        overrides=overrides,
         label=label_of(cfg.dataset),
     )
     folds = (cfg.get("sweep") or {}).get("cv")

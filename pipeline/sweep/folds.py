@@ -85,7 +85,7 @@ def choose_lambda(
     """
     import numpy as np
 
-    from gapwise.stages.choice import picked
+    from gapwise.stages.choice import picked, picked_in_words
     from gapwise.stages.criteria import criterion_of
     from gapwise.stages.cross_validation import FinishedRun, cross_validated, lines, table
     from gapwise.stages.reports.cross_validation import draw
@@ -113,7 +113,7 @@ def choose_lambda(
     lam = float(lams[picked(pick, lams, by.losses(values), errors)])
     again = {**_refitted(jobs[-1], lam, folder, stop, report), "pick": pick}
     gap = f"a gap of {again['gap']:.3g}, {again['gap'] / again['primal']:.2g} of the objective"
-    said = f"λ {again['lambda']:.3g} (by {pick}) to {gap}"
+    said = f"λ {again['lambda']:.3g} ({picked_in_words(pick, by.name)}) to {gap}"
     text = [*lines(result)[:-1], f"{'refit':>8}  {said} · test loss {again['test_loss']:.3g}"]
     return {**chosen, "text": [*text, f"{'model':>8}  {folder / 'model'}"], "refit": again}
 

@@ -68,10 +68,17 @@ def test_error_rate__chooses_lambda_and_refits_there(
     assert "one_se_lambda" not in best
     assert result_of(run)["refit"]["lambda"] == best["best_lambda"]
     assert result_of(run)["refit"]["verdict"]["certified"]
-    assert f"picked on 24 validation examples by error rate, {errors[at]:.3g} there" in said
+    assert f"(best error rate on 24 validation examples: {errors[at]:.3g}) · test loss" in said
+    assert (
+        "(where the error rate on validation examples is best), trained again on all training examples · test loss"
+        in said
+    )
     page = (run / "report.html").read_text()
     assert f"By error rate on validation data, λ = {lams[at]:.3g} is best" in page
     assert "while error rate chose λ." in page
+    assert (
+        f"The model that is used has λ = {lams[at]:.3g}, where the error rate on validation examples is best." in page
+    )
     split = by_split(read_json(run / "metrics.json"))
     assert set(split["picked_on_test"]) == {"best_lambda", "test_error_rate"}
     other, _ = issued(tmp_path, data)

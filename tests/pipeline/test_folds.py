@@ -118,6 +118,7 @@ def test_cross_validation__killed_goes_on_and_ends_in_a_table_and_a_figure(tmp_p
     model, path = load_model(folder / "model"), open_path(folder / "refit")
     assert model.weights.tobytes() == path["weights"].values[0].tobytes()
     assert (path.attrs["n"], model.certificate["certified"], model.certificate["relative"]) == (12, True, True)
-    assert f"refit  λ {refit['lambda']:.3g} (by parabola) to a gap of {refit['gap']:.3g}" in out
+    how = "where a parabola through the loss on validation examples has its vertex"
+    assert f"refit  λ {refit['lambda']:.3g} ({how}) to a gap of {refit['gap']:.3g}" in out
     assert f"best  λ {validation['best_lambda']:.3g} (least mean loss of 2 folds" in out
     assert validation["run"] == summary["jobs"][-1]["run"]

@@ -142,7 +142,7 @@ def test_summary__says_what_lambda_was_picked_on(run) -> None:
         "evaluate": {**measured, "best_lambda": 16.0, "one_se_lambda": 31.0},
     }  # fmt: skip
     said = summary(result, Path("run"))
-    assert "best  λ 16 (picked on 12 validation examples; one standard error: λ 31) · test loss" in said
+    assert "best  λ 16 (least loss on 12 validation examples; one standard error: λ 31) · test loss" in said
     assert "objective 0.5 at λ 1 · gap 0.05, 0.1 of it" in said
     assert "edge" not in said
     result["evaluate"]["best_edge"] = "low"

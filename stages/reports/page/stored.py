@@ -38,6 +38,11 @@ class ReportedRun(StoredRun):
         return self._record("refit/metrics.json")
 
     @property
+    def refitted_by(self) -> str:
+        """The rule that picked the λ of that model (`choice.PICKS`)."""
+        return str(self.manifest.get("stages", {}).get("refit", {}).get("pick", ""))
+
+    @property
     def science(self) -> Record:
         """The settings of the run, by group of the configuration."""
         return dict(self.manifest.get("science", {}))

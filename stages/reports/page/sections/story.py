@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
+from gapwise.stages.choice import LOSS, picked_in_words
 from gapwise.stages.reports.loss_words import COSTS, baseline, loss_in_words
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import number
@@ -49,6 +50,7 @@ def content(run: ReportedRun) -> Markup:
         criterion=str(measured.get("criterion", "")).replace("_", " "),
         validated="validation_loss" in run.arrays, tiles=tiles(run),
         refit={name: number(run.refitted[name]) for name in ("lambda", "test_loss", "gap")} if run.refitted else None,
+        why=picked_in_words(run.refitted_by, str(measured.get("criterion", LOSS))),
     )  # fmt: skip
 
 
