@@ -93,7 +93,8 @@ def refit(
     begins = hashlib.sha256(b"".join(part.tobytes() for part in initial or ())).hexdigest()
     science = {"key": key, "lambda": lam, "initial": begins}
     _claim(folder, science)
-    status = solve(Task(whole, options, goal, seed, initial=initial), folder, key=key, science=science, session=session)
+    task = Task(whole, options, goal, seed, initial=initial, switches=True)
+    status = solve(task, folder, key=key, science=science, session=session)
     if (folder / "path.zarr").is_dir():
         asked = asked_for(goal, options.method, seed=seed, key=key, status=status.value, certainty=certainty_of(whole))
         verify(whole, folder, asked=asked, spread=session.spread, report=report)

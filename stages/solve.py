@@ -50,25 +50,27 @@ MANY = 50.0
 
 
 class Hard:
-    """An observer that says in the log, once, at which lambda a path begins to take many passes."""
+    """An observer that says in the log, once, at which lambda a solve begins to take many passes.
+
+    Of given lambdas only those are told whose tolerance is a share of the objective: others are a paper's protocol.
+    """
 
     def __init__(self) -> None:
         self.told = False
 
     def __call__(self, event: Event) -> None:
-        solver, counts, can = event.engine.solver, event.engine.solver.counts, event.engine.rule.capabilities
-        if self.told or event.kind is not Kind.BOUNDARY or not can.finds_lambdas:
+        solver, counts, rule = event.engine.solver, event.engine.solver.counts, event.engine.rule
+        on_path = rule.capabilities.finds_lambdas
+        if self.told or event.kind is not Kind.BOUNDARY or not (on_path or rule.tolerance().relative):
             return
         passes, small = solver.ledger.passes_here, counts.lam * solver.problem.n < 1.0
         if counts.switched > 0.0:
             log.info("λ = %.3g has taken %.0f passes; accelerated steps take over", counts.switched, passes)
         elif small and passes >= MANY:
-            log.warning(
-                "λ = %.3g has taken %.0f passes, and smaller λ's below 1/n will take more: solver=accelerated needs fewer, "
-                "and path.lambda_min ends the path before them",
-                counts.lam,
-                passes,
-            )
+            fewer = "solver=accelerated needs fewer"
+            if on_path:
+                fewer = f"{fewer}, smaller λ's below 1/n will take more, and path.lambda_min ends the path before them"
+            log.warning("λ = %.3g has taken %.0f passes: %s", counts.lam, passes, fewer)
         else:
             return
         self.told = True

@@ -49,6 +49,9 @@ class Task:
         The start of the path, if it is at hand; `Engine.begin` computes it otherwise.
     initial : Supports, optional
         The dual point at which the first of given lambdas begins; by default that of w = 0.
+    switches : bool
+        Whether a method may go on with other steps at a given lambda that takes many passes: where models are wanted rather
+        than a paper's passes. Rules that find their lambdas say so themselves (`Capabilities.switches`).
     """
 
     problem: Problem
@@ -57,6 +60,12 @@ class Task:
     seed: int = 0
     start: PathStart | None = None
     initial: Supports | None = None
+    switches: bool = False
+
+    @property
+    def may_switch(self) -> bool:
+        """Whether a method may go on with other steps at a hard lambda of this task."""
+        return self.switches or self.path.can.switches
 
     def check(self) -> None:
         """Raise ValueError for combinations that cannot be solved or certified."""
@@ -159,6 +168,7 @@ class Engine:
                 observer(event)
 
         self.status = None
+        self.solver.ledger.switches = self.task.may_switch
         if self.lanes is None:
             breakpoints = walk(self.solver, self.rule, self.task.path, boundary)
         else:
@@ -228,7 +238,7 @@ def setting_of(task: Task) -> Setting:
     """What the lanes of a walk share."""
     path = task.path
     own, can = own_primal(task.options, path), path.can
-    return Setting(task.problem, task.options, task.seed, own, can.open_ended, can.switches, path.relative)
+    return Setting(task.problem, task.options, task.seed, own, can.open_ended, task.may_switch, path.relative)
 
 
 @dataclass(frozen=True)

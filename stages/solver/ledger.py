@@ -47,7 +47,7 @@ class Ledger:
     revisits: bool = False
     """Whether the path goes up and down, so that what served a lambda once may serve it again."""
     switches: bool = False
-    """Whether a lambda that takes many passes may go on with other steps (`Capabilities.switches` of the rule)."""
+    """Whether a lambda that takes many passes may go on with other steps (`engine.Task.may_switch`)."""
     pace: Pace = field(default_factory=lambda: Pace(PLAIN_WORK))
     """Of passes over all blocks that call no oracle."""
     started: float = 0.0

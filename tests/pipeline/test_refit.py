@@ -24,6 +24,7 @@ from gapwise.stages.model_folders import save_model
 from gapwise.stages.predict import predict
 from gapwise.stages.reports.page.stored import ReportedRun
 from gapwise.stages.run_models import model_of
+from gapwise.stages.solver.methods import accelerated
 from gapwise.storage.features import open_features
 from gapwise.storage.layout import read_group
 from gapwise.storage.results import read_path
@@ -85,6 +86,16 @@ def test_refit__certifies_lambda_on_all_blocks(run: Path, data: str, tmp_path: P
 
 
 @pytest.mark.slow
+def test_hard_refit__goes_on_with_accelerated_steps(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerated, "HARD", 0.0)
+    monkeypatch.setattr(accelerated, "CALLS", 1)
+    run = issued(sandbox(tmp_path, data, "dataset.validation=0.2"))
+    _, attrs = read_path(run / "refit" / "path.zarr", ())
+    refit = result_of(run)["refit"]
+    assert attrs["accelerated_from"] == refit["lambda"]
+    assert refit["verdict"]["verified"]
+
+
 def test_refitted_model__is_what_leaves_home(run: Path, tmp_path: Path) -> None:
     arrays, _ = read_path(run / "refit" / "path.zarr")
     model = model_of(run)

@@ -36,6 +36,12 @@ def task_of(name: str, rule: str = "two_sided", **choices: Any) -> Task:
     return Task(instance(name), options_of(**choices), path_of(rule=rule, eps=EPS, kappa=0.7), seed=3)
 
 
+def given_lambda(*, switches: bool = False, relative: bool = True) -> Task:
+    """One lambda far below 1/n, to a thousandth of the objective."""
+    goal = path_of(rule="single", lam=1e-4, tolerance=1e-3, relative=relative)
+    return Task(instance("chain"), options_of(), goal, seed=3, switches=switches)
+
+
 def walked(task: Task, *observers: Any, sink: MemorySink | None = None) -> tuple[Engine, list[Any]]:
     """Walk on from the last commit of the sink, or from the beginning."""
     sink = sink or MemorySink()
@@ -90,6 +96,33 @@ def test_slow_lambda__below_one_over_n_is_told_with_what_takes_fewer_passes(
     assert told.levelno == logging.WARNING
     assert "path.lambda_min" in told.message
     assert float(told.message.split()[2]) * instance("chain").n < 1.0
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_slow_given_lambda__is_told_unless_it_is_a_protocol(
+    relative: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gapwise.stages.solve.MANY", 2.0)
+    solve(given_lambda(relative=relative), tmp_path, key="k")
+    told = [record.message for record in caplog.records if "solver=accelerated" in record.message]
+    assert len(told) == relative
+    assert not any("path.lambda_min" in message for message in told)
+
+
+def test_given_lambda__keeps_its_steps_unless_the_task_lets_it_switch(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept, _ = walked(given_lambda())
+    assert kept.solver.counts.switched == 0.0
+    task = given_lambda(switches=True)
+    with caplog.at_level(logging.INFO, logger="gapwise.solve"):
+        solve(task, tmp_path, key="k")
+    assert [record.message for record in caplog.records if "accelerated steps" in record.message]
+    arrays, attrs = read_path(tmp_path / "path.zarr", ("gap", "primal", "dual"))
+    assert attrs["accelerated_from"] == task.path.lam
+    best = optimum(task.problem, task.path.lam)
+    assert arrays["dual"][0] - 1e-7 <= best <= arrays["primal"][0] + 1e-7
+    assert arrays["gap"][0] <= 1e-3 * arrays["dual"][0]
 
 
 @pytest.mark.parametrize(

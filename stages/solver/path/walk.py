@@ -65,8 +65,8 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
         solver then at a point that can be committed; a limit's status if a breakpoint could not be certified within it.
     """
     ledger, can = solver.ledger, rule.capabilities
-    ledger.revisits, ledger.switches = can.open_ended, can.switches
-    on_path = rule.capabilities.finds_lambdas
+    ledger.revisits = can.open_ended
+    on_path = can.finds_lambdas
     while True:
         asked = rule.tolerance()
         status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
