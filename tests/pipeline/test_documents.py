@@ -89,6 +89,15 @@ def test_stages__is_for_maintainers_and_fits() -> None:
     assert not [line for line in lines if line.startswith("| `dataset.") or line.startswith("| `solver.")]
 
 
+def test_benchmarks__are_one_page_of_150_lines_whose_tables_name_their_commands() -> None:
+    page = text(ROOT / "tests" / "benchmarks" / "README.md")
+    assert len(page.splitlines()) <= 150
+    for section in page.split("\n## ")[1:-1]:  # the last one lists the notes
+        before = section.split("\n|")[0]
+        assert re.search(r"\bbench_\w+\.py|-m pipeline", before), section.splitlines()[0]
+        assert "*Verdict*" in section, section.splitlines()[0]
+
+
 def test_stages__cites_functions_that_exist() -> None:
     cited = CITED.findall(text(ROOT / "stages" / "README.md"))
     assert cited
