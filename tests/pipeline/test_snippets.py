@@ -117,7 +117,7 @@ def filled(line: str, runs: list[Path]) -> list[str]:
         words = [words[at + 1] if word == "/dev/stdin" else word for word in words[:at]]
     first, other = runs[:2] if len(runs) > 1 else ("", "")
     places = {
-        "RUN": str(first), "runs/…": str(first), "ocr-bcfw": str(first), "MODEL": "bits", "0.02": "0.2",
+        "RUN": str(first), "sequences_csv": str(first), "ocr-bcfw": str(first), "MODEL": "bits", "0.02": "0.2",
         "4a82dbfb": str(first), "91b2c4d0": str(other), "B-NP": "B-PLACE", "B-VP": "B-ITEM",
     }  # fmt: skip
     return [places.get(word, word) for word in words]
