@@ -10,6 +10,7 @@ import datetime
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -17,19 +18,26 @@ import tempfile
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 STORED = Path(__file__).with_name("measured.json")
 SAMPLE = ("+experiment=regpath_horseseg",)
+TEXT = (
+    "dataset=sequences_csv",
+    *(f"dataset.{option}" for option in ("file=train.txt", "test_file=test.txt", "template=template")),
+)
 LONG = ("+experiment=regpath_ocr", "path.eps=0.01", "run.until=solve", "tracking=none")
 
 STATED = {
     ".github/docs/install.md": [
         "| size | {size[gigabytes]:.1f} GB with all dependencies, of which {size[largest]} take the most |",
         "| memory | {memory[gigabytes]:.1f} GB for the sample; the",
+        "The first run of the sample took {compiling[sample][first]:.0f} CPU seconds, a second one "
+        "{compiling[sample][second]:.0f}.",
+        "On the sentences of the tutorial they took {compiling[text][first]:.0f} and {compiling[text][second]:.0f}.",
     ],
     ".github/docs/howto/choose_loss.md": [
         "| `per_sequence` | {losses[per_sequence][token_error]:.4f} | {losses[per_sequence][chunk_f1]:.3f} |",
@@ -44,23 +52,47 @@ STATED = {
 """Page -> its sentences, formatted with the contents of `measured.json`."""
 
 
-def spent(words: tuple[str, ...], folder: str) -> float:
-    """Carry out a command in a folder of its own; returns the largest resident set of one of its processes in GB."""
+class Spent(NamedTuple):
+    """What a command and its processes took."""
+
+    gigabytes: float
+    """The largest resident set of one of them."""
+    seconds: float
+    """Of CPU, in all of them."""
+
+
+def spent(words: tuple[str, ...], folder: str, **variables: str) -> Spent:
+    """Carry out a command in a folder of its own."""
     runs = {"GAPWISE_RUNS": tempfile.mkdtemp(dir=folder), "HOME": folder, "MLFLOW_DISABLE_TELEMETRY": "true"}
     program = (
         "import resource, subprocess, sys; "
         "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True); "
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN); print(used.ru_maxrss / 1e6, used.ru_utime + used.ru_stime)"
     )
     command = [sys.executable, "-c", program, sys.executable, "-m", "gapwise", *words]
-    told = subprocess.run(command, cwd=folder, env={**os.environ, **runs}, capture_output=True, check=True)
-    return float(told.stdout) / 1e6
+    told = subprocess.run(command, cwd=folder, env={**os.environ, **runs, **variables}, capture_output=True, check=True)
+    return Spent(*map(float, told.stdout.split()))
 
 
 def memory() -> dict[str, Any]:
     """The memory of README's first command."""
     with tempfile.TemporaryDirectory() as folder:
-        return {"gigabytes": spent(SAMPLE, folder)}
+        return {"gigabytes": spent(SAMPLE, folder).gigabytes}
+
+
+def compiling() -> dict[str, Any]:
+    """CPU seconds of two commands, without compiled code on disk and with it; each time in a new folder of runs."""
+    seconds: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for file in ("train.txt", "test.txt", "template"):
+            shutil.copy(Path(__file__).parent / "text" / file, folder)
+        for name, words in (("sample", SAMPLE), ("text", TEXT)):
+            seconds[name] = {}
+            for when in ("first", "second"):
+                seconds[name][when] = spent(
+                    (*words, "tracking=none"), folder, GAPWISE_KERNELS=f"{folder}/{name}"
+                ).seconds
+    return seconds
 
 
 def calls() -> dict[str, Any]:
@@ -121,6 +153,7 @@ def size() -> dict[str, Any]:
 
 MEASURES: Mapping[str, Callable[[], dict[str, Any]]] = {
     "memory": memory,
+    "compiling": compiling,
     "calls": calls,
     "losses": losses,
     "size": size,

@@ -19,8 +19,13 @@ import pytest
 
 import gapwise
 from gapwise.pipeline.cli import command, known
+from gapwise.pipeline.config.run_options import CheckpointOptions
+from gapwise.pipeline.estimators.choices import PATH_EPS
 from gapwise.pipeline.practice.page import overview, rows_of
-from gapwise.stages.solver.options import Status
+from gapwise.stages.problems import pair_products, server
+from gapwise.stages.solver import listing
+from gapwise.stages.solver.options import STALLED, Status
+from gapwise.stages.solver.path.rule import NEGLIGIBLE
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / ".github" / "docs"
@@ -266,6 +271,21 @@ def test_pages__show_the_numbers_that_were_measured(measured: ModuleType) -> Non
     for page in measured.STATED:
         shown = " ".join(text(ROOT / page).split())
         assert [said for said in measured.sentences(page, numbers) if said not in shown] == []
+
+
+def test_pages__state_the_constants_of_the_code() -> None:
+    said = {
+        "howto/extend.md": [f"`$GAPWISE_ORACLE_SECONDS` ({server.SECONDS:g})"],
+        "howto/runs.md": [f"`checkpoint.every_seconds={CheckpointOptions().every_seconds:g}`"],
+        "howto/slow_oracle.md": [f"it asks an oracle in Python for {listing.MOST}."],
+        "reference.md": [
+            f"worth {100 * NEGLIGIBLE:g} % of ε",
+            f"{STALLED:,} exact passes",
+            f"at most {pair_products.MOST:,} superpixels",
+        ],
+        "tutorials/segmentation.md": [f"proven to be within {PATH_EPS} of the smallest possible"],
+    }
+    assert [words for page in said for words in said[page] if words not in text(DOCS / page)] == []
 
 
 def test_measured__writes_what_pages_show(measured: ModuleType) -> None:
