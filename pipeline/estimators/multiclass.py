@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Literal, Self
 
@@ -36,6 +37,8 @@ from gapwise.storage.backend import Location
 
 ENTRIES = 1 << 22
 """Values of a kernel in memory at a time, in predictions."""
+FAR = 1e3
+"""Standard deviations that the mean of a column may be from 0 without a warning."""
 
 
 class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
@@ -167,7 +170,10 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         ValueError
             If data or a parameter cannot be used.
         """
-        return self._fit(self._checked(X, y, sample_weight), run_dir)
+        data = self._checked(X, y, sample_weight)
+        if self.kernel != "rbf" and isinstance(data.x, np.ndarray):
+            warn_of_far_columns(type(self).__name__, data.x, getattr(self, "feature_names_in_", None))
+        return self._fit(data, run_dir)
 
     def _checked(self, X: Samples, y: Samples, sample_weight: npt.ArrayLike | None = None) -> Data:
         rows, outputs = validate_data(
@@ -377,6 +383,30 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
             Unless `calibration` asked for probabilities.
         """
         return self._probable(self.margins(X))
+
+
+def far_from_zero(x: np.ndarray) -> tuple[int, float] | None:
+    """The column of x, (n, D), whose mean is the most standard deviations from 0, and how many, if more than `FAR`.
+
+    About a thousand rows are looked at. Constant columns count for nothing: they are an intercept.
+    """
+    some = np.asarray(x[:: max(1, len(x) // 1_000)], float)
+    mean, deviation = np.abs(some.mean(axis=0)), some.std(axis=0)
+    ratios = np.divide(mean, deviation, out=np.zeros_like(mean), where=deviation > np.finfo(x.dtype).eps * mean)
+    furthest = int(np.argmax(ratios))
+    return (furthest, float(ratios[furthest])) if ratios[furthest] > FAR else None
+
+
+def warn_of_far_columns(who: str, x: np.ndarray, names: np.ndarray | None) -> None:
+    """Warn of a column of x, shape (n, D), that is far from 0; `names` are those of the columns."""
+    if far := far_from_zero(x):
+        column, ratio = far
+        warnings.warn(
+            f"{who}: column {column if names is None else repr(names[column])} of X has a mean of {ratio:.1e} standard "
+            "deviations; weights are penalised about 0, so take the means away first, for instance by "
+            "make_pipeline(StandardScaler(), ...)",
+            stacklevel=3,
+        )
 
 
 def kernel_of(x: np.ndarray | Csr, kernel: str | None, gamma: object, coef0: object, degree: object) -> Record | None:

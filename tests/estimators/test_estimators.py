@@ -6,6 +6,7 @@ import copy
 import itertools
 import logging
 import pickle
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,37 @@ def test_grid_search__takes_lam(kind: Any) -> None:
     search = GridSearchCV(make(tolerance=0.1, verify=False), {"lam": [0.1, 10.0]}, cv=2).fit(X, y)
     assert search.best_params_["lam"] in (0.1, 10.0)
     assert not search.best_estimator_.certificate_.verified
+
+
+@pytest.mark.parametrize("names", [False, True])
+def test_far_columns__are_told_with_the_remedy(names: bool) -> None:
+    X, y = blobs()
+    far = X + 1e6 * (np.arange(X.shape[1]) == 2)
+    table = pd.DataFrame(far, columns=[f"c{j}" for j in range(X.shape[1])]) if names else far
+    column = "'c2'" if names else "2"
+    with pytest.warns() as told:
+        MulticlassSVM(lam=0.1, max_passes=1).fit(table, y)
+    (said,) = [str(one.message) for one in told if one.category is UserWarning]
+    assert re.search(rf"column {column} of X has a mean of \d\.\de\+0\d standard deviations.*StandardScaler", said)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        MulticlassSVM(lam=0.1, max_passes=1).fit(X + 10.0, y)
+        MulticlassSVM(lam=0.1, max_passes=1, fit_intercept=False).fit(np.c_[X, np.full(len(X), 1e6)], y)
+        MulticlassSVM(lam=0.1, max_passes=1, kernel="rbf").fit(far, y)
+
+
+def test_pipeline__gives_tables_to_the_estimator() -> None:
+    X, y = blobs()
+    table = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+    steps = (
+        make_pipeline(StandardScaler(), MulticlassSVM(lam=0.1, tolerance=0.05))
+        .set_output(transform="pandas")
+        .fit(table, y)
+    )
+    assert steps[-1].feature_names_in_.tolist() == table.columns.tolist()
+    with pytest.raises(ValueError, match="must be in the same order"):
+        steps.predict(table[table.columns[::-1]])
 
 
 def test_pipeline__scales_before() -> None:
