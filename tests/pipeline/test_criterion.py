@@ -79,6 +79,7 @@ def test_error_rate__chooses_lambda_and_refits_there(
     assert (
         f"The model that is used has λ = {lams[at]:.3g}, where the error rate on validation examples is best." in page
     )
+    assert f"by the model that was trained again on all examples, at λ = {lams[at]:.3g}." in page
     split = by_split(read_json(run / "metrics.json"))
     assert set(split["picked_on_test"]) == {"best_lambda", "test_error_rate"}
     other, _ = issued(tmp_path, data)

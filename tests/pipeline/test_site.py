@@ -100,6 +100,13 @@ def test_install__names_every_extra() -> None:
     assert [name for name in names if f'".[{name}]"' not in text(DOCS / "install.md")] == []
 
 
+def test_install__names_the_pythons_that_are_tested() -> None:
+    named = re.findall(r"Python :: (3\.\d+)", text(ROOT / "pyproject.toml"))
+    (matrix,) = re.findall(r"python: \[(.*)\]", text(ROOT / ".github" / "workflows" / "ci.yml"))
+    assert [f'"{version}"' for version in named] == matrix.split(", ")
+    assert f"| Python | {named[0]} to {named[-1]}; continuous integration tests each |" in text(DOCS / "install.md")
+
+
 def test_configuration__explains_every_key(configuration: ModuleType) -> None:
     page = configuration.page()
     lines = [line.strip("| ") for line in page.splitlines() if line.count(" | ") >= 5]

@@ -43,6 +43,13 @@ class ReportedRun(StoredRun):
         return str(self.manifest.get("stages", {}).get("refit", {}).get("pick", ""))
 
     @property
+    def predicting(self) -> str:
+        """The model whose predictions are shown, in words: the refitted one, where there is one."""
+        if not self.refitted:
+            return "by the model of the best λ"
+        return f"by the model that was trained again on all examples, at λ = {float(self.refitted['lambda']):.3g}"
+
+    @property
     def science(self) -> Record:
         """The settings of the run, by group of the configuration."""
         return dict(self.manifest.get("science", {}))

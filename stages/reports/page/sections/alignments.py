@@ -31,7 +31,7 @@ def applies(run: ReportedRun) -> bool:
 def content(run: ReportedRun) -> Markup:
     pairs = all_pairs(run)
     return fill(
-        "alignments", perfect=sum(not pair.mistakes for pair in pairs) / len(pairs), pairs=len(pairs),
+        "alignments", by=run.predicting, perfect=sum(not pair.mistakes for pair in pairs) / len(pairs), pairs=len(pairs),
         scores=all_scores(pairs), colours=[(KINDS[kind], name) for kind, name in NAMES.items()],
         grids=[grid(pair) for pair in worst(pairs)],
     )  # fmt: skip

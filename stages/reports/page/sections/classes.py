@@ -33,7 +33,8 @@ def content(run: ReportedRun) -> Markup:
     counts = counted(truth, predicted, count).astype(int)
     right = int(np.trace(counts))
     return fill(
-        "classes", total=truth.size, right=right, counts=matrix(run, counts) if count <= MOST else pairs(run, counts),
+        "classes", by=run.predicting, total=truth.size, right=right,
+        counts=matrix(run, counts) if count <= MOST else pairs(run, counts),
         wrong=mistaken(run, truth, predicted) if run.structure == "multiclass" else [],
     )  # fmt: skip
 

@@ -34,7 +34,7 @@ def content(run: ReportedRun) -> Markup:
     shape = picture_shape(run)
     shown = [] if shape is not None else words(run)
     return fill(
-        "sequences", perfect=float(np.mean(wrong == 0)), sequences=wrong.size,
+        "sequences", by=run.predicting, perfect=float(np.mean(wrong == 0)), sequences=wrong.size,
         rows=[sequence(run, int(i), int(wrong[i]), shown, shape) for i in worst],
     )  # fmt: skip
 
