@@ -19,6 +19,7 @@ import pytest
 
 import gapwise
 from gapwise.pipeline.cli import command, known
+from gapwise.pipeline.config import choices
 from gapwise.pipeline.config.run_options import CheckpointOptions
 from gapwise.pipeline.estimators.choices import PATH_EPS
 from gapwise.pipeline.practice.page import overview, rows_of
@@ -120,6 +121,26 @@ def test_configuration__explains_every_key(configuration: ModuleType) -> None:
     assert rows["`dataset.root`"][2] == "no"
     assert rows["`dataset.min_count`"][2] == "yes"
     assert len(rows) > 150
+
+
+def test_words_in_sentences__name_keys_and_choices_that_there_are(configuration: ModuleType) -> None:
+    """What tables and sentences of the site and of README say to add to a command, `dataset.min_count=3` say."""
+    groups = {name: choices(name) for name in ("path", "compute", "tracking", "dataset", "solver", "experiment")}
+    keys = {key.name for key in configuration.general()}
+    for group in {*groups} - {"experiment"}:
+        keys |= {key.name for name in groups[group] for key in configuration.rows(group, name)}
+    keys |= {key[: dot.start()] for key in keys for dot in re.finditer(r"\.", key)} | {"dataset.arguments.root"}
+    word = re.compile(
+        r"\+?(dataset|solver|path|run|compute|sweep|tracking|checkpoint|snapshots|experiment)([.\w]*)=(.*)"
+    )
+    wrong, seen = [], 0
+    for page in (ROOT / "README.md", *DOCS.rglob("*.md")):
+        for found in filter(None, map(word.fullmatch, " ".join(re.findall(r"`([^`\n]+)`", text(page))).split())):
+            group, key, value = found.groups()
+            there = group + key in keys if key else bool({*re.split(r"[,|]", value)} & {*groups[group], "NAME", "toy"})
+            seen, wrong = seen + 1, wrong + [found[0]] * (not there)
+    assert wrong == []
+    assert seen > 100
 
 
 def test_configuration__refuses_a_key_without_a_comment(
