@@ -8,13 +8,14 @@ follows by arithmetic; at some lambdas between breakpoints it is also checked by
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
+from gapwise.stages.certify.recompute import Rebuilt
 from gapwise.stages.certify.served import Served, compare
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
@@ -247,7 +248,7 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Serve
         proven=bounds.get("proven", math.nan),
         bound_slack_share=bounds.get("bound_slack_share", math.nan),
         accuracy=accuracy,
-        loose=sum(bool(no_tighter(b.gap, b.primal)) for b in rebuilt),
+        loose=loose_of(rebuilt, max(intervals, default=math.nan), relative),
     )
     return findings, {
         "max_gap": findings.largest_gap,
@@ -266,6 +267,16 @@ def certainty_here(problem: Problem, attrs: Facts) -> str:
     """What the gaps of a stored path are: estimates where stale gaps decided."""
     rule = attrs.get("rule")
     return certainty_of(problem) if rule not in rules() or capabilities(rule).exact else ESTIMATE
+
+
+def loose_of(solved: Sequence[Rebuilt], between: float, relative: bool) -> int:
+    """How many solved lambdas have a certificate that says no more than the dual value 0, which needs no solve.
+
+    `between` is the largest gap that the path claims between them, nan if none; `relative`: as a share of the objective.
+    Where that exceeds the largest objective, all of them count.
+    """
+    largest = 1.0 if relative else max(b.primal for b in solved)
+    return len(solved) if no_tighter(between, largest) else sum(bool(no_tighter(b.gap, b.primal)) for b in solved)
 
 
 def bounds_of(audit: Audit) -> Record:

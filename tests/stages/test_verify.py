@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import zarr
 from dense import optimum, primal_value
+from solved import options_of, path_of, solved
 from spreads import backwards
 from tiny import TINY
 from verified import copy_of, problem_of, run_of
@@ -56,6 +58,15 @@ def test_verify__passes_a_relative_path_that_reaches_its_end() -> None:
     assert result["lambda_low"] == 0.0
     assert 0.02 < result["max_gap"] <= 0.05 * (1 + 1e-7)
     assert min(sample["lambda"] for sample in result["samples"]) < read_path(run / "path.zarr")[0]["lambda"][-1]
+
+
+@pytest.mark.parametrize("choices", [{"eps": 3.0}, {"eps": 0.9, "relative": True}, {"eps": 1.1, "relative": True}])
+def test_verify__says_that_eps_above_all_losses_certifies_nothing(choices: dict[str, Any], tmp_path: Path) -> None:
+    problem = TINY["multiclass"]()
+    solved(problem, tmp_path, options_of(), path_of(rule="two_sided", kappa=0.7, lambda_min=0.0, **choices))
+    (tmp_path / "verify.json").unlink(missing_ok=True)
+    words = SimpleNamespace(**verify(problem, tmp_path)["verdict"]).words
+    assert ("looser than the trivial bound" in words) == (choices["eps"] > 1.0), words
 
 
 def test_verify__passes_averages_and_relative_tolerances() -> None:
