@@ -20,7 +20,7 @@ from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.inputs import label_names
 from gapwise.stages.datasets.inputs.own_class import code_of, with_code
 from gapwise.stages.model_facts import fitting
-from gapwise.stages.named_weights import Feature, NamedWeights, Transition, named_weights
+from gapwise.stages.named_weights import Bigram, Feature, NamedWeights, Transition, named_weights
 from gapwise.stages.prediction import Prediction
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.trust import only
@@ -97,6 +97,10 @@ class Model:
     def transitions(self) -> list[Transition]:
         """All pairs of neighbouring labels of a chain, by falling weight."""
         return self.named_weights.transitions()
+
+    def top_bigrams(self, k: int = 10, *, against: bool = False) -> list[Bigram]:
+        """The `k` pair attributes and pairs of labels of a chain of most weight, or least (`NamedWeights.top_bigrams`)."""
+        return self.named_weights.top_bigrams(k, against=against)
 
     def explain(self, raw: Any, block: int = 0, entry: int = 0, rival: Label | None = None) -> Explanation:
         """What spoke for the label of one entry of new inputs, and against it: `explain.explain`, with `predict`'s inputs.

@@ -3,8 +3,9 @@
 Options: ``file`` and ``test_file``, one token per line and an empty line after each sequence, each option a file, a pattern
 such as ``train-*.txt`` or a list of both; in UTF-8, gzipped if the name ends in .gz. ``template``, a CRF++ template file:
 then tokens are columns separated by white space, the label last (``U01:%x[-1,0]/%x[0,1]`` looks at column 0 of the previous
-token and column 1 of this one; a ``B`` without ``%x`` stands for the transitions, which are always there; ``B01:%x[0,0]``,
-transitions that look at the input, is an error). Without ``template`` the lines are CRFsuite's: see `text.crfsuite`.
+token and column 1 of this one; ``B01:%x[0,0]`` weighs pairs of labels by column 0, see `text.bigrams`; a ``B`` without
+``%x`` stands for the transitions, which are always there). Without ``template`` the lines are CRFsuite's: see
+`text.crfsuite`.
 ``min_count`` (1): attributes that occur less often in training are dropped, as are those that occur in test only.
 ``hash_bits``: attributes are numbered by a hash of this many bits, 20 say, and no name is stored (`text.hashing`).
 ``unseen_labels``: a label that never occurs in training is an ``error`` (default), or is ``count``-ed as a wrong prediction.
@@ -17,17 +18,27 @@ New input for `encoder`: sequences in the form of the training file, as `text.se
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import DataError, Encoder, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.text import tagged
+from gapwise.stages.datasets.text.bigrams import bigram_encoder, pair_attributes, pair_facts, put_pairs
 from gapwise.stages.datasets.text.crfsuite import number_attributes
 from gapwise.stages.datasets.text.files import expanded, read_tables, refuse_twice
 from gapwise.stages.datasets.text.hashing import hash_bits, hashed
-from gapwise.stages.datasets.text.sequences import line_facts, template_facts, text_encoder, trainable, write_splits
+from gapwise.stages.datasets.text.sequences import (
+    TextEncoder,
+    line_facts,
+    template_facts,
+    text_encoder,
+    trainable,
+    write_splits,
+)
 from gapwise.stages.datasets.text.tables import Table, joined, read_lines
 from gapwise.stages.datasets.text.task import OPTIONS, Task, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
@@ -70,6 +81,8 @@ class Sequences:
         if self.validation_file:
             others["validation"] = read_tables(self.validation_file, **form)
         after = joined([*others.values()])
+        sizes = {split: table.start.size - 1 for split, table in others.items()}
+        bigrams: list[Template] = []
         if self.template is None:
             labels = [row[0] for row in train.rows], [row[0] for row in after.rows]
             if self.hash_bits is None:
@@ -79,24 +92,40 @@ class Sequences:
             text = line_facts(attributes)
         else:
             width = same_width(train, others.values())
-            templates = read_template(self.template, width - 1)
+            templates, bigrams = read_template(self.template, width - 1)
             rows = train.rows + after.rows
             columns = [[row[column] for row in rows] for column in range(width - 1)]
             if self.hash_bits is None:
                 attributes = expand(train, after, columns, templates, min_count=self.min_count, one_pad=False)
             else:
+                if bigrams:
+                    raise OptionError(
+                        f"dataset.hash_bits: the bigram templates of {self.template} need the names of attributes; leave "
+                        "out the option, or these lines"
+                    )
                 attributes = hashed(train, after, columns, templates, self.hash_bits)
             labels = [row[-1] for row in train.rows], [row[-1] for row in after.rows]
             text = template_facts(templates, columns=width - 1, lower=[], one_pad=False)
-        sizes = {split: table.start.size - 1 for split, table in others.items()}
+        if bigrams:
+            pairs = pair_attributes(train, after, columns, bigrams, self.min_count)
+            sink = put_pairs(sink, train, after, pairs, sizes)
         facts = write_splits(
             sink, report, train, after, labels, attributes, unseen=self.unseen_labels, task=self.task, splits=sizes
         )
         hashing = {} if self.hash_bits is None else {"hash_bits": self.hash_bits}
-        return {**facts, "text": {**text, "min_count": self.min_count, **hashing}}
+        facts = {**facts, "text": {**text, "min_count": self.min_count, **hashing}}
+        return pair_facts(facts, bigrams, len(pairs.names) + 1) if bigrams else facts
 
 
-encoder = text_encoder
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> Encoder:
+    """The encoder of a feature store, or of a model of `ChainSVM`."""
+    tokens = text_encoder(meta, shared)
+    if "bigrams" not in meta["text"]:
+        return tokens
+    assert isinstance(tokens, TextEncoder)
+    return bigram_encoder(tokens, meta, shared)
+
+
 read_new, stored_input, show, truth = tagged.read_new, tagged.stored_input, tagged.show, tagged.truth
 
 
@@ -115,30 +144,26 @@ def same_width(train: Table, others: Iterable[Table]) -> int:
     return width
 
 
-def read_template(file: Path, columns: int) -> list[Template]:
-    """Unigram templates of a CRF++ template file over `columns` feature columns; DataError names the line."""
-    templates = []
+def read_template(file: Path, columns: int) -> tuple[list[Template], list[Template]]:
+    """Unigram and bigram templates of a CRF++ template file over `columns` feature columns; DataError names the line."""
+    templates: dict[str, list[Template]] = {"U": [], "B": []}
     for number, line in enumerate(read_lines(file), 1):
         text = line.split("#", 1)[0].strip() if line.lstrip().startswith("#") else line.strip()
         macros = tuple((int(offset), int(column)) for offset, column in MACRO.findall(text))
         if not text or (text.startswith("B") and "%" not in text):
             continue
         where = f"{file}: line {number}: {text!r}"
-        if text.startswith("B"):
-            unigram = f"U<name>:{text.partition(':')[2]}"
+        if text[0] not in templates or "%" in MACRO.sub("", text):
             raise DataError(
-                f"{where}: a chain has one weight for each pair of labels, which cannot depend on the input. Leave the line "
-                f"out, or look at the same columns with {unigram}; B without %x stands for the pairs, which are always there"
+                f"{where}: expected U<name>:%x[row,column]..., B<name>:%x[row,column]..., B, or a comment starting with #"
             )
-        if not text.startswith("U") or "%" in MACRO.sub("", text):
-            raise DataError(f"{where}: expected U<name>:%x[row,column]..., B, or a comment starting with #")
         for _, column in macros:
             if column >= columns:
                 raise DataError(f"{where}: there is no column {column}; feature columns are 0..{columns - 1}")
-        templates.append(Template(MACRO.sub("%x", text), macros))
-    if not templates:
+        templates[text[0]].append(Template(MACRO.sub("%x", text), macros))
+    if not templates["U"]:
         raise DataError(f"{file}: no U template")
-    return templates
+    return templates["U"], templates["B"]
 
 
 def open(options: Facts) -> Sequences:

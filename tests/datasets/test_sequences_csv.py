@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from gapwise.stages.datasets import DataError, OptionError, open_dataset, unpacked
+from gapwise.stages.datasets import NEW, Blocks, DataError, OptionError, open_dataset, sequences_csv, unpacked
+from gapwise.stages.datasets.text.bigrams import read_pairs
 from gapwise.stages.datasets.text.tables import joined, parse_table
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.problems import chain
@@ -51,6 +53,64 @@ def test_columns__templates_of_pairs_without_a_macro_are_the_transitions(tmp_pat
         for b in ("B\nB00\nB01:\n", "")
     )
     assert all(np.array_equal(with_b[name], without[name]) for name in without)
+
+
+PAIRS = "U00:%x[0,0]\nB01:%x[0,0]\nB02:%x[-1,0]/%x[0,1]\nB\n"
+LONGER = "a x P\nb x Q\na x P\n\na y P\nb x Q\n\nc y Q\n"
+
+
+def pair_rows(problem, names):
+    """Names of the pair attributes of each token, with those of "always"."""
+    names = [*names, "always"]
+    return [[names[k] for k in problem.pair_ids[a:b]] for a, b in pairwise(problem.pair_ptr)]
+
+
+def test_bigrams__are_attributes_of_all_tokens_but_the_first_of_a_sequence(tmp_path):
+    options = write(tmp_path, LONGER, "b x P\nz y Q\na x P\n", PAIRS)
+    train, test, sink, meta = problems(open_dataset("sequences_csv", options))
+    names = [name.replace("\t", " ") for name in read_pairs(sink.whole[""])]
+    assert (meta["pair_attributes"], train.pairs, train.d) == (5, 5, (3 + 3) * 2 + 5 * 4)
+    assert meta["d"] == train.d
+    assert names[0] in ("B01:%x b", "B02:%x/%x a x")  # twice; then those that occur once
+    of_b, of_a = {"B01:%x b", "B02:%x/%x a x", "always"}, {"B01:%x a", "B02:%x/%x b x", "always"}
+    assert [{*row} for row in pair_rows(train, names)] == [set(), of_b, of_a, set(), of_b, set()]
+    # z does not occur in training, and "z x" is no pair there; c is a first token only
+    assert [{*row} for row in pair_rows(test, names)] == [set(), {"always"}, {"B01:%x a", "always"}]
+    assert [row[-1] for row in pair_rows(train, names) if row] == ["always"] * 3
+    assert train.pair_grams.values[4] == 3
+
+
+def test_bigrams__are_counted_for_min_count_where_they_are_looked_at(tmp_path):
+    text = "a x P\nb x Q\n\na x P\nb x Q\n\nb x P\na x P\n"
+    options = write(tmp_path, text, text, "U00:%x[0,0]\nB01:%x[0,0]\n")
+    *_, sink, meta = problems(open_dataset("sequences_csv", {**options, "min_count": 2}))
+    assert [*read_pairs(sink.whole[""])] == ["B01:%x\tb"]  # a comes three times, but twice at the beginning
+    assert meta["attributes"] == 2 + 3
+
+
+@pytest.mark.parametrize("held", [None, "file"])
+def test_bigrams__of_new_text_are_those_of_a_split(tmp_path, held):
+    options = write(tmp_path, LONGER, "b x P\nz y Q\na x P\n\na x P\n", PAIRS)
+    if held:
+        (tmp_path / "held.txt").write_text("b x Q\nb x P\n")
+        options |= {"validation": held, "validation_file": str(tmp_path / "held.txt")}
+    sink, meta = read(open_dataset("sequences_csv", options))
+    encoder = sequences_csv.encoder(meta, sink.whole[""])
+    for split, file in {"test": "test.txt", **({"validation": "held.txt"} if held else {})}.items():
+        new = Blocks("chain", decoding=True)
+        known = encoder.encode((tmp_path / file).read_text(), new, map)
+        ours, theirs = new.arrays(NEW), sink.arrays(split)
+        names = ("ids", "counts", "pair_ids", "pair_counts", "pair_ids_ptr", "pair_counts_ptr")
+        assert all(np.array_equal(ours[name], theirs[name]) for name in names)
+        assert ours["pair_gram"].size == 0
+        # of the test split, a b c and z: z is unknown; of the pairs, those of z and that before it
+        assert known == ((4, 8) if split == "test" else (4, 4))
+
+
+def test_bigrams__have_names_and_so_no_hashes(tmp_path):
+    reader = open_dataset("sequences_csv", {**write(tmp_path, LONGER, LONGER, PAIRS), "hash_bits": 20})
+    with pytest.raises(OptionError, match=r"^dataset\.hash_bits: the bigram templates of .*template need the names"):
+        problems(reader)
 
 
 def test_columns__more_frequent_attributes_come_first(tmp_path):
@@ -104,7 +164,12 @@ def test_lines__without_values_store_none(tmp_path):
         ({"test": "a P\n"}, r"test\.txt: line 1: 2 columns, but 3 in"),
         ({"test": "a x P\n\na x Z\n"}, r"test\.txt: line 3: label 'Z' never occurs in"),
         ({"template": "U00:%x[0,2]\n"}, r"template: line 1: .*there is no column 2; feature columns are 0\.\.1"),
-        ({"template": "U00:%x[0,0]\nB01:%x[0,0]\n"}, r"template: line 2: .*with U<name>:%x\[0,0\]; B without %x"),
+        ({"template": "U00:%x[0,0]\nB01:%x[0,2]\n"}, r"template: line 2: 'B01:%x\[0,2\]': there is no column 2"),
+        (
+            {"template": "U00:%x[0,0]\nB01:%x\n"},
+            r"template: line 2: .*expected U.*, B<name>:%x\[row,column\]\.\.\., B, or",
+        ),
+        ({"template": "B01:%x[0,0]\n"}, "template: no U template"),
         ({"template": "U00:%x[0]\n"}, "template: line 1: .*expected U"),
         ({"template": "# nothing\n"}, "template: no U template"),
         ({"train": "P\n", "test": "P\n"}, r"train\.txt: line 1: one column only"),

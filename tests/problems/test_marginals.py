@@ -29,7 +29,7 @@ def enumerated(problem: Problem, i: int, theta: np.ndarray, c: float) -> tuple[n
 def test_structures__with_marginals_are_those_that_say_so() -> None:
     assert structures_with_marginals() == ["chain", "multiclass", "multiclass_sparse"]
     kinds = {type(instance(name)).__name__ for name in SUMMABLE}
-    assert kinds == {"Chain", "DenseChain", "Multiclass", "MulticlassSparse"}
+    assert kinds == {"BigramChain", "Chain", "DenseChain", "Multiclass", "MulticlassSparse"}
 
 
 @pytest.mark.parametrize("name", SUMMABLE)

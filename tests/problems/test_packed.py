@@ -115,7 +115,7 @@ def test_chain_kernels__are_right_for_any_number_of_labels(K: int, valued: bool,
 
     truth = rng.integers(0, K, size=T)
     y, bonus = np.zeros(T, np.int64), 0.7
-    viterbi(theta[:-3], T, K, bonus, truth, 0, y, np.full(2 * T * K, np.nan))
+    viterbi(theta[:-3], T, K, 0, bonus, truth, 0, y, np.full(2 * T * K, np.nan))
     loss = np.full((T, K), bonus)
     loss[np.arange(T), truth] = 0.0
     value, labels = best_labelling(nodes + loss, transitions)
@@ -131,5 +131,5 @@ def test_viterbi__takes_the_first_of_equal_labels(K: int) -> None:
     nodes, transitions = rng.integers(2, size=(T, K)).astype(float), rng.integers(2, size=(K, K)).astype(float)
     y = np.zeros(T, np.int64)
     theta = np.concatenate([nodes.ravel(), transitions.ravel()])
-    viterbi(theta, T, K, 0.0, np.zeros(T, np.int64), 0, y, np.full(2 * T * K, np.nan))
+    viterbi(theta, T, K, 0, 0.0, np.zeros(T, np.int64), 0, y, np.full(2 * T * K, np.nan))
     assert y.tolist() == best_labelling(nodes, transitions)[1]

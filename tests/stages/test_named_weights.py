@@ -34,6 +34,17 @@ def test_transitions__are_all_pairs_by_falling_weight() -> None:
     assert made().transitions() == [(B, A, 0.3), (A, A, 0.1), (B, B, 0.0), (A, B, -0.2)]
 
 
+def test_top_bigrams__are_those_of_one_sign_by_their_size() -> None:
+    bigrams = [[[0.5, -1.0], [0.0, 2.0]], [[0.25, 0.0], [0.0, -3.0]]]
+    w = np.array([*np.ones(2 * 4), *np.ravel(bigrams), 0.1, -0.2, 0.3, 0.0])
+    weights = NamedWeights.of(w, [A, B], ["x"], pair_attributes=["p", "q"])
+    assert weights.top_bigrams() == [("p", B, B, 2.0), ("p", A, A, 0.5), ("q", A, A, 0.25)]
+    assert weights.top_bigrams(1, against=True) == [("q", B, B, -3.0)]
+    assert weights.transitions() == made().transitions()
+    assert weights.emissions.tolist() == np.ones((4, 2)).tolist()
+    assert made().top_bigrams() == made().top_bigrams(against=True) == []
+
+
 def test_estimator_and_loaded_model__have_the_same(tmp_path: Path) -> None:
     X, y = sentences()
     model = ChainSVM(lam=[0.5, 0.05], tolerance=0.05, validation=None).fit(X, y)

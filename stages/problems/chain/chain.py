@@ -25,14 +25,20 @@ import numpy as np
 from gapwise.stages.problems.chain import ranked
 from gapwise.stages.problems.chain.forbidden import breaks
 from gapwise.stages.problems.chain.grams import Grams, MixedGrams
-from gapwise.stages.problems.chain.kernels import chain_scores, push_rows, viterbi
+from gapwise.stages.problems.chain.kernels import chain_scores, local_size, push_rows, transitions_norm2, viterbi
 from gapwise.stages.problems.chain.losses import CostTables, ZeroOne
 from gapwise.stages.problems.chain.marginals import forward_backward
-from gapwise.stages.problems.chain.moves import few_scores, pair_gram_norms, push_pair
+from gapwise.stages.problems.chain.moves import (
+    add_transitions_norm2,
+    few_scores,
+    follow_transitions,
+    pair_gram_norms,
+    push_pair,
+)
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
-from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.protocol import PLAIN, compile_methods
 
 
 @inner(**PLAIN)
@@ -91,6 +97,10 @@ class Chain(NamedTuple):
         nnz, T = mean_size(self.row_ptr[[0, -1]]) / self.n, mean_size(self.label_ptr)
         return Operations(nnz * self.labels + T * self.labels**2, 4.0 * SEARCH * nnz)
 
+    def edge_stride(self):
+        """How far the transitions to one token are from those to the next, in local coordinates: 0, all share them."""
+        return 0
+
     def scores(self, i, w, theta):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         chain_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, theta)
@@ -99,61 +109,72 @@ class Chain(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.scale[2 * i]
-        scored, bonus = self.costs.with_costs(theta, T, 1.0 / unit, self.truth, first, scratch[1])
-        viterbi(scored, T, K, bonus, self.truth, first, y, scratch[0])
+        stride = self.edge_stride()
+        scored, bonus = self.costs.with_costs(theta, T, stride, 1.0 / unit, self.truth, first, scratch[1])
+        viterbi(scored, T, K, stride, bonus, self.truth, first, y, scratch[0])
         return self.costs.sum_of_costs(y, self.truth, first, T) / unit
 
     def max_oracles(self, i, theta, m, labels, losses, scratch):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
+        stride = self.edge_stride()
         losses[0] = self.max_oracle(i, theta, labels[0], scratch)
         scored = self.costs.scores_within(theta, scratch[1])
-        count = ranked.listed(scored, T, K, m, labels, scratch[4], scratch[0], scratch[2], scratch[3])
+        count = ranked.listed(scored, T, K, stride, m, labels, scratch[4], scratch[0], scratch[2], scratch[3])
         for k in range(1, count):
             losses[k] = self.loss(i, labels[k])
         return max(count, 1)
 
     def decode(self, i, theta, y, scratch):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        scored, _ = self.costs.with_costs(theta, T, 0.0, self.truth, first, scratch[1])
-        viterbi(scored, T, K, 0.0, self.truth, first, y, scratch[0])
+        stride = self.edge_stride()
+        scored, _ = self.costs.with_costs(theta, T, stride, 0.0, self.truth, first, scratch[1])
+        viterbi(scored, T, K, stride, 0.0, self.truth, first, y, scratch[0])
 
     def marginals(self, i, theta, c, mu, scratch):
         K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.scale[2 * i]
-        scored, bonus = self.costs.with_costs(theta, T, c / unit, self.truth, first, scratch[1])
-        log_sum = forward_backward(scored, T, K, bonus, self.truth, first, mu, scratch[0])
+        stride = self.edge_stride()
+        scored, bonus = self.costs.with_costs(theta, T, stride, c / unit, self.truth, first, scratch[1])
+        log_sum = forward_backward(scored, T, K, stride, bonus, self.truth, first, mu, scratch[0])
         return log_sum, self.costs.mean_costs(mu, self.truth, first, T) / unit
 
     def max_marginals(self, i, theta, y, out, scratch):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        scored, _ = self.costs.with_costs(theta, T, 0.0, self.truth, first, scratch[1])
-        ranked.max_marginals(scored, T, K, self.truth, first, y, out, scratch[0], scratch[2], scratch[3])
+        stride = self.edge_stride()
+        scored, _ = self.costs.with_costs(theta, T, stride, 0.0, self.truth, first, scratch[1])
+        ranked.max_marginals(scored, T, K, stride, self.truth, first, y, out, scratch[0], scratch[2], scratch[3])
 
     def n_best(self, i, theta, m, labels, values, scratch):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        scored, _ = self.costs.with_costs(theta, T, 0.0, self.truth, first, scratch[1])
-        return ranked.n_best(scored, T, K, m, self.truth, first, labels, values, scratch[0], scratch[4], scratch[5])
+        stride = self.edge_stride()
+        scored, _ = self.costs.with_costs(theta, T, stride, 0.0, self.truth, first, scratch[1])
+        return ranked.n_best(
+            scored, T, K, stride, m, self.truth, first, labels, values, scratch[0], scratch[4], scratch[5]
+        )
 
     def value(self, i, theta, y):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
+        stride = self.edge_stride()
         here = np.int64(y[0])  # a Python int plus a uint8 would stay a uint8 where this is not compiled
         total = theta[here]
         for t in range(1, T):
             before, here = here, np.int64(y[t])
-            total += theta[t * K + here] + theta[(T + before) * K + here]
+            total += theta[t * K + here] + theta[(T + before) * K + t * stride + here]
         return total
 
     def add(self, i, y, c, out):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
+        stride = self.edge_stride()
         here = np.int64(y[0])
         out[here] += c
         for t in range(1, T):
             before, here = here, np.int64(y[t])
             out[t * K + here] += c
-            out[(T + before) * K + here] += c
+            out[(T + before) * K + t * stride + here] += c
 
     def norm2(self, i, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
-        return self.grams.gram_norm2(i, delta, T, self.labels) * self.scale[2 * i + 1] ** 2
+        norm2 = self.grams.rows_norm2(i, delta, T, self.labels) + transitions_norm2(delta, T, self.labels)
+        return norm2 * self.scale[2 * i + 1] ** 2
 
     def push(self, i, c, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
@@ -161,8 +182,9 @@ class Chain(NamedTuple):
         push_rows(self.ids, self.values, self.row_ptr, first, T, K, c, delta, w, self.d - K * K)
 
     def pair_norm2(self, i, y, z, delta):
-        T = self.label_ptr[i + 1] - self.label_ptr[i]
-        return self.grams.pair_gram_norm2(i, y, z, T, self.labels, delta) * self.scale[2 * i + 1] ** 2
+        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
+        norm2 = add_transitions_norm2(self.grams.pair_rows_norm2(i, y, z, T, K, delta), y, z, T, K, delta[T:])
+        return norm2 * self.scale[2 * i + 1] ** 2
 
     def pair_norms(self, i, k, labels, slots, row_of, squared, first, width, delta):
         K, T, whole = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.values.size == 0
@@ -181,7 +203,8 @@ class Chain(NamedTuple):
 
     def pair_follow(self, i, c, y, z, w, theta, delta):
         T, c = self.label_ptr[i + 1] - self.label_ptr[i], c * self.scale[2 * i + 1] ** 2
-        self.grams.follow_gram_pair(i, y, z, T, self.labels, c, theta, delta)
+        self.grams.follow_rows(i, y, z, T, self.labels, c, theta, delta)
+        follow_transitions(y, z, T, self.labels, c, theta)
 
     def score_labels(self, i, w, labels, slots, theta, scores):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
@@ -216,15 +239,18 @@ class Chain(NamedTuple):
         return breaks(self.costs.blocked, label, label_offset)
 
     def scratch(self):
-        K = self.labels
-        return np.empty(2 * self.longest * K), np.empty(self.costs.room_for_scores((self.longest + K) * K))
+        K, room = self.labels, local_size(self.longest, self.labels, self.edge_stride())
+        return np.empty(2 * self.longest * K), np.empty(self.costs.room_for_scores(room))
 
     def max_oracles_scratch(self, m):
         K, tokens = self.labels, self.longest
         return self.scratch() + (np.empty((m, ranked.FIELDS)), np.empty(3 * tokens * K), np.empty(m))  # noqa: RUF005
 
     def ranked_scratch(self, m):
-        K, tokens = self.labels, self.longest
-        best, scored, turned = np.empty(2 * tokens * K), np.empty((tokens + K) * K), np.empty((tokens + K) * K)
+        K, tokens, room = self.labels, self.longest, local_size(self.longest, self.labels, self.edge_stride())
+        best, scored, turned = np.empty(2 * tokens * K), np.empty(room), np.empty(room)
         lists = np.empty((m, ranked.FIELDS)), np.empty(3 * tokens * K)
         return best, scored, turned, np.empty(2 * tokens * K), *lists
+
+
+compile_methods(Chain, "edge_stride")

@@ -88,13 +88,19 @@ def fetch_weights(ids, row_ptr, token, labels, w):
 
 
 @inner(**PLAIN)
-def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
-    """theta <- node scores of the tokens first..first + T - 1, then the transitions."""
+def tokens_scores(ids, values, row_ptr, first, T, K, w, theta):
+    """theta <- scores (T, K) of the tokens first..first + T - 1."""
     last = row_ptr.size - 2 if w.size > LARGE else -1
     for t in range(T):
         if first + t + PREFETCHED <= last:
             fetch_weights(ids, row_ptr, first + t + PREFETCHED, K, w)
         token_scores(ids, values, row_ptr[first + t], row_ptr[first + t + 1], K, w, theta, t * K)
+
+
+@inner(**PLAIN)
+def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
+    """theta <- scores of the tokens first..first + T - 1, then the transitions."""
+    tokens_scores(ids, values, row_ptr, first, T, K, w, theta)
     o, p = U(transitions), U(T * K)
     for j in range(U(K * K)):
         k = U(j)
@@ -166,8 +172,23 @@ def _predecessor(theta, step, labels, label, here, top, best):
 
 
 @inner(**PLAIN)
-def viterbi(theta, T, K, bonus, truth, first, y, best):
+def edge_positions(T, stride):
+    """The end of the range, from 1, of tokens that have transitions of their own: with a stride of 0 token 1 has those of
+    all."""
+    return T if stride > 0 else 2
+
+
+@inner(**PLAIN)
+def local_size(T, K, stride):
+    """p_i of a block of T tokens."""
+    return T * K + (T * stride if stride > 0 else K * K)
+
+
+@inner(**PLAIN)
+def viterbi(theta, T, K, stride, bonus, truth, first, y, best):
     """y <- argmax of theta plus `bonus` for every wrong label. best (2 T K,) is workspace.
+
+    The transitions to token t begin at theta[T K + t stride]; where all tokens share them, `stride` is 0.
 
     The forward sweep keeps only maxima: best[t] over the prefixes that end in each label, and best[T + t] the same without
     token t. The backward sweep picks as predecessor the first label that attains the maximum exactly.
@@ -181,7 +202,7 @@ def viterbi(theta, T, K, bonus, truth, first, y, best):
             if true < K:
                 best[true] = theta[true]
             continue
-        _best_predecessors(theta, step, K, here, reached + here, bonus, best)
+        _best_predecessors(theta, step + t * stride, K, here, reached + here, bonus, best)
         if true < K:
             best[here + true] = best[reached + here + true] + theta[here + true]
     label, last = 0, (T - 1) * K
@@ -190,7 +211,8 @@ def viterbi(theta, T, K, bonus, truth, first, y, best):
             label = k
     y[T - 1] = label
     for t in range(T - 2, -1, -1):
-        label = _predecessor(theta, step, K, label, t * K, best[reached + (t + 1) * K + label], best)
+        edges = step + (t + 1) * stride
+        label = _predecessor(theta, edges, K, label, t * K, best[reached + (t + 1) * K + label], best)
         y[t] = label
 
 
@@ -240,15 +262,12 @@ def transitions_norm2(delta, T, K):
 
 
 @inner(**PLAIN)
-def push_rows(ids, values, row_ptr, first, T, labels, c, delta, w, transitions):
-    """w += c B delta: weight rows of each token's attributes, then the transitions."""
+def push_tokens(ids, values, row_ptr, first, T, labels, c, delta, w):
+    """w += c B delta, without the transitions: weight rows of each token's attributes."""
     K = U(labels)
     if WIDTH <= labels <= GROUP:
         for t in range(T):
             _push_token(ids, values, U(row_ptr[first + t]), U(row_ptr[first + t + 1]), labels, c, delta, U(t) * K, w)
-        o, p = U(transitions), U(T) * K
-        for j in range(K * K):
-            w[o + U(j)] += c * delta[p + U(j)]
         return
     for t in range(T):
         start, stop, o = row_ptr[first + t], row_ptr[first + t + 1], U(t * labels)
@@ -267,6 +286,18 @@ def push_rows(ids, values, row_ptr, first, T, labels, c, delta, w, transitions):
                 if x != 0.0:
                     for j in range(start, stop):
                         w[U(ids[j]) * K + k] += x * values[j] if values.size else x
+
+
+@inner(**PLAIN)
+def push_rows(ids, values, row_ptr, first, T, labels, c, delta, w, transitions):
+    """w += c B delta: weight rows of each token's attributes, then the transitions."""
+    K = U(labels)
+    push_tokens(ids, values, row_ptr, first, T, labels, c, delta, w)
+    if WIDTH <= labels <= GROUP:
+        o, p = U(transitions), U(T) * K
+        for j in range(K * K):
+            w[o + U(j)] += c * delta[p + U(j)]
+        return
     for a in range(labels):
         o, p = U(transitions) + U(a) * K, U((T + a) * labels)
         if _nonzeros(delta, (T + a) * labels, labels) > 0:

@@ -65,7 +65,7 @@ def pair_gram_norms(grams, i, labels, slots, k, row_of, T, K, whole, square, squ
         ||B (m(y) - m(z))||^2 = f(y) - f(r) + ||B (m(r) - m(z))||^2 - 2 (f(z) - f(r)).
 
     So g, which takes as long as one distance, gives all of them. Where all values are 1 (`whole`) these are sums of
-    integers, the same as those of `grams` to the last bit; other chains take these, for their rounding, and long ones,
+    integers, the same as those of `pair_norm2` to the last bit; other chains take these, for their rounding, and long ones,
     which have no g. work: (T K + K K,). All distances are multiplied by `square`.
     """
     gram, start = grams.values, grams.ptr[i]
@@ -76,7 +76,9 @@ def pair_gram_norms(grams, i, labels, slots, k, row_of, T, K, whole, square, squ
             known = j
             if not whole:
                 y, z = labels[slots[min(j, k)]], labels[slots[max(j, k)]]
-                squared[row + U(row_of[slots[j]])] = square * grams.pair_gram_norm2(i, y[:T], z[:T], T, K, work)
+                norm2 = grams.pair_rows_norm2(i, y[:T], z[:T], T, K, work)
+                norm2 = add_transitions_norm2(norm2, y[:T], z[:T], T, K, work[T:])
+                squared[row + U(row_of[slots[j]])] = square * norm2
     if known < 0 or not whole:
         return
     work[:] = 0.0
@@ -112,9 +114,9 @@ def _inner(theta, y, T, K):
 
 
 @inner(**PLAIN)
-def push_pair(ids, values, row_ptr, first, T, labels, c, y, z, w, transitions, work):
-    """w += c B (m(y) - m(z))."""
-    K, o = U(labels), U(transitions)
+def push_pair_tokens(ids, values, row_ptr, first, T, labels, c, y, z, w, work):
+    """w += c B (m(y) - m(z)), without the transitions."""
+    K = U(labels)
     for j in range(_differing(y, z, T, work)):
         here = U(work[U(j)])
         a, b, token = U(y[here]), U(z[here]), U(first) + here
@@ -122,6 +124,13 @@ def push_pair(ids, values, row_ptr, first, T, labels, c, y, z, w, transitions, w
             row, x = U(ids[U(r)]) * K, c * values[U(r)] if values.size else c
             w[row + a] += x
             w[row + b] -= x
+
+
+@inner(**PLAIN)
+def push_pair(ids, values, row_ptr, first, T, labels, c, y, z, w, transitions, work):
+    """w += c B (m(y) - m(z))."""
+    K, o = U(labels), U(transitions)
+    push_pair_tokens(ids, values, row_ptr, first, T, labels, c, y, z, w, work)
     for t in range(1, T):
         w[o + U(y[t - 1]) * K + U(y[t])] += c
         w[o + U(z[t - 1]) * K + U(z[t])] -= c

@@ -52,7 +52,15 @@ MODULES = {
 ALL_TINY: dict[str, Callable[[], Problem]] = {
     name: make for _, module in sorted(MODULES.items()) for name, make in module.INSTANCES.items()
 }
-COMPILED_AGAIN = {"chain_dense", "matching", "matching_two", "multiclass_sparse", "segmentation_u8"}
+COMPILED_AGAIN = {
+    "chain_bigram",
+    "chain_bigram_tables",
+    "chain_dense",
+    "matching",
+    "matching_two",
+    "multiclass_sparse",
+    "segmentation_u8",
+}
 """Instances that the solver solves where it is not compiled, because compiling it takes half a minute for each type: they
 differ from another one only in arrays that few methods read, or share the moves of chains. The contract compiles them."""
 
