@@ -115,8 +115,7 @@ class Chain(NamedTuple):
         return self.costs.sum_of_costs(y, self.truth, first, T) / unit
 
     def max_oracles(self, i, theta, m, labels, losses, scratch):
-        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
-        stride = self.edge_stride()
+        K, T, stride = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.edge_stride()
         losses[0] = self.max_oracle(i, theta, labels[0], scratch)
         scored = self.costs.scores_within(theta, scratch[1])
         count = ranked.listed(scored, T, K, stride, m, labels, scratch[4], scratch[0], scratch[2], scratch[3])
@@ -152,8 +151,7 @@ class Chain(NamedTuple):
         )
 
     def value(self, i, theta, y):
-        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
-        stride = self.edge_stride()
+        K, T, stride = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.edge_stride()
         here = np.int64(y[0])  # a Python int plus a uint8 would stay a uint8 where this is not compiled
         total = theta[here]
         for t in range(1, T):
@@ -162,8 +160,7 @@ class Chain(NamedTuple):
         return total
 
     def add(self, i, y, c, out):
-        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
-        stride = self.edge_stride()
+        K, T, stride = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.edge_stride()
         here = np.int64(y[0])
         out[here] += c
         for t in range(1, T):
