@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 
 CALIBRATIONS = ("isotonic", "sigmoid")
+WITHOUT_ATTRIBUTES = (
+    "no token has an attribute; this model takes lines of a label, which may be empty, and attributes after tabs"
+)
 """Those of `stages.calibration`, which imports numpy."""
 
 
@@ -206,6 +209,8 @@ def run(asked: argparse.Namespace) -> int:
             predicted = model.predict(new.raw, margins=margins, n_best=asked.n_best)
         if predicted.known is not None and predicted.known.known < predicted.known.total:
             print(f"predict: {predicted.known}; the others do not occur in the training data", file=sys.stderr)
+        if predicted.known is not None and predicted.known.total == 0:
+            print(f"predict: {WITHOUT_ATTRIBUTES}", file=sys.stderr)
         if margins and model.calibration is not None:
             print(f"predict: probabilities by {_source(model.calibration)}", file=sys.stderr)
         if out is None:

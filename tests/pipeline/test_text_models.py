@@ -38,6 +38,12 @@ def test_predict__tells_how_many_attributes_are_known(
         ("O\tw\\:runs\n\tp\\:DT\n", "O\tw\\:runs\tO\n\tp\\:DT\tB-NP\n", ""),
         ("O\tw\\:runs\tq\n", None, f"predict: 1 of 2 attributes known{told}"),
         ("O\truns\tp\n\n\tNN\ta\n", None, f"predict: 0 of 4 attributes known{told}"),
+        (
+            "the\ndog\n",
+            None,
+            "predict: no token has an attribute; this model takes lines of a label, which may be "
+            "empty, and attributes after tabs\n",
+        ),
     ):
         new.write_text(text)
         assert carry_out(["predict", str(chunker), str(new)]) == 0
