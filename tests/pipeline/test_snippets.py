@@ -150,6 +150,11 @@ def test_commands__run(
             assert words[0] == "gapwise", line
             assert words[1] in known(), line
             assert carry_out([*words[1:], *force]) == 0, capsys.readouterr().err
+    table = (DOCS / "reference.md").read_text("utf-8").split("## Files of a run")[1].split("\n## ")[0]
+    told = {
+        name.rstrip("/") for line in table.splitlines() for name in re.findall(r"`([\w./]+)`", line.split(" | ")[0])
+    }
+    assert {file.name for file in runs[0].iterdir()} <= told
     for block in (
         code for kind, code in BLOCK.findall((ROOT / "pipeline" / "README.md").read_text("utf-8")) if kind == "python"
     ):
