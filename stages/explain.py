@@ -129,7 +129,8 @@ def explain(
     Raises
     ------
     ValueError
-        If there is no such block, entry or label, the label is the predicted one, or constraints allow no other there.
+        If there is no such block, entry or label, or w is of another problem; if the label is the predicted one, or
+        constraints allow no other there.
     """
     if not 0 <= i < problem.n:
         raise ValueError(f"explain: there is no block {i}; expected 0 to {problem.n - 1}")
@@ -138,6 +139,8 @@ def explain(
         raise ValueError(f"explain: block {i} has no entry {entry}; expected 0 to {length - 1}")
     if rival is not None and rival not in names.labels:
         raise ValueError(f"explain: there is no label {rival!r}; known: {', '.join(map(str, names.labels))}")
+    if w.shape != (problem.d,):
+        raise ValueError(f"explain: weights have shape {w.shape}, expected ({problem.d},) for this problem")
     y, z = np.empty((2, length), problem.truth.dtype)
     given = -1 if rival is None else names.labels.index(rival)
     rival_driver(problem)(problem, frozen(w), i, entry, given, problem.labels, y, z)

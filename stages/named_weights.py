@@ -118,7 +118,8 @@ class NamedWeights:
 
 
 def named_weights(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) -> NamedWeights:
-    """The weights of a model or run by the facts and shared arrays of its features; ValueError unless it is a chain."""
+    """The weights of a model or run by the facts and shared arrays of its features; ValueError unless it is a chain,
+    or if there are more weights than names, or fewer."""
     if meta["structure"] != "chain":
         raise ValueError(
             f"weights: only chains have weights by name, this is a model of the structure {meta['structure']}"
@@ -132,6 +133,9 @@ def named_weights(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) 
         return NamedWeights.of(w, labels, unnamed, bool(meta.get("dense", False)))
     attributes = [*read_vocabulary(shared)]
     pairs = [*map(readable, read_pairs(shared))] if "pair_attributes" in meta else []
+    size = (len(attributes) + len(BIASES)) * K + (len(pairs) + 1) * K * K
+    if w.size != size:
+        raise ValueError(f"weights: expected {size:,}, by the names of labels and attributes, got {w.size:,}")
     names_of_all = [*map(readable, attributes)] if templates else attributes
     return NamedWeights.of(w, labels, names_of_all, pair_attributes=pairs)
 

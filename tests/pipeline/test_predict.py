@@ -153,6 +153,9 @@ def test_bigrams__are_weighed_named_and_explained_without_the_run(made):
     assert why["predicted"] == [*best]
     assert any(part["feature"].startswith("B0") for part in why["parts"])
     top = max(bigrams, key=lambda key: bigrams[key])
+    assert "Bigrams of largest and of least weight" in (run_of(made, "bigrams") / "report.html").read_text(
+        encoding="utf-8"
+    )
     text = (made / "bigrams-shown.txt").read_text().splitlines()
     assert text[text.index("bigrams") + 1].split() == [f"{bigrams[top]:+.4f}", f"{top[0]}:", top[1], "→", top[2]]
 

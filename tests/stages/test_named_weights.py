@@ -9,6 +9,8 @@ import pytest
 from library import sentences
 
 from gapwise import ChainSVM, load_model
+from gapwise.stages.datasets import Blocks
+from gapwise.stages.datasets.text.vocabulary import put_vocabulary
 from gapwise.stages.named_weights import NamedWeights, named_weights, readable
 
 A, B, FIRST = "a", "b", "bias:first"
@@ -72,6 +74,17 @@ def test_names__of_templates_are_those_of_crfpp() -> None:
     assert readable("U01:%x/%x\tthe\t _B+1") == "U01:the/_B+1"
     assert readable("U0(-1, 0)\tthe\tdog") == "U0(-1, 0) the dog"
     assert readable("U02:") == "U02:"
+
+
+def test_weights__that_names_do_not_fit_are_refused() -> None:
+    sink = Blocks("chain")
+    put_vocabulary(sink, ["x"])
+    meta, shared = {"structure": "chain", "classes": 2, "label_names": [A, B]}, sink.whole[""]
+    assert named_weights(meta, shared, np.ones(2 * 4 + 4)).attributes[0] == "x"
+    with pytest.raises(ValueError, match=r"^weights: expected 12, by the names of labels and attributes, got 16"):
+        named_weights(meta, shared, np.ones(2 * 4 + 2 * 4))
+    pairs = {f"pair_{name}": array for name, array in shared.items()}
+    assert named_weights({**meta, "pair_attributes": 2}, {**shared, **pairs}, np.ones(16)).bigrams.shape == (1, 2, 2)
 
 
 def test_other_structures__are_refused() -> None:
