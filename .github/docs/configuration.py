@@ -42,7 +42,7 @@ UNITS = {
 """Units that the name of a key does not say; keys that end in `_seconds` say theirs."""
 FIELDS = {"lambda": "lam", "sampling": "sampler"}
 """Keys whose field in the dataclass has another name."""
-OUTSIDE = {"solver.name", "solver.max_seconds", "snapshots.keep"}
+OUTSIDE = {"dataset.label", "solver.name", "solver.max_seconds", "snapshots.keep"}
 """Keys of sections in the run's key that are no part of it."""
 INSIDE = {"run.criterion"}
 """Keys of other sections that are part of it."""

@@ -118,7 +118,7 @@ def test_configuration__explains_every_key(configuration: ModuleType) -> None:
     assert rows["`path.eps`"] == ("float", "`0.1`", "yes")
     assert rows["`run.root`"][2] == rows["`run.pick`"][2] == "no"
     assert rows["`run.criterion`"][2] == "yes", "as in Settings.science"
-    assert rows["`dataset.root`"][2] == "no"
+    assert rows["`dataset.root`"][2] == rows["`dataset.label`"][2] == "no"
     assert rows["`dataset.min_count`"][2] == "yes"
     assert len(rows) > 150
 
