@@ -58,7 +58,7 @@ PATH = (
     ArraySpec("gap", _BREAKPOINT, "f8", "duality gap: sum of the block gaps"),
     ArraySpec("primal", _BREAKPOINT, "f8", "primal objective"),
     ArraySpec("dual", _BREAKPOINT, "f8", "dual objective"),
-    ArraySpec("hinge", _BREAKPOINT, "f8", "mean structured hinge loss at w"),
+    ArraySpec("hinge", _BREAKPOINT, "f8", "mean structured hinge loss at w; a bound on it where no oracle was called"),
     ArraySpec("loss_dual", _BREAKPOINT, "f8", "mean task loss of the dual point"),
     ArraySpec("norm2", _BREAKPOINT, "f8", "squared norm of w"),
     ArraySpec("effective_passes", _BREAKPOINT, "f8", "oracle calls / n spent on this lambda"),

@@ -220,14 +220,19 @@ class Audit:
         self.slacks = [self._slack(b, r) for b, r in enumerate(self.rebuilt)]
         for b, r in enumerate(self.rebuilt):
             self._compare(b, r, dual)
-        if self.bounded:
-            self.rebuilt = [self._as_claimed(b, r) for b, r in enumerate(self.rebuilt)]
+        self.rebuilt = [
+            self._as_claimed(b, r) if self.bounded or self.mixed(b) else r for b, r in enumerate(self.rebuilt)
+        ]
         return self.rebuilt
 
     @property
     def bounded(self) -> bool:
         """Whether hinges are bounds on those of an approximate oracle."""
         return certainty_of(self.problem) == UPPER_BOUNDED
+
+    def mixed(self, b: int) -> bool:
+        """Whether the hinge of breakpoint b is a bound: its w mixes those of its neighbours, and no oracle was called."""
+        return self.apart and self.of_path and int(self.arrays["oracle_calls"][b]) == 0
 
     def _as_claimed(self, b: int, r: Rebuilt) -> Rebuilt:
         """Breakpoint b with the hinge that the path claims, where that is the larger one.
@@ -256,6 +261,7 @@ class Audit:
         stale = ("gap", "hinge", "primal") if not self.attrs["certified"] and dual else ()
         unknown = () if dual else ("gap", "loss_dual", "dual")
         looser = max(float(A["bound_slack"][b]), 0.0) if self.bounded else 0.0
+        looser = math.inf if self.mixed(b) else looser
         for name, (value, allowed) in expected.items():
             stored = float(A[name][b])
             above = allowed + (looser if name in ("gap", "hinge", "primal") else 0.0)

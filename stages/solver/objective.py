@@ -35,6 +35,17 @@ class Certificate(NamedTuple):
         return 0.5 * self.lam * self.norm2 + self.hinge
 
 
+class Mixture(NamedTuple):
+    """A point between solved ones, whose mean hinge is bounded because R is convex; it takes no oracle call."""
+
+    weights: np.ndarray
+    """float64, (d,)"""
+    hinge: float
+    """A bound on R there."""
+    most: float
+    """The gap up to which it certifies its lambda, beside whatever dual point."""
+
+
 def squared_norm(w: np.ndarray) -> float:
     """||w||^2, summed pairwise: the same bits wherever the array is in memory, which BLAS does not promise."""
     return float(np.sum(w * w))

@@ -15,7 +15,7 @@ import numpy as np
 from gapwise.records import Json
 from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.solver.ledger import Ledger
-from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.objective import Certificate, Mixture
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.supports import Supports
 
@@ -34,6 +34,8 @@ class Goal(NamedTuple):
     relative: bool = False
     exact: bool = True
     """False (heuristic paths): the stale gap sum decides, and no exact pass is made."""
+    mixture: Mixture | None = None
+    """A primal point that may certify the lambda as well, for methods whose w need not be w(alpha)."""
 
     def bound(self, dual: float) -> float:
         """The gap to reach, given the dual value."""

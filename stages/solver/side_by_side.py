@@ -35,11 +35,11 @@ from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.ledger import Row
 from gapwise.stages.solver.methods import method
-from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.objective import Certificate, Mixture
 from gapwise.stages.solver.options import MethodOptions, Status
 from gapwise.stages.solver.packed import ArraySpec, number
 from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
-from gapwise.stages.solver.path.rule import PathRule, Solved, Tolerance
+from gapwise.stages.solver.path.rule import PathRule, Solved, Tolerance, mixture_of
 from gapwise.stages.solver.path.walk import worst_hinge
 from gapwise.stages.solver.solver import Boundary, Solver
 
@@ -179,8 +179,9 @@ def packed_lane(solver: Solver) -> LaneState:
 
 
 def solve_lane(
-    setting: Setting, state: LaneState, lam: float, index: int, asked: Tolerance, given_up: Callable[[], bool]
-) -> Answer:
+    setting: Setting, state: LaneState, lam: float, index: int, asked: Tolerance, mixture: Mixture | None,
+    given_up: Callable[[], bool],
+) -> Answer:  # fmt: skip
     """One lambda from a packed state; Abandoned once `given_up()` is True."""
 
     def check() -> None:
@@ -200,7 +201,7 @@ def solve_lane(
     calls, steps, seconds = solver.oracle_calls, solver.steps, solver.counts.seconds
     with solver.ledger.timed():
         solver.move_to(lam, index, "keep_dual")
-    status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
+    status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact, mixture=mixture)
     dual = solver.iterate.dual_weights() if solver.schedule.rewrites_w else None
     worst = worst_hinge(solver) if setting.relative else math.inf
     solved = breakpoint_of(solver, status, point, lam, dual)
@@ -238,7 +239,7 @@ def walk_abreast(
             return ended
         index = solver.counts.breakpoint
         lanes.begun = lanes.origins()
-        answers = solved_round(lanes, index, rule.tolerance(), workers, stop)
+        answers = solved_round(lanes, index, rule, workers, stop)
         if answers is None:
             ended = boundary(solver)
             assert ended is not None
@@ -257,7 +258,7 @@ def walk_abreast(
 
 
 def solved_round(
-    lanes: Lanes, index: int, asked: Tolerance, workers: int, stop: Callable[[], Status | None]
+    lanes: Lanes, index: int, rule: PathRule, workers: int, stop: Callable[[], Status | None]
 ) -> list[Answer] | None:
     """The answers of all lanes of the present round, in their order; None if it was given up."""
     given_up = threading.Event()
@@ -266,7 +267,10 @@ def solved_round(
     try:
         for j in reversed(range(len(lanes.lams))):  # the smallest lambda takes longest
             state, lam = lanes.states[lanes.begun[j]], lanes.lams[j]
-            futures[j] = pool.submit(solve_lane, lanes.setting, state, lam, index + j, asked, given_up.is_set)
+            mixture = mixture_of(rule, lanes.setting.problem, lam)
+            futures[j] = pool.submit(
+                solve_lane, lanes.setting, state, lam, index + j, rule.tolerance(), mixture, given_up.is_set
+            )
         waiting = set(futures.values())
         while waiting:
             done, waiting = wait(waiting, timeout=POLL, return_when=FIRST_EXCEPTION)

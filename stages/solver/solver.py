@@ -14,6 +14,7 @@ from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, Row
+from gapwise.stages.solver.objective import Mixture
 from gapwise.stages.solver.options import MethodOptions, Status
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Iterate, Schedule
@@ -35,7 +36,15 @@ class Solver:
     ledger: Ledger
 
     # -- the loop -----------------------------------------------------------------------------------------------------
-    def solve(self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True) -> Ended:
+    def solve(
+        self,
+        tolerance: float,
+        boundary: Boundary,
+        *,
+        relative: bool = False,
+        exact: bool = True,
+        mixture: Mixture | None = None,
+    ) -> Ended:
         """Go from rebase point to rebase point until the tolerance is certified or a limit is reached.
 
         Parameters
@@ -46,13 +55,15 @@ class Solver:
             Called at every rebase point; if it returns a status, the call ends there and can be continued.
         exact : bool
             False (heuristic paths): the stale gap sum decides, and no exact pass is made.
+        mixture : Mixture, optional
+            A primal point that certifies the lambda once the dual value is high enough.
 
         Returns
         -------
         Status, Certificate
             The certificate is that of `primal()`; None if `boundary` stopped the solve or the method does not certify.
         """
-        goal = Goal(tolerance, relative, exact)
+        goal = Goal(tolerance, relative, exact, mixture)
         while True:
             with self.ledger.timed():
                 self.rebase()

@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--eps", type=float, default=0.1)
     parser.add_argument("--relative", action="store_true", help="gaps as shares of the primal value")
     parser.add_argument("--lambda-min", type=float, default=0.0)
-    parser.add_argument("--kappa", type=float, default=0.88, help="of expensive_oracle's path")
+    parser.add_argument("--kappa", type=float, default=0.84, help="of expensive_oracle's path")
     parser.add_argument("--lambdas", nargs="*", default=[])
     parser.add_argument("--tolerance", type=float, default=1e-4, help="of --lambdas, as a share of the dual value")
     parser.add_argument("--seeds", type=int, default=5)

@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("features", type=Path)
     parser.add_argument("--eps", type=float, default=0.1)
     parser.add_argument("--lambda-min", type=float, default=0.0)
-    parser.add_argument("--kappa", type=float, default=0.88)
+    parser.add_argument("--kappa", type=float, default=0.84)
     parser.add_argument("--lambdas", nargs="*", default=[])
     parser.add_argument("--tolerance", type=float, default=1e-4, help="of --lambdas, as a share of the dual value")
     parser.add_argument("--n-best", type=int, nargs="*", default=[1, 0])

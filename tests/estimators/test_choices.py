@@ -62,7 +62,7 @@ def test_lam__is_one_number_a_grid_or_the_path() -> None:
     assert path_options("path", **goal).eps == 0.02
     single = path_options(0.5, **{**goal, "eps": 0.2})
     expensive = solver_options("expensive_oracle", path=True, max_passes=None, max_seconds=None)
-    assert path_options("path", **goal).for_method(expensive).kappa == 0.88
+    assert path_options("path", **goal).for_method(expensive).kappa == 0.84
     assert single.for_method(expensive) == single
     assert (single.tolerance, single.relative) == (0.2, False)
 

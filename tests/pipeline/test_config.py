@@ -127,7 +127,7 @@ def test_defaults__are_what_is_fastest_with_cheap_oracles() -> None:
         return settings.solver.name, settings.path.rule if settings.path.can.finds_lambdas else "", settings.path.kappa
 
     assert chosen() == ("bcpfw_gap_cache", "two_sided", 0.7)
-    assert chosen("solver=expensive_oracle") == ("expensive_oracle", "two_sided", 0.88)
+    assert chosen("solver=expensive_oracle") == ("expensive_oracle", "two_sided", 0.84)
     assert chosen("solver=expensive_oracle", "path.kappa=0.7")[2] == 0.7
     assert chosen("solver=expensive_oracle", "path.rule=anytime")[2] == 0.85
     assert chosen("path.rule=one_sided")[2] == 0.9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from pathlib import Path
@@ -22,8 +23,12 @@ from gapwise.stages.certify.recompute import dual_point
 from gapwise.stages.parallel import HERE
 from gapwise.stages.solver.combinations import check_path
 from gapwise.stages.solver.methods import method
+from gapwise.stages.solver.objective import Mixture
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.path.cells import Goal, Pair, solved_point
+from gapwise.stages.solver.path.cells import Goal, Pair, SolvedPoint, solved_point
+from gapwise.stages.solver.path.rules.two_sided import TwoSided
+from gapwise.stages.solver.path.stride import Stride
+from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.paths import open_path
@@ -82,6 +87,77 @@ def test_pair__bounds_both_values_where_w_is_not_that_of_alpha(name):
         assert pair.primal(lam, tuple(t)) >= 0.5 * lam * float(w @ w) + hinge - 1e-9
         assert pair.dual(lam, tuple(tau)) <= tau[0] * ell_a + tau[1] * ell_b - float(q @ q) / (2 * lam) + 1e-9
         assert Goal(EPS, False).excess(pair.primal(lam, tuple(t)), pair.dual(lam, tuple(tau))) >= -1.0
+
+
+MIXED = ["chain", "chain_sparse", "multiclass", "multiclass_cone", "segmentation"]
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_path__certifies_lambdas_between_solved_ones_without_an_oracle_call(name):
+    problem, _, records, _, _ = tiny_path(name)
+    mixed = [b for b in records if b.oracle_calls == 0]
+    assert mixed
+    assert all(b.oracle_calls >= problem.n for b in records if b.oracle_calls)
+    for b in mixed:
+        primal = primal_value(problem, b.weights, b.point.lam)
+        assert b.point.norm2 == pytest.approx(float(b.weights @ b.weights), rel=1e-12)
+        assert b.point.primal >= primal - 1e-12  # R is convex, so its mean over the solved points is a bound
+        assert b.point.gap == pytest.approx(b.point.primal - b.point.dual, abs=1e-12)
+        assert primal - optimum(problem, b.point.lam) <= b.point.gap <= 0.98 * EPS
+
+
+@pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
+def test_mixture__is_the_best_point_between_the_solved_ones_around_lambda(name):
+    problem, _, records, start, _ = tiny_path(name)
+    points = [solved_point(b.point, dual_norm2=b.dual_norm2) for b in records[:3]]
+    rule = TwoSided.begin(PathOptions(eps=EPS, lambda_min=LOWEST), start)
+    for point, b in zip(points, records, strict=False):
+        rule.stack.add(point, b.weights, b.weights)
+    for k in range(2):
+        lam = float(np.sqrt(points[k].lam * points[k + 1].lam))
+        mixture = rule.mixture(lam)
+        bound = 0.5 * lam * float(mixture.weights @ mixture.weights) + mixture.hinge
+        pair = rule.stack.pair(k + 1)
+        assert bound == pytest.approx(min(pair.primal(lam, t) for t in SHARES), rel=1e-4)
+        assert bound >= primal_value(problem, mixture.weights, lam) - 1e-12
+    above = rule.mixture(2.0 * points[0].lam)  # between w = 0 and the first
+    assert np.linalg.matrix_rank(np.array([above.weights, records[0].weights])) == 1
+    assert rule.mixture(points[1].lam) is rule.mixture(0.5 * points[2].lam) is None
+    rule.path = dataclasses.replace(rule.path, relative=True)
+    assert rule.mixture(lam) is None
+
+
+SHARES = [(a, b) for a in np.linspace(0, 1, 201) for b in np.linspace(0, 1, 201) if a + b <= 1.0 + 1e-12]
+
+
+def test_lambda__ends_at_a_mixture_only_where_its_gap_is_small_enough():
+    problem, _, records, _, _ = tiny_path("multiclass")
+    b = records[1]
+    solver = method(METHOD).begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
+    solver.start_lambda(b.point.lam, 0)
+    for most, calls in ((b.point.gap - 1e-3, True), (b.point.gap + 0.5, False)):
+        solver.start_lambda(b.point.lam, 0)
+        before = solver.iterate.counts.gap_passes
+        status, point = solver.solve(0.02, lambda _: None, mixture=Mixture(b.weights, b.point.hinge, most))
+        assert status is Status.CONVERGED
+        assert (solver.iterate.counts.gap_passes > before) is calls
+        assert np.array_equal(solver.primal(), b.weights) is not calls
+        assert point.primal - optimum(problem, point.lam) <= point.gap <= (0.02 if calls else most)
+
+
+def test_steps__become_shorter_once_a_lambda_between_takes_oracle_calls():
+    path = PathOptions(rule="two_sided", eps=EPS)
+    free, dear = Stride(path, 1.0, 10.0, theta=3.6), Stride(path, 1.0, 10.0, theta=3.6)
+    dear.restrain()
+    assert dear.theta == dear.most == pytest.approx(0.9 * 3.6)
+    last = SolvedPoint(0.1, 0.01, 0.5, 0.45, 1.0, 0.01)
+    assert free.below(last, Goal(EPS, False)) < dear.below(last, Goal(EPS, False)) < 0.1
+    for _ in range(20):
+        dear.restrain()
+    assert dear.most == 2.5
+    rule = TwoSided.begin(path, tiny_path("multiclass")[3])
+    rule.stride = dear
+    assert TwoSided.restored(path, rule.zero, *rule.packed()).stride.most == 2.5
 
 
 def test_rule__keeps_the_norm_of_the_dual_point_and_not_that_of_w():
@@ -208,6 +284,40 @@ def test_verify__finds_what_is_not_so(tmp_path: Path, case: str) -> None:
     with pytest.raises(CertificateError) as error:
         verify(TINY["multiclass"](), run)
     assert re.search(message, str(error.value)) or re.search(message, (run / "verify.json").read_text())
+
+
+MIXED_TAMPER = {
+    "a hinge that is too small": (lambda exact, stored: exact - 1e-5, "hinge is stored as"),
+    "a bound that certifies too little": (lambda exact, stored: stored + 0.05, "the gap reaches"),
+}
+
+
+@pytest.mark.parametrize("case", MIXED_TAMPER)
+def test_verify__takes_the_bound_of_a_mixture_and_nothing_smaller_than_its_hinge(tmp_path: Path, case: str) -> None:
+    problem, path = TINY["multiclass"](), path_of(**{**PATH, "eps": EPS, "lambda_min": LOWEST})
+    assert solved(problem, tmp_path, at_mean(), path) is Status.CONVERGED
+    assert verify(problem, tmp_path)["certified"]
+    group = zarr.open_group(tmp_path / "path.zarr", mode="a")
+    (b, *_) = np.flatnonzero(group["oracle_calls"][...] == 0)
+    lam, stored = float(group["lambda"][b]), float(group["hinge"][b])
+    exact = primal_value(problem, group["weights"][b], lam) - 0.5 * lam * float(group["norm2"][b])
+    assert exact < stored - 1e-6
+    value, message = MIXED_TAMPER[case]
+    for name in ("hinge", "primal", "gap"):
+        entry(name, b, lambda x: x + value(exact, stored) - stored)(group)
+    with pytest.raises(CertificateError):
+        verify(problem, tmp_path)
+    assert message in (tmp_path / "verify.json").read_text()
+
+
+def test_verify__takes_no_bound_at_a_lambda_that_called_oracles(tmp_path: Path) -> None:
+    run = copy_of(run_of("multiclass", "two_sided", method=METHOD), tmp_path)
+    group = zarr.open_group(run / "path.zarr", mode="a")
+    assert group["oracle_calls"][1] > 0
+    for name in ("hinge", "primal", "gap"):
+        entry(name, 1, lambda x: x + 1e-4)(group)
+    with pytest.raises(CertificateError, match=r"breakpoint 1.*is stored as"):
+        verify(TINY["multiclass"](), run)
 
 
 def test_verify__takes_no_point_of_its_own_from_a_rule_that_needs_that_of_the_supports(tmp_path: Path) -> None:

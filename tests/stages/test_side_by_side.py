@@ -115,13 +115,13 @@ class GivesUp:
     def __call__(self) -> bool:
         return self.asked
 
-    def solve_lane(self, setting, state, lam, index, tolerance, given_up):
+    def solve_lane(self, setting, state, lam, index, tolerance, mixture, given_up):
         self.left -= 1
         if self.left == 0:
             self.asked = True
             while not given_up():
                 pass
-        return self.solve(setting, state, lam, index, tolerance, given_up)
+        return self.solve(setting, state, lam, index, tolerance, mixture, given_up)
 
 
 @pytest.mark.slow
@@ -201,7 +201,7 @@ def test_interrupt__in_the_main_thread_ends_all_lanes(tmp_path: Path, monkeypatc
             raise Killed
         return False
 
-    def endless(setting, state, lam, index, asked, given_up):
+    def endless(setting, state, lam, index, asked, mixture, given_up):
         begun.set()
         for _ in range(10_000):
             if given_up():

@@ -36,6 +36,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block_method import block_method
@@ -47,8 +48,8 @@ from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.listing import deeper, listing, listing_facts, unused_passes
 from gapwise.stages.solver.methods import accelerated
 from gapwise.stages.solver.methods.accelerated import Proximal, ProximalCounts, ended_with, proximal_of
-from gapwise.stages.solver.objective import Certificate
-from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions, check
+from gapwise.stages.solver.objective import Certificate, Mixture
+from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions, Status, check
 from gapwise.stages.solver.oracles import Vertices, bases
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
@@ -177,6 +178,10 @@ class AcceleratedAtMean:
         if not self.it.counts.exact_due:
             self.outer(self.bound(goal))
             return None
+        if (point := self.mixed(goal.mixture)) is not None:
+            self.it.ledger.record(point)
+            self.proximal.leave()
+            return Status.CONVERGED, point
         if self.may_be_partial and self.partial_pass(self.bound(goal)):
             return None
         return ended_with(self.it, self.proximal, self.pass_at_mean(), goal)
@@ -222,6 +227,18 @@ class AcceleratedAtMean:
     def unused(self) -> int:
         """Labellings without weight that so many passes have not chosen are dropped."""
         return unused_passes(self.it.setup, self.options.acceleration.unused_passes)
+
+    def mixed(self, mixture: Mixture | None) -> Certificate | None:
+        """The certificate of a mixture of solved points beside the present alpha, without an oracle; None if too large."""
+        if mixture is None:
+            return None
+        it, lam, norm2 = self.it, self.it.counts.lam, norm2_of(self.it.problem, mixture.weights)
+        dual = it.dual_value()
+        gap = 0.5 * lam * norm2 + mixture.hinge - dual
+        if gap > mixture.most:
+            return None
+        it.weights, it.counts.dual = mixture.weights, dual
+        return Certificate(lam, gap, mixture.hinge, float(it.state.z_ell[1]), norm2, dual)
 
     # -- passes at the mean -------------------------------------------------------------------------------------------
     def gaps_at_mean(self) -> np.ndarray:

@@ -33,6 +33,8 @@ class Capabilities:
     open_ended: bool = False
     """Whether the path may be stopped anywhere, is then certified for the eps reached, and goes on to a smaller `path.eps`,
     which is no part of a run's key. `PathRule.open_end` then returns an `OpenEnded`."""
+    mixes: bool = False
+    """Whether it has the method `mixture` (`rule.Mixes`), by which a lambda between solved ones may take no oracle call."""
     abreast: bool = False
     """Whether it hands out several lambdas at once (`path.abreast.Abreast`), which `path.parallel` solves side by side."""
     switches: bool = False

@@ -42,6 +42,9 @@ factor 1 - eps, since P - D <= eps P means (1 - eps) P - D <= 0. `two_sided` cov
 
 - Above, w = 0: its gap ||psi~||^2 / (2 lambda) falls with lambda, so the cell [lambda_top, inf) needs its lower end only.
 - Between neighbours (w = 0 is the first): (t, tau) optimal at a cell's geometric middle; a cell is halved if an end fails.
+- Where an interval fails, its worst lambda is solved. w = t_a w_a + t_b w_b with the best t and R_t is a primal point there
+  before any oracle is called, and passes over cached labellings raise D. If the two are within eps, they are the solved
+  point: one that has cost no oracle call. R_t is a bound, as R_a and R_b may be.
 - Below the last, w = s w_b and alpha = tau alpha_b with the best tau, min(1, ell lambda / c). The dual bound is concave in
   lambda (linear up to c / ell, ell - c / (2 lambda) above), the primal bound affine: again the two ends of (0, lambda_b]
   decide, and at 0 the gap is R. So s = 1 and R <= eps suffice for the absolute goal. For the relative one R must be 0. Let
@@ -175,11 +178,13 @@ class Pair(NamedTuple):
     dual_inner: float
     hinge_at_zero: float
 
+    def hinge(self, t: Share) -> float:
+        """Upper bound of R at t_a w_a + t_b w_b."""
+        return t[0] * self.above.hinge + t[1] * self.below.hinge + (1.0 - t[0] - t[1]) * self.hinge_at_zero
+
     def primal(self, lam: float, t: Share) -> float:
         """Upper bound of P at t_a w_a + t_b w_b."""
-        rest = (1.0 - t[0] - t[1]) * self.hinge_at_zero
-        hinge = t[0] * self.above.hinge + t[1] * self.below.hinge + rest
-        return 0.5 * lam * quadratic(t, self.above.norm2, self.inner, self.below.norm2) + hinge
+        return 0.5 * lam * quadratic(t, self.above.norm2, self.inner, self.below.norm2) + self.hinge(t)
 
     def dual(self, lam: float, tau: Share) -> float:
         """Lower bound of D at tau_a alpha_a + tau_b alpha_b, the rest on the truth."""

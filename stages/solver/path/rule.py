@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
-from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.solver.options import WHOLE, PathOptions, Status
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rules import path_rule
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gapwise.records import Json
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.objective import Certificate, Product
+    from gapwise.stages.solver.objective import Certificate, Mixture, Product
     from gapwise.stages.solver.packed import ArraySpec
 
 
@@ -240,6 +240,19 @@ class TakesProduct(Protocol):
 
     def use_product(self, product: Product) -> None:
         """Take <a, b> of two solved points by `product`, that of the problem's own metric."""
+
+
+class Mixes(Protocol):
+    """A rule that knows a primal point for a lambda between solved ones (`capabilities.mixes`)."""
+
+    def mixture(self, lam: float) -> Mixture | None:
+        """The best mixture of the solved points around lambda; None where there are none on both sides."""
+
+
+def mixture_of(rule: PathRule, problem: Problem, lam: float) -> Mixture | None:
+    """The mixture of a rule that has one; None where an oracle is approximate, whose bounds at the mixture may be worse."""
+    exact = rule.capabilities.mixes and certainty_of(problem) == EXACT
+    return cast("Mixes", rule).mixture(lam) if exact else None
 
 
 class OpenEnded(Protocol):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.objective import Product, plain_product
+from gapwise.stages.solver.objective import Mixture, Product, plain_product
 from gapwise.stages.solver.path.cell_arrays import CELL_COLUMNS, cells_of, flat_cells
-from gapwise.stages.solver.path.cells import Cell, Pair, SolvedPoint, zero
+from gapwise.stages.solver.path.cells import Cell, Goal, Pair, SolvedPoint, zero
 from gapwise.stages.solver.path.rule import PathStart
 
 if TYPE_CHECKING:
@@ -84,6 +85,29 @@ class Stack:
         if math.isinf(a.lam):
             return Pair(a, b, 0.0, b.lam * dual_inner, self.hinge_at_zero)
         return Pair(a, b, inner, a.lam * b.lam * dual_inner, self.hinge_at_zero)
+
+    def mixture(self, lam: float, most: float) -> Mixture | None:
+        """The best mixture of the two points around lambda, for gaps up to `most`; None without two."""
+        for k, (above, below) in enumerate(pairwise(self.points)):
+            if below.lam < lam < above.lam:
+                pair = self.pair(k)
+                share = pair.best(lam)[0]
+                w = share[1] * self.vectors[k + 1]
+                if math.isfinite(above.lam):  # not w = 0
+                    w += share[0] * self.vectors[k]
+                return Mixture(w, pair.hinge(share), most)
+        return None
+
+    def failing(self, goal: Goal, top: float, close: float) -> tuple[list[float], bool]:
+        """The worst lambdas, up to `top`, of intervals that are not certified; whether two points are as `close`."""
+        lams, narrow = [], False
+        for k in range(len(self.points) - 1):
+            pair = self.pair(k)
+            low, high = pair.below.lam, min(pair.above.lam, top)
+            if low < high and not pair.cells(goal, 0, low, high):
+                lams.append(pair.worst(goal, low, high))
+                narrow = narrow or low >= (1.0 - close) * pair.above.lam
+        return lams, narrow
 
     def pop(self, cells: list[Cell]) -> None:
         """The first interval is certified by these cells."""

@@ -6,16 +6,25 @@ Between two optima a step of theta = 1 is what would certify; theta grows and sh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.cells import Goal, Pair, SolvedPoint
 from gapwise.stages.solver.path.rule import NEGLIGIBLE, PAST_TOP
 
+if TYPE_CHECKING:
+    from gapwise.records import Json
+
 THETA = (0.5, 1.5)
 """Range of the step's factor theta."""
-THETA_APART = (0.5, 3.0)
-"""The same where primal and dual point are not each other's: both are then closer to the optimum than their gap says."""
+THETA_APART = (0.5, 3.6)
+"""The same where primal and dual point are not each other's: both are then closer to the optimum than their gap says. An
+interval that fails then often takes one more lambda without oracle calls."""
+SHORTER, SHORTEST = 0.9, 2.5
+"""Where that lambda takes oracle calls, the range ends so much earlier from then on, but not below the second number."""
 AFTER_FAILURE = 0.75
 """The factor applied to theta when an interval fails."""
 LAST_HINGE = 0.85
@@ -36,6 +45,13 @@ class Stride:
     theta: float = 1.0
     fall: float = math.nan
     """d log R / d log lambda between the last two certified points."""
+    most: float = math.inf
+    """Where the range of theta ends, if before that of `theta_range`."""
+
+    def restrain(self) -> None:
+        """A lambda between solved ones has taken oracle calls: shorter steps from now on."""
+        self.most = max(SHORTER * min(self.most, THETA_APART[1]), SHORTEST)
+        self.theta = min(self.theta, self.most)
 
     def shorten(self, apart: bool) -> None:
         """An interval failed; `apart`: whether a solved w differs from that of its dual point."""
@@ -50,7 +66,7 @@ class Stride:
         left = goal.eps * (primal if goal.relative else 1.0) - own
         wanted = self.theta * math.sqrt(max(left, 0.0) / added)
         least, most = theta_range(apart)
-        self.theta = min(max(wanted, least), most)
+        self.theta = min(max(wanted, least), most, self.most)
 
     def note_fall(self, pair: Pair) -> None:
         """Measure how the hinge falls over a certified interval."""
@@ -69,6 +85,17 @@ class Stride:
             far = math.inf if self.hinge_at_zero - last.hinge >= eps else PAST_TOP * self.lam_top
             lam = max(lam, PAST_END * min(2.0 * NEGLIGIBLE * eps / last.norm2, far))
         return lam
+
+    # -- committed state ----------------------------------------------------------------------------------------------
+    def packed(self) -> dict[str, Json]:
+        """What changes along a path."""
+        most: dict[str, Json] = {"most": self.most} if self.most < math.inf else {}
+        return {"theta": self.theta, "fall": self.fall, **most}
+
+    def restored(self, attrs: Mapping[str, object]) -> Self:
+        """This stride with what `packed` has returned, which may be among other attributes."""
+        most = number(attrs, "most") if "most" in attrs else math.inf
+        return replace(self, theta=number(attrs, "theta"), fall=number(attrs, "fall"), most=most)
 
 
 def theta_range(apart: bool) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
-from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved, TakesProduct
+from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved, TakesProduct, mixture_of
 from gapwise.stages.solver.solver import Boundary, Solver
 from gapwise.stages.solver.state import pool_of, truth_pool, vertices_pool
 from gapwise.stages.solver.supports import Supports
@@ -69,7 +69,8 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
     on_path = can.finds_lambdas
     while True:
         asked = rule.tolerance()
-        status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
+        mixture = mixture_of(rule, solver.problem, solver.counts.lam)
+        status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact, mixture=mixture)
         if status in (Status.INTERRUPTED, Status.TIME_LIMIT) or (point is None and on_path):
             return status
         index = solver.counts.breakpoint

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
-from gapwise.stages.solver.objective import Certificate, Product
+from gapwise.stages.solver.objective import Certificate, Mixture, Product
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.abreast import LAST_ALONE, Round, next_lambdas
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cell_arrays import bound_of, model_of
@@ -55,13 +54,19 @@ NARROW = 1e-6
 between them will not help, so the path ends with STALLED instead of never."""
 
 
+MIXED = 0.98
+"""A mixture of two solved points certifies a lambda between them up to this share of eps; what is left lets the cells meet
+there."""
+
+
 @dataclass
 class TwoSided:
     """Solved points, the cells certified so far, the length of steps; all of it is committed."""
 
     capabilities = Capabilities(
-        kappa=0.7, kappa_apart=0.88, between=True, two_points=True, takes_product=True, abreast=True, switches=True
-    )
+        kappa=0.7, kappa_apart=0.84, between=True, two_points=True, takes_product=True, mixes=True, abreast=True,
+        switches=True,
+    )  # fmt: skip
 
     path: PathOptions
     zero: PathStart
@@ -139,7 +144,7 @@ class TwoSided:
         if self.advance(goal) is None and (ended := self.finish(goal)):
             return Round([], [self.lower_end(lam) for lam in lows], ended)
         last = self.stack.points[-1]
-        between, narrow = self.failing(goal)
+        between, narrow = self.stack.failing(goal, self.zero.lam_top, NARROW)
         room = min(most, self.path.max_breakpoints - solved[-1].index - 1)
         if narrow or room <= 0:
             return Round([], lows, Status.STALLED if narrow else Status.PASS_LIMIT)
@@ -155,26 +160,21 @@ class TwoSided:
         the goal."""
         if goal.excess(point.primal, point.dual) >= 0.0:
             return False
+        if (mixture := self.mixture(point.lam)) is not None and point.hinge != mixture.hinge:
+            self.stride.restrain()
         worst = solved.worst_hinge() if self.path.relative else math.inf
         dual = solved.dual_weights
         own = None if dual is None else point.lam**2 * self.stack.product(dual, dual)
         self.stack.add(solved_point(point, worst, own), solved.weights, dual)
         return True
 
+    def mixture(self, lam: float) -> Mixture | None:
+        """The best mixture of the two points around lambda, if w may differ from that of the dual point."""
+        return self.stack.mixture(lam, MIXED * self.path.eps) if self.stack.apart and not self.path.relative else None
+
     def lower_end(self, lam: float) -> float:
         """Down to where a solved lambda certifies once the path has ended: the last one to the end, others to themselves."""
         return self.stack.cells[-1].low if lam == self.stack.points[-1].lam else lam
-
-    def failing(self, goal: Goal) -> tuple[list[float], bool]:
-        """The worst lambdas of the intervals that are not certified, and whether one of these is too narrow to go on."""
-        lams, narrow = [], False
-        for k in range(len(self.stack.points) - 1):
-            pair = self.stack.pair(k)
-            low, high = pair.below.lam, min(pair.above.lam, self.zero.lam_top)
-            if low < high and not pair.cells(goal, 0, low, high):
-                lams.append(pair.worst(goal, low, high))
-                narrow = narrow or low >= (1.0 - NARROW) * pair.above.lam
-        return lams, narrow
 
     def advance(self, goal: Goal) -> float | None:
         """Certify intervals from the top down; returns the lambda to solve inside the first that fails, or None."""
@@ -184,7 +184,8 @@ class TwoSided:
             low, high = pair.below.lam, min(pair.above.lam, self.zero.lam_top)
             cells = pair.cells(goal, interval, low, high)
             if not cells and low < high:
-                stride.shorten(stack.apart)
+                if self.path.relative or not stack.apart:
+                    stride.shorten(stack.apart)
                 return pair.worst(goal, low, high)
             if low < high and pair.above.norm2 > 0.0:
                 stride.adapt(pair, goal, stack.apart)
@@ -230,7 +231,7 @@ class TwoSided:
         """Arrays of `specs`, and scalars."""
         above = self.above
         before: dict[str, Json] = {} if above is None else {"above": [above.lam, above.hinge, above.norm2]}
-        return self.stack.packed(), {"theta": self.stride.theta, "fall": self.stride.fall, **before}
+        return self.stack.packed(), {**self.stride.packed(), **before}
 
     @classmethod
     def restored(
@@ -239,8 +240,7 @@ class TwoSided:
         """The rule in its packed state; ValueError, naming the array, if one is not what `packed` gives."""
         assert start is not None
         stack = Stack.restored(start.hinge_at_zero, arrays)
-        theta, fall = number(attrs, "theta"), number(attrs, "fall")
-        rule = cls(path, start, stack, Stride(path, start.hinge_at_zero, start.lam_top, theta, fall))
+        rule = cls(path, start, stack, Stride(path, start.hinge_at_zero, start.lam_top).restored(attrs))
         if "above" in attrs:
             lam, hinge, norm2 = cast("list[float]", attrs["above"])
             rule.above = SolvedPoint(lam, 0.0, hinge, 0.0, norm2, 0.0, 0.0)
