@@ -133,8 +133,9 @@ TASKS: Mapping[str, Task] = {
         {"gapwise": ours.by_command("Gapwise, dataset=ranking", data.QUERIES), "pairs": pairs.PAIRS},
         tests="the queries of test.txt",
         remarks=(
-            "There were no files of LETOR when this page was made; `$GAPWISE_DATA/letor` takes its train.txt and",
-            "test.txt.",
+            "LETOR's own files are its publisher's to give. These are `examples/lambdarank` of LightGBM, 201 and 50 queries,",
+            "with the number of each document's query written as qid; `$GAPWISE_DATA/letor` takes train.txt and test.txt.",
+            "With 39 queries to choose on, whose loss has a standard error of 0.03, any λ below 2 is as good.",
         ),
     ),
 }  # fmt: skip
