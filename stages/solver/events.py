@@ -152,20 +152,23 @@ class Stop:
 
 
 def progress(engine: Walking) -> dict[str, float | str]:
-    """The present lambda, breakpoint, passes, gap, its certainty and tolerance, whether that is a share of the
-    objective, oracle_calls, seconds.
+    """The present lambda, breakpoint, passes, gap, its certainty and tolerance, whether both are shares of the
+    dual objective (the gap is then nan where that is unknown or not positive), oracle_calls, seconds.
 
     `certified` as well, where the path may be stopped anywhere: the eps that holds at every lambda so far.
     """
-    solver, counts, rule = engine.solver, engine.solver.counts, engine.rule.open_end()
+    solver, counts, rule, asked = engine.solver, engine.solver.counts, engine.rule.open_end(), engine.rule.tolerance()
+    gap = solver.iterate.known_gap + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0)
+    if asked.relative:
+        gap = gap / counts.dual if counts.dual > 0.0 else math.nan
     return {
         "lambda": counts.lam,
         "breakpoint": counts.breakpoint,
         "passes": solver.ledger.passes_here,
-        "gap": solver.iterate.known_gap + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0),
+        "gap": gap,
         "certainty": engine.certainty,
-        "tolerance": engine.rule.tolerance().gap if solver.options.capabilities.certifies else math.nan,
-        "relative": engine.rule.tolerance().relative,
+        "tolerance": asked.gap if solver.options.capabilities.certifies else math.nan,
+        "relative": asked.relative,
         "oracle_calls": solver.oracle_calls,
         "seconds": counts.seconds,
         **({"certified": rule.reached} if rule else {}),

@@ -17,7 +17,7 @@ from gapwise.stages.outcome import in_memory
 from gapwise.stages.solver import engine as library
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.engine import Engine, Task
-from gapwise.stages.solver.events import Event, Kind, Progress, Stop
+from gapwise.stages.solver.events import Event, Kind, Progress, Stop, progress
 from gapwise.stages.solver.options import Status
 from gapwise.stages.verify import CertificateError, verified, verify
 from gapwise.stages.verify import in_memory as source
@@ -68,6 +68,24 @@ def test_path__is_walked_as_far_as_it_is_asked_for() -> None:
     assert first.weights.tobytes() == whole[0].weights.tobytes()
     assert calls[-1] <= first.oracle_calls  # nothing of the next lambda
     assert [b.point.lam for b in walk] == [b.point.lam for b in whole[1:]]
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_progress__shows_gap_and_tolerance_in_one_unit(relative: bool) -> None:
+    problem, told = TINY["multiclass"](), []
+    goal = path_of(rule="single", lam=0.05, tolerance=0.01, relative=relative)
+    options = options_of(rebase_steps=1, step="fw", cache="none")
+
+    def note(event: Event) -> None:
+        counts, known = event.engine.solver.counts, event.engine.solver.iterate.known_gap
+        if event.kind is Kind.BOUNDARY and counts.dual > 0.0 and math.isfinite(known):
+            told.append((progress(event.engine), known, counts.dual))
+
+    list(library.path(problem, goal, options, observers=[note]))
+    assert len(told) > 3
+    for report, known, dual in told:
+        assert report["gap"] == (known / dual if relative else known)
+        assert report["relative"] is relative
 
 
 def test_events__are_told_in_order(caplog: pytest.LogCaptureFixture) -> None:
