@@ -85,6 +85,8 @@ def test_weights__that_names_do_not_fit_are_refused() -> None:
         named_weights(meta, shared, np.ones(2 * 4 + 2 * 4))
     pairs = {f"pair_{name}": array for name, array in shared.items()}
     assert named_weights({**meta, "pair_attributes": 2}, {**shared, **pairs}, np.ones(16)).bigrams.shape == (1, 2, 2)
+    with pytest.raises(ValueError, match="pair_vocabulary: expected the names of the pair attributes"):
+        named_weights({**meta, "pair_attributes": 2}, shared, np.ones(16))
 
 
 def test_other_structures__are_refused() -> None:

@@ -136,6 +136,8 @@ def bigram_encoder(tokens: TextEncoder, meta: Facts, shared: Mapping[str, np.nda
 
 
 def read_pairs(shared: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """Numbers of pair attributes by name."""
+    """Numbers of pair attributes by name; ValueError if the names are not there."""
     names = ("vocabulary", "vocabulary_ptr")
+    if missing := [f"{PREFIX}{name}" for name in names if f"{PREFIX}{name}" not in shared]:
+        raise ValueError(f"{missing[0]}: expected the names of the pair attributes of bigram templates, there are none")
     return read_vocabulary({name: shared[f"{PREFIX}{name}"] for name in names})
