@@ -122,8 +122,8 @@ TASKS: Mapping[str, Task] = {
         },
         tests="256 test pictures",
         remarks=(
-            "The refit of Gapwise ends with `BOUND_LIMIT`: its gap is at most 3.2e-3 of the objective, where 1e-3 is asked",
-            "for, and almost all of that is the slack which `dataset.slack` allows the oracle's bounds.",
+            "The refit of Gapwise ends with `BOUND_LIMIT`: its gap is at most 3.2e-3 of the objective, where 1e-3 is asked.",
+            "Almost all of that is the slack which `dataset.slack` allows the oracle's bounds.",
         ),
     ),
     "letor": Task(
@@ -131,8 +131,9 @@ TASKS: Mapping[str, Task] = {
         {"gapwise": ours.by_command("Gapwise, dataset=ranking", data.QUERIES), "pairs": pairs.PAIRS},
         tests="the queries of test.txt",
         remarks=(
-            "LETOR's own files are its publisher's to give. These are `examples/lambdarank` of LightGBM, 201 and 50 queries,",
-            "with the number of each document's query written as qid; `$GAPWISE_DATA/letor` takes train.txt and test.txt.",
+            "LETOR's own files are its publisher's to give. These are `examples/lambdarank` of LightGBM, 201 and 50",
+            "queries, with the number of each document's query written as qid. `$GAPWISE_DATA/letor` takes train.txt and",
+            "test.txt.",
             "With 39 queries to choose on, whose loss has a standard error of 0.03, any λ below 2 is as good.",
         ),
     ),

@@ -160,7 +160,8 @@ def progress(engine: Walking) -> dict[str, float | str]:
     solver, counts, rule, asked = engine.solver, engine.solver.counts, engine.rule.open_end(), engine.rule.tolerance()
     gap = solver.iterate.known_gap + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0)
     if asked.relative:
-        gap = gap / counts.dual if counts.dual > 0.0 else math.nan
+        dual = solver.ledger.last_dual(counts.breakpoint)
+        gap = gap / dual if dual > 0.0 else math.nan
     return {
         "lambda": counts.lam,
         "breakpoint": counts.breakpoint,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -135,6 +136,11 @@ class Ledger:
         stamp = float(round(time.time() * 1000))
         row = (counts.breakpoint, counts.lam, calls / self.n, calls, self.steps, self.seconds, stamp)
         self.trace.append((*row, point.gap, point.dual, point.primal))
+
+    def last_dual(self, breakpoint: int) -> float:
+        """The dual value of the last certificate, nan if that is not of this breakpoint."""
+        row = dict(zip(TRACE, self.trace[-1], strict=True)) if self.trace else {}
+        return float(row["dual"]) if row.get("breakpoint") == breakpoint else math.nan
 
     def packed_trace(self) -> np.ndarray:
         """float64, (rows, columns of `TRACE`)."""

@@ -38,5 +38,7 @@ def fit(part: Part, setting: Setting, folder: Path) -> tuple[Predict, int]:
 
 
 PAIRS = Contestant(
-    "LIBLINEAR on pairs", by_validation(fit, [{"C": C} for C in (1.0, 0.1, 0.01, 10.0, 0.001, 0.0001)]), ("sklearn.svm",)
+    "LIBLINEAR on pairs",
+    by_validation(fit, [{"C": C} for C in (1.0, 0.1, 0.01, 10.0, 0.001, 0.0001)]),
+    ("sklearn.svm",),
 )
