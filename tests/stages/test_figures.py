@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import zarr
 from matplotlib.figure import Figure
+from omegaconf import OmegaConf
 from PIL import Image
 from reported import digits
 from solved import options_of, path_of, solved
 
+from gapwise.pipeline.config.settings import CONF
 from gapwise.stages.evaluate import evaluate
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.void import VOID
@@ -22,6 +24,7 @@ from gapwise.stages.reports.chart_files import save_charts
 from gapwise.stages.reports.charts import charts_of, convergence
 from gapwise.stages.reports.run_figures import draw, segmentations
 from gapwise.stages.reports.stored import StoredRun
+from gapwise.stages.reports.sweep_figures.paths import line_styles
 from gapwise.stages.reports.vega import Panel
 from gapwise.stages.solver.path.descend import stepwise_model
 from gapwise.storage.features import FeatureWriter, open_features
@@ -272,3 +275,10 @@ def test_figures__of_a_path_that_a_limit_ended_at_its_first_breakpoint(tmp_path:
     assert not (arrays["cell_interval"] >= 1).any()  # nothing is certified below it
     evaluate(features, tmp_path / "run")
     assert draw(tmp_path / "run", open_features(features))
+
+
+@pytest.mark.parametrize("experiment", ["compare_paths", "compare_kappas"])
+def test_lines__of_paths_can_be_told_apart(experiment: str) -> None:
+    names = [*OmegaConf.load(CONF / "experiment" / f"{experiment}.yaml").sweep.variants]
+    styles = line_styles(names)
+    assert len({(style["color"], style["ls"]) for style in styles.values()}) == len(styles) == len(names) > 12
