@@ -172,7 +172,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         """
         data = self._checked(X, y, sample_weight)
         if self.kernel != "rbf" and isinstance(data.x, np.ndarray):
-            warn_of_far_columns(type(self).__name__, data.x, getattr(self, "feature_names_in_", None))
+            warn_of_far_columns(type(self).__name__, data.x, vars(self).get("feature_names_in_"))
         return self._fit(data, run_dir)
 
     def _checked(self, X: Samples, y: Samples, sample_weight: npt.ArrayLike | None = None) -> Data:
@@ -391,8 +391,9 @@ def far_from_zero(x: np.ndarray) -> tuple[int, float] | None:
     About a thousand rows are looked at. Constant columns count for nothing: they are an intercept.
     """
     some = np.asarray(x[:: max(1, len(x) // 1_000)], float)
-    mean, deviation = np.abs(some.mean(axis=0)), some.std(axis=0)
-    ratios = np.divide(mean, deviation, out=np.zeros_like(mean), where=deviation > np.finfo(x.dtype).eps * mean)
+    with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are refused later, by their names
+        mean, deviation = np.abs(some.mean(axis=0)), some.std(axis=0)
+        ratios = np.divide(mean, deviation, out=np.zeros_like(mean), where=deviation > np.finfo(x.dtype).eps * mean)
     furthest = int(np.argmax(ratios))
     return (furthest, float(ratios[furthest])) if ratios[furthest] > FAR else None
 

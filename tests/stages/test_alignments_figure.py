@@ -28,7 +28,10 @@ def run(french: str = "x y z") -> SimpleNamespace:
     blocks |= {f"{name}_ptr": len(array) * np.arange(3) for name, array in pair.items()}
     labels = np.array([1, 3, 0, 0, 1, 0], np.uint8)  # words with two links: 00, 02 and 21
     return SimpleNamespace(
-        test_blocks=blocks, predictions={"labels": np.tile(labels, 2), "label_ptr": 6 * np.arange(3)}, has_features=True
+        test_blocks=blocks,
+        predictions={"labels": np.tile(labels, 2), "label_ptr": 6 * np.arange(3)},
+        has_features=True,
+        predicting="by the best λ",
     )
 
 

@@ -165,6 +165,7 @@ class Task:
     seed: int = 0
     start: Any = None
     initial: Any = None
+    switches: bool = False
 
 
 @dataclass(frozen=True)

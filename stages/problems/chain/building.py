@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from gapwise.stages.problems.chain.grams import Grams, MixedGrams, grams_of
 from gapwise.stages.problems.chain.long import LONGEST, sizes_of
 from gapwise.stages.problems.chain.losses import costs_and_constraints, costs_of, units_of
 from gapwise.stages.problems.protocol import frozen
+
+Fields: TypeAlias = dict[str, Any]
+"""Fields of a problem by name."""
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain | BigramChain | DenseChain:
@@ -62,7 +65,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain | BigramChain 
     weight, blocked = block_weights("chain", arrays, lengths.size), blocked_scores(arrays, K)
     refuse_lengths(blocked, lengths)
     edges = lengths if "pair_ids" in arrays else 1
-    common: dict[str, Any] = {
+    common: Fields = {
         "n": lengths.size,
         "d": p * K + q * K * K,
         "local_ptr": frozen(np.cumsum(np.append(0, lengths * K + edges * K * K)), np.int64),
@@ -81,7 +84,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain | BigramChain 
     return BigramChain(**common, **_pairs(arrays, q, K, ptr)) if "pair_ids" in arrays else Chain(**common)
 
 
-def _sparse(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> dict[str, Any]:
+def _sparse(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> Fields:
     """The fields of features of a `Chain`."""
     values = np.asarray(arrays.get("values", np.empty(0)))
     ids, row_ptr, grams = _rows(arrays, "", p, values, ptr)
@@ -93,7 +96,7 @@ def _sparse(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> dict[s
     }
 
 
-def _pairs(arrays: Mapping[str, np.ndarray], q: int, K: int, ptr: np.ndarray) -> dict[str, Any]:
+def _pairs(arrays: Mapping[str, np.ndarray], q: int, K: int, ptr: np.ndarray) -> Fields:
     """The fields of pair attributes of a `BigramChain`."""
     if K < 2:
         raise ValueError(f"chain: pair attributes need at least two labels, there are {K}")
@@ -143,7 +146,7 @@ def _rows(
     return ids, row_ptr, grams_of(gram_ptr, gram, lengths)
 
 
-def _dense(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> dict[str, Any]:
+def _dense(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> Fields:
     """The fields of features of a `DenseChain`."""
     values, lengths = np.asarray(arrays["values"]), np.diff(ptr)
     first = np.asarray(arrays.get("first", ptr[:-1]), np.int64)
