@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -9,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gapwise.stages.datasets.arrays.rows import Csr
+
+FAR = 1e3
+"""Standard deviations that the mean of a column may be from 0 without a warning."""
 
 
 @runtime_checkable
@@ -81,3 +85,28 @@ def same_length(X: Samples, y: Samples, noun: str) -> None:
         raise ValueError(f"y: expected one entry for each of the {len(X)} {noun} of X, got {len(y)}")
     if len(X) == 0:
         raise ValueError(f"X: expected at least one of the {noun}, got none")
+
+
+def far_from_zero(x: np.ndarray) -> tuple[int, float] | None:
+    """The column of x, (n, D), whose mean is the most standard deviations from 0, and how many, if more than `FAR`.
+
+    About a thousand rows are looked at. Constant columns count for nothing: they are an intercept.
+    """
+    some = np.asarray(x[:: max(1, len(x) // 1_000)], float)
+    with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are refused later, by their names
+        mean, deviation = np.abs(some.mean(axis=0)), some.std(axis=0)
+        ratios = np.divide(mean, deviation, out=np.zeros_like(mean), where=deviation > np.finfo(x.dtype).eps * mean)
+    furthest = int(np.argmax(ratios))
+    return (furthest, float(ratios[furthest])) if ratios[furthest] > FAR else None
+
+
+def warn_of_far_columns(who: str, x: np.ndarray, names: np.ndarray | None) -> None:
+    """Warn of a column of x, shape (n, D), that is far from 0; `names` are those of the columns."""
+    if far := far_from_zero(x):
+        column, ratio = far
+        warnings.warn(
+            f"{who}: column {column if names is None else repr(names[column])} of X has a mean of {ratio:.1e} standard "
+            "deviations; weights are penalised about 0, so take the means away first, for instance by "
+            "make_pipeline(StandardScaler(), ...)",
+            stacklevel=3,
+        )

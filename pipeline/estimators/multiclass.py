@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Literal, Self
 
@@ -10,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassifierMixin
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -18,27 +16,22 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, is_number, refuse
-from gapwise.pipeline.estimators.data import Data, Samples, weighted
+from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse
+from gapwise.pipeline.estimators.data import Data, Samples, warn_of_far_columns, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
+from gapwise.pipeline.estimators.kernels import kernel_of, kernel_scores
 from gapwise.records import Record
 from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.confidence import refuse_without_lists
 from gapwise.stages.datasets import Blocks
-from gapwise.stages.datasets.arrays.kernels import NAMES, OF_KERNEL, STRUCTURE, WithPoints
+from gapwise.stages.datasets.arrays.kernels import STRUCTURE, WithPoints
 from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
 from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.chain.losses import balanced_weights
 from gapwise.stages.problems.loss_names import BALANCED
 from gapwise.stages.problems.multiclass_sparse import class_weights
-from gapwise.stages.problems.scale import check_entries
 from gapwise.storage.backend import Location
-
-ENTRIES = 1 << 22
-"""Values of a kernel in memory at a time, in predictions."""
-FAR = 1e3
-"""Standard deviations that the mean of a column may be from 0 without a warning."""
 
 
 class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
@@ -383,62 +376,6 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
             Unless `calibration` asked for probabilities.
         """
         return self._probable(self.margins(X))
-
-
-def far_from_zero(x: np.ndarray) -> tuple[int, float] | None:
-    """The column of x, (n, D), whose mean is the most standard deviations from 0, and how many, if more than `FAR`.
-
-    About a thousand rows are looked at. Constant columns count for nothing: they are an intercept.
-    """
-    some = np.asarray(x[:: max(1, len(x) // 1_000)], float)
-    with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are refused later, by their names
-        mean, deviation = np.abs(some.mean(axis=0)), some.std(axis=0)
-        ratios = np.divide(mean, deviation, out=np.zeros_like(mean), where=deviation > np.finfo(x.dtype).eps * mean)
-    furthest = int(np.argmax(ratios))
-    return (furthest, float(ratios[furthest])) if ratios[furthest] > FAR else None
-
-
-def warn_of_far_columns(who: str, x: np.ndarray, names: np.ndarray | None) -> None:
-    """Warn of a column of x, shape (n, D), that is far from 0; `names` are those of the columns."""
-    if far := far_from_zero(x):
-        column, ratio = far
-        warnings.warn(
-            f"{who}: column {column if names is None else repr(names[column])} of X has a mean of {ratio:.1e} standard "
-            "deviations; weights are penalised about 0, so take the means away first, for instance by "
-            "make_pipeline(StandardScaler(), ...)",
-            stacklevel=3,
-        )
-
-
-def kernel_of(x: np.ndarray | Csr, kernel: str | None, gamma: object, coef0: object, degree: object) -> Record | None:
-    """The facts of a kernel on rows x (n, D); None without one. ValueError names the parameter that cannot be used."""
-    if kernel is None:
-        return None
-    if kernel not in NAMES or isinstance(x, Csr):
-        raise refuse("kernel", kernel, f"one of {', '.join(NAMES)}, or None")
-    if not (is_number(gamma) and 0 < gamma < np.inf) and not (isinstance(gamma, str) and gamma in ("scale", "auto")):
-        raise refuse("gamma", gamma, "a number > 0, 'scale' or 'auto'")
-    if not is_number(coef0) or not 0 <= coef0 < np.inf:
-        raise refuse("coef0", coef0, "a number >= 0")
-    if not isinstance(degree, int | np.integer) or isinstance(degree, bool) or degree < 1:
-        raise refuse("degree", degree, "a whole number >= 1")
-    check_entries("X", x)
-    if not is_number(gamma):
-        variance = float(np.var(x, dtype=np.float64)) if gamma == "scale" else 1.0
-        gamma = 1.0 / (x.shape[1] * variance) if variance > 0.0 else 1.0
-    known = {"gamma": float(gamma), "coef0": float(coef0), "degree": int(degree)}
-    return {"kernel": kernel, **{name: known[name] for name in OF_KERNEL[kernel]}}
-
-
-def kernel_scores(kernel: Record, rows: np.ndarray, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """(n, K): sums over points (m, D), with coefficients (K, m), of the kernel with each of the rows (n, D)."""
-    given = {name: value for name, value in kernel.items() if name != "kernel"}
-    scores, step = np.zeros((len(rows), len(coefficients))), max(ENTRIES // max(len(points), 1), 1)
-    for start in range(0, len(rows) if len(points) else 0, step):
-        part = np.asarray(rows[start : start + step], np.float64)
-        values = pairwise_kernels(part, np.asarray(points, np.float64), metric=kernel["kernel"], **given)
-        scores[start : start + step] = values @ coefficients.T
-    return scores
 
 
 def _csr(X: sparse.sparray | sparse.spmatrix) -> Csr:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +60,7 @@ def test_verify__passes_a_relative_path_that_reaches_its_end() -> None:
 
 
 @pytest.mark.parametrize("choices", [{"eps": 3.0}, {"eps": 0.9, "relative": True}, {"eps": 1.1, "relative": True}])
-def test_verify__says_that_eps_above_all_losses_certifies_nothing(choices: dict[str, Any], tmp_path: Path) -> None:
+def test_verify__says_that_eps_above_all_losses_certifies_nothing(choices: dict[str, float], tmp_path: Path) -> None:
     problem = TINY["multiclass"]()
     solved(problem, tmp_path, options_of(), path_of(rule="two_sided", kappa=0.7, lambda_min=0.0, **choices))
     (tmp_path / "verify.json").unlink(missing_ok=True)

@@ -101,7 +101,7 @@ def write_markdown(
 def _why_open(parts: Sequence[Shown]) -> list[str]:
     """Why these runs do not decide some claims, with how many of them."""
     why = Counter(finding.why for part in parts for _, finding in part.claims if finding.holds is None)
-    said = [f"- {reason or 'unknown'}: {number}" for reason, number in why.most_common()]
+    said = [f"- {reason or 'unknown'}: {number}." for reason, number in why.most_common()]
     return ["", "Why these runs do not tell:", "", *said] if said else []
 
 
@@ -115,7 +115,7 @@ def _against(parts: Sequence[Shown]) -> list[str]:
     if not failed:
         return []
     said = [
-        f"- “{quote}” ({source}): fails in {held.count(False)} of {len(held)} rows, holds in {held.count(True)}"
+        f"- “{quote}” ({source}): fails in {held.count(False)} of {len(held)} rows, holds in {held.count(True)}."
         for (quote, source), held in failed.items()
     ]
     return ["", "What does not hold:", "", *said]

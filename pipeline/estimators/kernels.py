@@ -1,0 +1,46 @@
+"""The kernel of an estimator: its facts from the parameters that users give, and its sums over points in predictions."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from gapwise.pipeline.estimators.choices import is_number, refuse
+from gapwise.records import Record
+from gapwise.stages.datasets.arrays.kernels import NAMES, OF_KERNEL
+from gapwise.stages.datasets.arrays.rows import Csr
+from gapwise.stages.problems.scale import check_entries
+
+ENTRIES = 1 << 22
+"""Values of a kernel in memory at a time, in predictions."""
+
+
+def kernel_of(x: np.ndarray | Csr, kernel: str | None, gamma: object, coef0: object, degree: object) -> Record | None:
+    """The facts of a kernel on rows x (n, D); None without one. ValueError names the parameter that cannot be used."""
+    if kernel is None:
+        return None
+    if kernel not in NAMES or isinstance(x, Csr):
+        raise refuse("kernel", kernel, f"one of {', '.join(NAMES)}, or None")
+    if not (is_number(gamma) and 0 < gamma < np.inf) and not (isinstance(gamma, str) and gamma in ("scale", "auto")):
+        raise refuse("gamma", gamma, "a number > 0, 'scale' or 'auto'")
+    if not is_number(coef0) or not 0 <= coef0 < np.inf:
+        raise refuse("coef0", coef0, "a number >= 0")
+    if not isinstance(degree, int | np.integer) or isinstance(degree, bool) or degree < 1:
+        raise refuse("degree", degree, "a whole number >= 1")
+    check_entries("X", x)
+    if not is_number(gamma):
+        variance = float(np.var(x, dtype=np.float64)) if gamma == "scale" else 1.0
+        gamma = 1.0 / (x.shape[1] * variance) if variance > 0.0 else 1.0
+    known = {"gamma": float(gamma), "coef0": float(coef0), "degree": int(degree)}
+    return {"kernel": kernel, **{name: known[name] for name in OF_KERNEL[kernel]}}
+
+
+def kernel_scores(kernel: Record, rows: np.ndarray, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """(n, K): sums over points (m, D), with coefficients (K, m), of the kernel with each of the rows (n, D)."""
+    given = {name: value for name, value in kernel.items() if name != "kernel"}
+    scores, step = np.zeros((len(rows), len(coefficients))), max(ENTRIES // max(len(points), 1), 1)
+    for start in range(0, len(rows) if len(points) else 0, step):
+        part = np.asarray(rows[start : start + step], np.float64)
+        values = pairwise_kernels(part, np.asarray(points, np.float64), metric=kernel["kernel"], **given)
+        scores[start : start + step] = values @ coefficients.T
+    return scores
