@@ -325,7 +325,7 @@ def test_open_claims__say_why(tmp_path: Path) -> None:
     part = part.of(sweep(tmp_path, {**runs, "ssg_wavg": [trace(0.91), trace(0.92)]}).folder)
     write_markdown(tmp_path / "PAPERS.md", [part], {"command": "c", "budget": "small"}, [], {})
     text = (tmp_path / "PAPERS.md").read_text(encoding="utf-8")
-    assert "\nWhy these runs do not tell:\n\n- runs are missing: 6\n- seeds overlap: 3\n" in text
+    assert "\nWhy these runs do not tell:\n\n- runs are missing: 6.\n- seeds overlap: 3.\n" in text
     (row,) = [line for line in text.splitlines() if line.startswith("| “the weighted average")]
     assert " | does not hold | bcfw_wavg, bcfw: λ = 0.01: " in row
     assert "<br>ssg_wavg, ssg: λ = 0.01: " in row
@@ -379,7 +379,7 @@ def test_short_page__begins_with_what_does_not_hold(tmp_path: Path) -> None:
     head = (tmp_path / "PAPERS.md").read_text(encoding="utf-8").split("## What this project adds")[0]
     assert "- `small`: two or three seeds" in head
     quote = "“optimal step-size leads to a significant advantage during the first few passes”"
-    first = f"- {quote} (LJ13 1): fails in 2 of 2 rows, holds in 0"
+    first = f"- {quote} (LJ13 1): fails in 2 of 2 rows, holds in 0."
     assert head.split("What does not hold:")[1].split("\n")[2] == first
 
 
