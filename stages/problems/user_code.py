@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import importlib
 import inspect
 import sysconfig
@@ -72,12 +73,27 @@ def _top_names(file: Path) -> set[str]:
 def imported_names(file: Path) -> set[str]:
     """Dotted names of all absolute imports in a file, those behind ``from … import`` included."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_bytes())):
+    for node in ast.walk(_parsed(file)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
+
+
+def _parsed(file: Path) -> ast.Module:
+    """The syntax tree of a file.
+
+    The garbage collector rests meanwhile. CPython 3.11 counts the depth of trees for all threads together, so where a
+    collection lets another thread parse, both fail with "AST constructor recursion depth mismatch" (python/cpython#106905).
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return ast.parse(file.read_bytes())
+    finally:
+        if collects:
+            gc.enable()
 
 
 def told(error: BaseException) -> str:

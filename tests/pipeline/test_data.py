@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 import os
 import shutil
 import sys
@@ -14,7 +16,7 @@ from gapwise.pipeline.config.settings import Settings, read
 from gapwise.pipeline.data import refuse_others, source_of
 from gapwise.stages import datasets
 from gapwise.stages.datasets import DataError
-from gapwise.stages.problems.user_code import oracle_source
+from gapwise.stages.problems.user_code import imported_names, oracle_source
 
 TEXT = "a x P\nb x Q\n\na y P\n"
 
@@ -124,6 +126,21 @@ def test_key__covers_an_oracles_own_modules_and_the_files_it_declares(
         key()
     for name in [name for name in sys.modules if name.startswith("keyed_")]:
         del sys.modules[name]
+
+
+def test_imports__of_a_file_are_read_while_collections_parse_other_code() -> None:
+    def parse_too(phase: str, _: object) -> None:
+        ast.parse("x = [1, (2, 3)]" if phase == "start" else "")
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(parse_too)
+    gc.set_threshold(20)
+    try:
+        assert "gapwise.stages.datasets.DataError" in imported_names(Path(__file__))
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(parse_too)
+    assert gc.isenabled()
 
 
 def test_key__covers_the_readers_code_and_what_it_imports_beside_it(
