@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import logging
 import math
@@ -31,7 +30,7 @@ from gapwise.storage.files import DamagedError, deliver, make_directory, remove,
 from gapwise.storage.files import LockedError as LockedError
 from gapwise.storage.files import locked as locked
 from gapwise.storage.format import FORMAT_VERSION, MEASURES
-from gapwise.storage.integrity import sealed, unsealed
+from gapwise.storage.integrity import file_digest, sealed, unsealed
 
 BLANK = {"lock", "manifest.json", "invocations"}
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
@@ -173,7 +172,7 @@ class RunDir:
         path = self.path / tree
         if path.is_dir():
             return tree_checksum(path, only=patterns.split(",")) if patterns else tree_checksum(path, without=MEASURES)
-        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+        return file_digest(path) if path.is_file() else None
 
     @property
     def is_blank(self) -> bool:

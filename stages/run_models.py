@@ -17,7 +17,7 @@ from gapwise.storage.backend import DamagedError, Location, location
 from gapwise.storage.features import Features, features_of
 from gapwise.storage.files import read_json, tree_checksum
 from gapwise.storage.format import MEASURES, check_format
-from gapwise.storage.integrity import unsealed
+from gapwise.storage.integrity import file_digest, unsealed
 from gapwise.storage.layout import CELLS, open_group
 from gapwise.storage.mixture import model_at
 from gapwise.storage.results import read_path, weights_of
@@ -154,7 +154,7 @@ def _check(run: Location, name: str, checksum: str | None) -> None:
     if path.is_dir():
         actual = tree_checksum(path, without=MEASURES)
     else:
-        actual = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        actual = file_digest(path) if path.is_file() else ""
     if actual != checksum:
         raise DamagedError(
             f"{path}: changed since the run wrote it; repeat the command of the run, which makes it again"

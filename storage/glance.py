@@ -6,13 +6,12 @@ opens the run instead. A run that is being written to may be read: every file is
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 
 from gapwise.records import Record
 from gapwise.storage.backend import Location
 from gapwise.storage.files import changed_at, read_json
-from gapwise.storage.integrity import unsealed
+from gapwise.storage.integrity import file_digest, unsealed
 
 
 def record(path: Location) -> Record | None:
@@ -47,7 +46,7 @@ def harmed(run: Location, outputs: Mapping[str, object]) -> str | None:
         file = run / name.partition(":")[0]
         if not (file.is_file() or file.is_dir()):
             return f"{name} is missing"
-        if name.endswith(".json") and hashlib.sha256(file.read_bytes()).hexdigest() != checksum:
+        if name.endswith(".json") and file_digest(file) != checksum:
             return f"{name} has changed since the run wrote it"
     return None
 

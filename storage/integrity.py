@@ -37,6 +37,12 @@ def unsealed(value: object, where: object) -> Record:
     return bare
 
 
+def file_digest(file: Location) -> str:
+    """sha256 of a file's contents; on a disk it is read in pieces."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def checksums(folder: Path) -> dict[str, dict[str, object]]:
     """Size in bytes and sha256 of every file below `folder`, by its relative name; large files are read in pieces."""
     sums = {}
@@ -115,8 +121,3 @@ def _seal(bare: Mapping[str, object]) -> str:
     """sha256 of the canonical JSON of `bare` as a reader of the file gets it: tuples as lists."""
     plain = json.loads(json.dumps(bare))
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def file_digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 import zarr
 from zarr.codecs import ZstdCodec
-from zarr.core.sync import sync
 
 from gapwise.records import Facts, Record
 from gapwise.storage.backend import DamagedError, Location, backend
@@ -246,25 +245,18 @@ def read_group(path: Location, names: Names = None) -> tuple[dict[str, np.ndarra
     """(arrays, attributes) of a group, or some arrays of it; DamagedError names one that cannot be read."""
     group = open_group(path)
     if isinstance(names, tuple):
-        arrays = {}
-        for name in names:
-            with readable(path, f"array {name}"):
-                arrays[name] = array_of(group, name)
+        contents = {name: _contents(path, group, name) for name in names}
     else:
         with readable(path, "the list of arrays"):  # which are then open
-            arrays = {name: array for name, array in sorted(group.arrays()) if names is None or names(name)}
-        for name, array in arrays.items():
-            checked_size(group, name, array)
-    return sync(_contents(path, arrays)), dict(group.attrs)
+            found = {name: array for name, array in sorted(group.arrays()) if names is None or names(name)}
+        contents = {name: _contents(path, group, name, array) for name, array in found.items()}
+    return contents, dict(group.attrs)
 
 
-async def _contents(path: Location, arrays: Mapping[str, zarr.Array]) -> dict[str, np.ndarray]:
-    """Read one array after the other, within one change of threads; every `Array.__getitem__` would take its own."""
-    contents = {}
-    for name, array in arrays.items():
-        with readable(path, f"array {name}"):
-            contents[name] = np.asarray(await array.async_array.getitem(...))
-    return contents
+def _contents(path: Location, group: zarr.Group, name: str, array: zarr.Array | None = None) -> np.ndarray:
+    """All of an array, which is opened if it is not given."""
+    with readable(path, f"array {name}"):
+        return np.asarray((array_of(group, name) if array is None else checked_size(group, name, array))[...])
 
 
 def array_of(group: zarr.Group, name: str) -> zarr.Array:
