@@ -26,11 +26,11 @@ from gapwise.pipeline.stage_graph import after, stages
 from gapwise.records import Record
 from gapwise.storage import files
 from gapwise.storage.backend import Location, backend
-from gapwise.storage.files import DamagedError, deliver, make_directory, remove, rename, tree_checksum, working
+from gapwise.storage.files import DamagedError, deliver, make_directory, output_checksum, remove, rename, working
 from gapwise.storage.files import LockedError as LockedError
 from gapwise.storage.files import locked as locked
-from gapwise.storage.format import FORMAT_VERSION, MEASURES
-from gapwise.storage.integrity import file_digest, sealed, unsealed
+from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.integrity import sealed, unsealed
 
 BLANK = {"lock", "manifest.json", "invocations"}
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
@@ -151,7 +151,8 @@ class RunDir:
     def record(self, stage: str, **facts: object) -> None:
         """Note that `stage` is done, with its facts and the checksums of its outputs."""
         self.forget(stage)
-        outputs = {name: checksum for name in stages()[stage].outputs if (checksum := self._checksum(name)) is not None}
+        sums = {name: output_checksum(self.path, name) for name in stages()[stage].outputs}
+        outputs = {name: checksum for name, checksum in sums.items() if checksum is not None}
         self.manifest["stages"][stage] = {**facts, **({"outputs": outputs} if outputs else {})}
         self.save()
 
@@ -162,17 +163,9 @@ class RunDir:
                 if not (self.path / "figures" / name).is_file():
                     return str(stage), f"figures/{name}"
             for name, checksum in facts.get("outputs", {}).items():
-                if self._checksum(name) != checksum:
+                if output_checksum(self.path, name) != checksum:
                     return str(stage), str(name)
         return None
-
-    def _checksum(self, name: str) -> str | None:
-        """That of an output; None if it is not there. A tree is taken without what evaluate adds to it."""
-        tree, _, patterns = name.partition(":")
-        path = self.path / tree
-        if path.is_dir():
-            return tree_checksum(path, only=patterns.split(",")) if patterns else tree_checksum(path, without=MEASURES)
-        return file_digest(path) if path.is_file() else None
 
     @property
     def is_blank(self) -> bool:

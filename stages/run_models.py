@@ -15,9 +15,9 @@ from gapwise.stages.models import Model, allowing, versions
 from gapwise.stages.verdict import verdict_in
 from gapwise.storage.backend import DamagedError, Location, location
 from gapwise.storage.features import Features, features_of
-from gapwise.storage.files import read_json, tree_checksum
-from gapwise.storage.format import MEASURES, check_format
-from gapwise.storage.integrity import file_digest, unsealed
+from gapwise.storage.files import output_checksum, read_json, tree_checksum
+from gapwise.storage.format import check_format
+from gapwise.storage.integrity import unsealed
 from gapwise.storage.layout import CELLS, open_group
 from gapwise.storage.mixture import model_at
 from gapwise.storage.results import read_path, weights_of
@@ -150,14 +150,9 @@ def _check(run: Location, name: str, checksum: str | None) -> None:
     """Raise DamagedError unless an output of a run has the checksum that its manifest gives; None: there is no output."""
     if checksum is None:
         return
-    path = run / name
-    if path.is_dir():
-        actual = tree_checksum(path, without=MEASURES)
-    else:
-        actual = file_digest(path) if path.is_file() else ""
-    if actual != checksum:
+    if output_checksum(run, name) != checksum:
         raise DamagedError(
-            f"{path}: changed since the run wrote it; repeat the command of the run, which makes it again"
+            f"{run / name}: changed since the run wrote it; repeat the command of the run, which makes it again"
         )
 
 

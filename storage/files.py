@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from gapwise.storage.backend import DamagedError, Holder, L, Location, LockedError, backend
+from gapwise.storage.format import MEASURES
+from gapwise.storage.integrity import file_digest
 
 __all__ = [
     "DamagedError",
@@ -29,6 +31,7 @@ __all__ = [
     "make_directory",
     "make_durable",
     "once",
+    "output_checksum",
     "publish",
     "read_json",
     "remove",
@@ -162,3 +165,15 @@ def tree_checksum(root: Location, without: Sequence[str] = (), only: Sequence[st
         digest.update(name.encode() + b"\0")
         digest.update(hashlib.sha256(data).digest())
     return digest.hexdigest()
+
+
+def output_checksum(run: Location, name: str) -> str | None:
+    """That of an output of a run; None if it is not there. A tree is taken without what evaluate adds to it.
+
+    ``tree:pattern,pattern`` names the children of a tree that match a pattern.
+    """
+    child, _, patterns = name.partition(":")
+    path = run / child
+    if path.is_dir():
+        return tree_checksum(path, only=patterns.split(",")) if patterns else tree_checksum(path, without=MEASURES)
+    return file_digest(path) if path.is_file() else None

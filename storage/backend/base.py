@@ -23,7 +23,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,7 +137,7 @@ class UrlPath:
     def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         return self.read_bytes().decode(encoding, errors)
 
-    def open(self, mode: str = "rb") -> IO[bytes]:
+    def open(self, mode: str = "rb") -> io.BytesIO:
         """The contents as a binary stream."""
         if mode != "rb":
             raise ValueError(f"{self}: mode must be 'rb', got {mode!r}; to write, use storage.files.aside and publish")
