@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
 
 
-@optional
+@optional()
 def inner(P, a, b):
     """<a, b> of two weight vectors (d,) in compiled code."""
     return dot(a, b)

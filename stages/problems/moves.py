@@ -8,6 +8,7 @@ methods with the names below (`self` in place of P); where it does not, the func
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from numba.extending import overload
 
@@ -16,20 +17,32 @@ from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import PLAIN, own_function
 
 
-def optional(default: Kernel) -> Kernel:
-    """A function that calls the structure's method of that name if it has one, else `default`, compiled or not."""
-    name = default.__name__
+def optional(*, instead: str = "") -> Callable[[Kernel], Kernel]:
+    """Decorate a default: the result calls the structure's method of that name, else its method `instead`, else the default.
 
-    @functools.wraps(default)
-    def call(P, *arguments):
-        return getattr(type(P), name, default)(P, *arguments)
+    It does so compiled or not.
+    """
 
-    register: Kernel = overload  # its stub lacks jit_options
-    register(call, jit_options={**PLAIN, **LINKED}, strict=False)(own_function(default, default))
-    return call
+    def decorate(default: Kernel) -> Kernel:
+        name = default.__name__
+
+        def method_of(structure: type) -> Kernel:
+            other: Kernel = getattr(structure, instead, default) if instead else default
+            method: Kernel = getattr(structure, name, other)
+            return method
+
+        @functools.wraps(default)
+        def call(P, *arguments):
+            return method_of(type(P))(P, *arguments)
+
+        register: Kernel = overload  # its stub lacks jit_options
+        register(call, jit_options={**PLAIN, **LINKED}, strict=False)(own_function(default, method_of))
+        return call
+
+    return decorate
 
 
-@optional
+@optional()
 def pair_norm2(P, i, y, z, delta):
     """||B_i (m_i(y) - m_i(z))||^2; delta (p_i,) is workspace."""
     delta[:] = 0.0
@@ -38,7 +51,7 @@ def pair_norm2(P, i, y, z, delta):
     return P.norm2(i, delta)
 
 
-@optional
+@optional()
 def pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta):
     """Row row_of[slots[k]] of a square matrix <- ||B_i (m_i(y_k) - m_i(y_j))||^2 for all other j with row_of[slots[j]] >= 0.
 
@@ -53,13 +66,16 @@ def pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta):
             squared[row + other] = pair_norm2(P, i, labels[newer, :length], labels[older, :length], delta)
 
 
-@optional
+@optional(instead="pair_move")
 def pair_push(P, i, c, y, z, delta, w):
-    """w += c B_i (m_i(y) - m_i(z)), right after `pair_norm2` of the same pair with the same delta."""
+    """w += c B_i (m_i(y) - m_i(z)), right after `pair_norm2` of the same pair with the same delta.
+
+    A structure whose push does not read that delta has `pair_move` alone.
+    """
     P.push(i, c, delta, w)
 
 
-@optional
+@optional()
 def pair_move(P, i, c, y, z, delta, w):
     """w += c B_i (m_i(y) - m_i(z)), without a `pair_norm2` before; delta (p_i,) is workspace."""
     delta[:] = 0.0
@@ -68,19 +84,19 @@ def pair_move(P, i, c, y, z, delta, w):
     P.push(i, c, delta, w)
 
 
-@optional
+@optional()
 def pair_follow(P, i, c, y, z, w, theta, delta):
     """Update theta to B_i^T w; it holds B_i^T of w as it was before c B_i (m_i(y) - m_i(z)) was added. delta: workspace."""
     P.scores(i, w, theta)
 
 
-@optional
+@optional()
 def by_sum(P):
     """Whether a step computes B_i delta once, for its norm and its push: where that takes less than `norm2` and `push`."""
     return False
 
 
-@optional
+@optional()
 def touch(P, i, stage):
     """Fetch what a step on block i will read of the structure's own arrays (`stages.problems.prefetch`); changes nothing.
 
@@ -90,7 +106,7 @@ def touch(P, i, stage):
     """
 
 
-@optional
+@optional()
 def score_labels(P, i, w, labels, slots, theta, scores):
     """scores[k] <- <B_i^T w, m_i(y_k)> for the labellings y_k = labels[slots[k]]; theta (p_i,) is workspace.
 

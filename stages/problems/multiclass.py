@@ -111,12 +111,6 @@ class Multiclass(NamedTuple):
     def pair_norm2(self, i, y, z, delta):
         return 2.0 * self.norms2[i] if y[0] != z[0] else 0.0
 
-    def pair_push(self, i, c, y, z, delta, w):
-        if y[0] != z[0]:
-            x = self.x[i]
-            push_class(x, c, w, y[0])
-            push_class(x, -c, w, z[0])
-
     def pair_move(self, i, c, y, z, delta, w):
         if y[0] != z[0]:
             x = self.x[i]

@@ -9,7 +9,8 @@ i's joint feature map (phi(x_i, y) in LJ13, O16 and S15) is B_i m_i(y) with m_i(
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -293,13 +294,11 @@ class Ranked(Scored, Protocol):
         """
 
 
-def own_function(declared: Kernel, *default: Kernel) -> Kernel:
-    """For numba: maps the types of a call's arguments to the function of this name that the first one's class has, else
-    `default`; numba compiles it."""
-    name = declared.__name__
+def own_function(declared: Kernel, function_of: Callable[[type], Kernel]) -> Kernel:
+    """For numba: maps the types of a call's arguments to `function_of` the first one's class, which numba compiles."""
 
     def choose(record, *arguments):
-        return getattr(record.instance_class, name, *default)
+        return function_of(record.instance_class)
 
     choose.__signature__ = inspect.signature(declared)  # type: ignore[attr-defined]  # numba forwards no *args
     return choose
@@ -311,7 +310,8 @@ def compile_methods(protocol: type, *names: str) -> None:
     declared = [name for name, method in vars(protocol).items() if inspect.isfunction(method) and name[0] != "_"]
     for name in names or declared:
         options = {**(JIT if name.endswith("scratch") else PLAIN), **LINKED}
-        register(types.BaseNamedTuple, name, jit_options=options, strict=False)(own_function(getattr(protocol, name)))
+        method = own_function(getattr(protocol, name), attrgetter(name))
+        register(types.BaseNamedTuple, name, jit_options=options, strict=False)(method)
 
 
 compile_methods(Problem, "scores", "max_oracle", "decode", "value", "add", "norm2", "push", "loss", "scratch")

@@ -12,7 +12,7 @@ from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.moves import optional
 
 
-@optional
+@optional()
 def task_loss(P, i, y):
     """L_i(y) >= 0, which is `loss` unless the score has a part without weights."""
     return P.loss(i, y)

@@ -288,7 +288,7 @@ def solved_of(answer: Answer) -> Solved:
     """What the rule is told."""
     return Solved(
         answer.breakpoint.index, answer.status, answer.point, answer.weights, lambda: answer.worst_hinge,
-        answer.dual_weights,
+        answer.calls, answer.dual_weights,
     )  # fmt: skip
 
 

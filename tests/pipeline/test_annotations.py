@@ -14,7 +14,7 @@ ROOMS = ("pipeline", "stages", "storage")
 COMPILED = {"njit", "inner", "optional", "operation", "driver"}
 """Decorators of functions that numba compiles, or reads as declarations of compiled functions."""
 LISTED = {
-    "stages/problems/moves.py: optional.call": "calls a method of any signature, with the JIT off",
+    "stages/problems/moves.py: optional.decorate.call": "calls a method of any signature, with the JIT off",
     "stages/problems/numba_private.py: self_test.total": "compiled where the test runs",
     "stages/problems/numba_private.py: self_test.twice": "compiled where the test runs",
     "stages/problems/protocol.py: own_function.choose": "numba calls it while it compiles a call, with types for values",

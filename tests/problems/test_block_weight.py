@@ -103,7 +103,7 @@ def test_norms_and_moves__are_those_of_weighted_features(name: str) -> None:
         if name == "chain":
             y, z = rng.permutation([0, 1]).astype(np.uint8), np.ones(2, np.uint8)
             theta, after, scratch, moved = *(np.empty(delta.size) for _ in range(3)), np.zeros(problem.d)
-            problem.pair_push(i, 1.0, y, z, scratch, moved)
+            problem.pair_move(i, 1.0, y, z, scratch, moved)
             assert problem.pair_norm2(i, y, z, scratch) == pytest.approx(moved @ moved, rel=1e-6)
             problem.scores(i, pushed, theta)
             problem.scores(i, pushed + 0.3 * moved, after)

@@ -26,6 +26,7 @@ from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.objective import Mixture
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.cells import Goal, Pair, SolvedPoint, solved_point
+from gapwise.stages.solver.path.rule import Solved
 from gapwise.stages.solver.path.rules.two_sided import TwoSided
 from gapwise.stages.solver.path.stride import Stride
 from gapwise.stages.solver.state import truth_pool
@@ -143,6 +144,24 @@ def test_lambda__ends_at_a_mixture_only_where_its_gap_is_small_enough():
         assert (solver.iterate.counts.gap_passes > before) is calls
         assert np.array_equal(solver.primal(), b.weights) is not calls
         assert point.primal - optimum(problem, point.lam) <= point.gap <= (0.02 if calls else most)
+
+
+def test_rule__knows_a_lambda_that_took_no_oracle_call_by_its_count():
+    problem, _, records, start, _ = tiny_path("multiclass")
+    b = next(b for b in records if b.oracle_calls == 0)
+    for calls, restrained in ((0, False), (problem.n, True)):
+        rule = TwoSided.begin(PathOptions(eps=EPS, lambda_min=LOWEST), start)
+        for other in records:
+            if other is not b:
+                rule.stack.add(solved_point(other.point, dual_norm2=other.dual_norm2), other.weights, other.weights)
+        assert rule.mixture(b.point.lam) is not None
+        solved = Solved(b.index, b.status, b.point, b.weights, lambda: 1.0, calls, b.weights)
+        assert rule.add(solved, b.point, Goal(EPS, False))
+        assert (rule.stride.most < np.inf) is restrained
+    first = Solved(0, b.status, b.point, b.weights, lambda: 1.0, problem.n, b.weights)
+    rule = TwoSided.begin(PathOptions(eps=EPS, lambda_min=LOWEST), start)
+    assert rule.add(first, b.point, Goal(EPS, False))
+    assert rule.stride.most == np.inf, "which lies between no two points"
 
 
 def test_steps__become_shorter_once_a_lambda_between_takes_oracle_calls():

@@ -146,12 +146,6 @@ class BigramChain(NamedTuple):
         norm2 += self.pair_grams.pair_rows_norm2(i, a, b, T, K * K, work)
         return max(norm2, 0.0) * self.scale[2 * i + 1] ** 2
 
-    def pair_push(self, i, c, y, z, delta, w):
-        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        c *= self.scale[2 * i + 1]
-        push_pair_tokens(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, delta)
-        push_pairs(self.pair_ids, self.pair_ptr, first, T, K, c, y, z, w[self.d - self.pairs * K * K :])
-
     def pair_move(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         c *= self.scale[2 * i + 1]

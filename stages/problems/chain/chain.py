@@ -188,11 +188,6 @@ class Chain(NamedTuple):
         square = self.scale[2 * i + 1] ** 2
         pair_gram_norms(self.grams, i, labels, slots, k, row_of, T, K, whole, square, squared, first, width, delta)
 
-    def pair_push(self, i, c, y, z, delta, w):
-        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        c *= self.scale[2 * i + 1]
-        push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
-
     def pair_move(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         c *= self.scale[2 * i + 1]

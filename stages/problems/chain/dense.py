@@ -78,11 +78,6 @@ class DenseChain(NamedTuple):
         c *= self.scale[2 * i + 1]
         push_dense(self.values, self.first[i] * self.width, T, K, self.width, c, delta, w, self.d - K * K)
 
-    def pair_push(self, i, c, y, z, delta, w):
-        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
-        c *= self.scale[2 * i + 1]
-        push_dense_pair(self.values, self.first[i] * self.width, T, K, self.width, c, y, z, w, self.d - K * K)
-
     def pair_move(self, i, c, y, z, delta, w):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
         c *= self.scale[2 * i + 1]

@@ -176,9 +176,6 @@ class Matching(NamedTuple):
     def pair_norm2(self, i, y, z, delta):
         return pair_norm(self, i, y, z)
 
-    def pair_push(self, i, c, y, z, delta, w):
-        pair_add(self, i, c, y, z, w)
-
     def pair_move(self, i, c, y, z, delta, w):
         pair_add(self, i, c, y, z, w)
 

@@ -97,6 +97,8 @@ class Solved:
     """float64, (d,): the certified w"""
     worst_hinge: Callable[[], float]
     """worst_hinge() -> the largest hinge of a block in units of the least loss of its wrong labellings"""
+    oracle_calls: int
+    """at this lambda; 0 where a mixture of solved points certified it"""
     dual_weights: np.ndarray | None = None
     """float64, (d,): w(alpha) of the dual point, if `weights` is another point"""
 
@@ -133,7 +135,7 @@ class PathRule(Protocol):
     ...         if path.lam <= 0.0:
     ...             raise ValueError(f"path.lambda: expected a number > 0, got {path.lam!r}")
     >>> rule = Halving.begin(PathOptions(lam=0.8), None)
-    >>> solved = Solved(1, Status.CONVERGED, None, np.zeros(3), lambda: 0.0)
+    >>> solved = Solved(1, Status.CONVERGED, None, np.zeros(3), lambda: 0.0, oracle_calls=6)
     >>> rule.following(solved)
     Following(lam=0.2, low=0.4, status=<Status.CONVERGED: 'CONVERGED'>, again=False)
 

@@ -160,7 +160,7 @@ class TwoSided:
         the goal."""
         if goal.excess(point.primal, point.dual) >= 0.0:
             return False
-        if (mixture := self.mixture(point.lam)) is not None and point.hinge != mixture.hinge:
+        if solved.oracle_calls and self.mixture(point.lam) is not None:
             self.stride.restrain()
         worst = solved.worst_hinge() if self.path.relative else math.inf
         dual = solved.dual_weights
