@@ -63,6 +63,14 @@ class Calibration:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
+def refuse_few(labels: int) -> None:
+    """Raise ValueError if a calibration cannot be fitted to so few predicted labels."""
+    if labels < FEWEST:
+        raise ValueError(
+            f"calibration: expected at least {FEWEST} predicted labels of held-out blocks, got {labels}; hold out more"
+        )
+
+
 def fitted(method: str, margins: np.ndarray, right: np.ndarray, split: str) -> Calibration:
     """The calibration of margins, float64 (entries,), to whether these predictions were right, bool (entries,).
 
@@ -74,11 +82,7 @@ def fitted(method: str, margins: np.ndarray, right: np.ndarray, split: str) -> C
     if method not in METHODS:
         raise ValueError(f"calibration: expected {' or '.join(METHODS)}, got {method!r}")
     finite = np.isfinite(margins)
-    if np.count_nonzero(finite) < FEWEST:
-        raise ValueError(
-            f"calibration: expected at least {FEWEST} predicted labels of held-out blocks, got {np.count_nonzero(finite)}; "
-            "hold out more"
-        )
+    refuse_few(int(np.count_nonzero(finite)))
     x, y = np.asarray(margins, np.float64)[finite], np.asarray(right)[finite].astype(float)
     if method == ISOTONIC:
         from sklearn.isotonic import IsotonicRegression

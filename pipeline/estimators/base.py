@@ -7,13 +7,9 @@ constructor lists the parameters again, because scikit-learn reads them off each
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from numbers import Integral
+from collections.abc import Iterator
 from typing import ClassVar, Self
 
 import numpy as np
@@ -27,46 +23,31 @@ from gapwise.pipeline.estimators.certificate import ModelCertificate
 from gapwise.pipeline.estimators.choices import (
     AUTO,
     FEWEST,
-    PATH,
-    PER_BLOCK,
     Lambdas,
     Seed,
-    asked_lambda,
     is_number,
     is_word,
-    path_options,
     refuse,
-    seed_of,
     solver_options,
     workers_of,
 )
-from gapwise.pipeline.estimators.data import Data, Samples, part
-from gapwise.pipeline.estimators.fitted import Fitted, Held, HeldValues, Validated
-from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
+from gapwise.pipeline.estimators.data import Data, Samples
+from gapwise.pipeline.estimators.fitted import Fitted, Held
+from gapwise.pipeline.estimators.fitting import Former, Source, fit
+from gapwise.pipeline.estimators.plan import Plan
+from gapwise.pipeline.estimators.solving import computing, spread_of
 from gapwise.pipeline.estimators.words import library_words
-from gapwise.pipeline.interrupt import Stop
 from gapwise.records import Record
-from gapwise.stages.calibrate import calibration_of
 from gapwise.stages.calibration import METHODS, Calibration
-from gapwise.stages.choice import LOSS, PICKS, Edge, picked
+from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.confidence import NBest, Scores, n_best_of, scores_of
-from gapwise.stages.criteria import Criterion, criterion_of
 from gapwise.stages.datasets import Blocks
-from gapwise.stages.parallel import Spread
 from gapwise.stages.predict import predict as decode
 from gapwise.stages.problems import build, calls_python
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.refit import nearest, start_of_all, supports_of
-from gapwise.stages.rising_loss import RisingLoss
-from gapwise.stages.solver.options import LOSS_RISES, MethodOptions, PathOptions, Status
-from gapwise.stages.solver.supports import Supports
-from gapwise.storage.backend import Location, location
+from gapwise.stages.solver.options import MethodOptions, PathOptions
+from gapwise.storage.backend import Location
 from gapwise.storage.paths import SolvedPath
-from gapwise.storage.served import REFIT
-
-log = logging.getLogger("gapwise")
-
-FEWEST_FOLDS = 2
 
 
 class GapwiseEstimator(BaseEstimator):
@@ -225,102 +206,24 @@ class GapwiseEstimator(BaseEstimator):
 
     # -- fit ------------------------------------------------------------------------------------------------------------
     def _fit(self, data: Data, run_dir: str | Location | None) -> Self:
-        lam, n = asked_lambda(self.lam, self.validation, len(data.y)), len(data.y)
-        auto = is_word(lam, AUTO)
-        if self.pick not in PICKS:
-            raise refuse("pick", self.pick, f"one of {', '.join(PICKS)}")
-        if self.calibration not in (None, *METHODS):
-            raise refuse("calibration", self.calibration, f"None or one of {', '.join(METHODS)}")
-        seed, workers = seed_of(self.random_state), workers_of(self.n_jobs)
-        several = not (is_number(lam) or is_word(lam, PER_BLOCK))
-        by = criterion_of("criterion", self.criterion, self._structure_of(data))
-        folds = self._folds(data, n, seed) if several else []
-        if not by.is_loss and self.pick == "one_se" and len(folds) == 1:
-            raise ValueError(
-                f"pick: one_se needs a standard error, and criterion={by.name!r} has one over folds only: validation=5"
-            )
-        chosen = folds[0] if len(folds) == 1 else np.zeros(n, bool)
-        train, held = part(data, ~chosen), part(data, chosen) if chosen.any() else None
-        asked = path_options(PATH if auto else lam, n=len(train.y), tolerance=self.tolerance, eps=self.eps)
-        if auto and chosen.any() and by.is_loss:
-            asked = dataclasses.replace(asked, end=LOSS_RISES)
-        options, path = self._options(asked)
-        with contextlib.ExitStack() as stack:
-            stop = stack.enter_context(Stop()) if run_dir is not None else None
-            compute = stack.enter_context(computing(workers, stop))
-            other: Held | None
-            if auto and chosen.any():
-                whole, problem, other = stack.enter_context(self._divided(data, chosen, compute))
-            else:
-                problem, other = stack.enter_context(self._problems(train, held, compute))
-                whole = problem
-            if other is not None:
-                other.refuse_unmeasured(by)
-            solve = partial(solved, seed=seed, compute=compute, stop=stop, kind=type(self).__name__, check=self.verify)
-            hashed = run_dir is not None or self.warm_start
-            known = digest(problem, self._own_digest(train)) if hashed else None
-            ending = None
-            if path.end == LOSS_RISES and other is not None:
-                ending = RisingLoss(partial(other.values, by=by, spread=spread_of(compute)))
-            result = solve(
-                problem, options, path, run_dir=run_dir, data=lambda: str(known), initial=self._initial(known, path),
-                ending=ending, held_out=lambda: digest(other.problem) if other is not None else "",
-            )  # fmt: skip
-            validated = None
-            if other is not None:
-                measured = {} if ending is None else ending.known
-                held_out = HeldValues.of(result.path, result.path, other, by, spread_of(compute), measured)
-                validated = Validated.of(result.path, by, [held_out])
-            elif len(folds) > 1:
-                of_folds = partial(solve, options=options, path=path)
-                validated = self._crossed(data, folds, result.path, by, of_folds, run_dir, compute)
-            fitted = Fitted(result, path, self._chosen(result, path, validated, len(train.y)), validated)
-            calibration = self._calibrated(fitted, None if other is None else other.problem, spread_of(compute))
-            if auto:
-                known = digest(whole, self._own_digest(data)) if hashed else None
-                options, goal = self._options(path_options(fitted.lam, n=n, tolerance=self.tolerance, eps=None))
-                again = solve(
-                    whole, options, goal, run_dir=None if run_dir is None else location(run_dir) / REFIT,
-                    data=lambda: str(known), initial=start_of_all(whole, result.path, fitted.lam, ~chosen),
-                )  # fmt: skip
-                fitted = fitted._replace(refit=again, goal=goal)
-        self._data_digest = known
-        self._keep(fitted)
-        self.calibration_: Calibration | None = calibration
-        for said in fitted.warnings(type(self).__name__):
+        name, n = type(self).__name__, len(data.y)
+        plan = Plan.of(self, self._structure_of(data), n, self._groups(data))
+        source = Source(name, self._problems, self._divided, self._own_digest, self._options)
+        former = None
+        if self.warm_start and "path_" in vars(self):
+            former = Former(self._solved_at(self.lambda_)[0], self.lambda_, self._data_digest)
+        done = fit(plan, data, source, run_dir, warm_start=self.warm_start, former=former)
+        self._data_digest: str | None = done.digest
+        self._keep(done.fitted)
+        self.calibration_: Calibration | None = done.calibration
+        for said in done.fitted.warnings(name):
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
-        if is_word(self.lam, AUTO) and not auto:
-            few = f"expected at least {FEWEST} examples, to choose lam on some, got {n}; lam={lam!r} was used"
-            warnings.warn(f"{type(self).__name__}: lam={AUTO!r}: {few}", stacklevel=3)
-        if (edge := fitted.edge) is not None:
-            warnings.warn(self._said_of(edge), stacklevel=3)
+        if is_word(self.lam, AUTO) and not plan.auto:
+            few = f"expected at least {FEWEST} examples, to choose lam on some, got {n}; lam={plan.lam!r} was used"
+            warnings.warn(f"{name}: lam={AUTO!r}: {few}", stacklevel=3)
+        if (beyond := done.fitted.said_of_edge(name)) is not None:
+            warnings.warn(beyond, stacklevel=3)
         return self
-
-    def _calibrated(self, fitted: Fitted, held: Problem | None, spread: Spread) -> Calibration | None:
-        """What `calibration` asks for, fitted on the held-out blocks."""
-        if self.calibration is None:
-            return None
-        if held is None:
-            raise ValueError(
-                "calibration: no blocks are held out to fit it on; give lam='auto' or several lam, and validation=0.2"
-            )
-        w, split = fitted.path.path.weights_at(fitted.lam).values, f"the {held.n:,} blocks held out in fit"
-        return calibration_of(held, w, self.calibration, split, np.ones(held.truth.size, bool), spread)
-
-    def _crossed(
-        self, data: Data, folds: Sequence[np.ndarray], path: SolvedPath, by: Criterion, solve: Callable[..., Solved],
-        run_dir: str | Location | None, compute: Compute,
-    ) -> Validated:  # fmt: skip
-        """The criterion on every fold, by the model of each lambda of `path` that the blocks outside the fold give."""
-        values = []
-        for number, fold in enumerate(folds):
-            where = None if run_dir is None else location(run_dir) / f"fold-{number}"
-            with self._divided(data, fold, compute) as (_, others, left_out):
-                left_out.refuse_unmeasured(by)
-                known = digest(others, self._own_digest(part(data, ~fold))) if where is not None else None
-                apart = solve(others, run_dir=where, data=partial(str, known))
-                values.append(HeldValues.of(path, apart.path, left_out, by, spread_of(compute)))
-        return Validated.of(path, by, values)
 
     def _options(self, path: PathOptions) -> tuple[MethodOptions, PathOptions]:
         """The options of the solver for a path or given lambdas, and those of the path for this solver."""
@@ -329,75 +232,6 @@ class GapwiseEstimator(BaseEstimator):
         options = solver_options(self.solver, path=path.can.finds_lambdas, calls_python=python, **limits)
         with library_words():
             return options, path.for_method(options)
-
-    def _said_of(self, edge: Edge) -> str:
-        """The warning of a choice at an edge."""
-        more = "a path goes further down with a smaller eps" if self.path_.sizes.get("cell") else "give more lambdas"
-        if self.path_.attrs["status"] == Status.LAMBDA_NEGLIGIBLE:
-            more += ", or where no feature is far smaller than others or than the intercept: standardise them"
-        return f"{type(self).__name__}: lam {self.lambda_:.3g} was chosen {edge.words}; a better one may lie beyond: {more}"
-
-    def _folds(self, data: Data, n: int, seed: int) -> list[np.ndarray]:
-        """(n,) bool each: the blocks that are held out, all in one part or in folds; [] if none are."""
-        if self.validation is None:
-            return []
-        if not isinstance(self.validation, Integral) or self.validation < FEWEST_FOLDS:
-            return [self._held_out(data, n, seed)]
-        count = int(self.validation)
-        if count > n:
-            raise refuse("validation", count, f"a share, or at most as many folds as blocks, {n}")
-        groups, order = self._groups(data), np.random.default_rng(seed).permutation(n)
-        if groups is not None:
-            order = order[np.argsort(groups[order], kind="stable")]
-        fold_of = np.empty(n, np.int64)
-        fold_of[order] = np.arange(n) % count
-        return [fold_of == number for number in range(count)]
-
-    def _held_out(self, data: Data, n: int, seed: int) -> np.ndarray:
-        """(n,) bool: the blocks that are held out."""
-        chosen = np.zeros(n, bool)
-        if self.validation is None:
-            return chosen
-        if not (is_number(self.validation) and 0 < self.validation < 1):
-            raise refuse("validation", self.validation, "a share between 0 and 1, a number of folds >= 2, or None")
-        groups = self._groups(data)
-        order = np.random.default_rng(seed).permutation(n)
-        for group in (order,) if groups is None else (order[groups[order] == g] for g in np.unique(groups)):
-            chosen[group[: round(self.validation * group.size)]] = True
-        if not chosen.any() or chosen.all():
-            raise ValueError(
-                f"validation: {self.validation} of {n} blocks leaves none on one side; give more data, or folds, as "
-                "validation=2, or a number as lam, for which nothing is held out"
-            )
-        return chosen
-
-    def _initial(self, known: str | None, path: PathOptions) -> Supports | None:
-        """The dual solution to begin at, if `warm_start` asks for one and there is one of the same data."""
-        if not self.warm_start or "path_" not in vars(self):
-            return None
-        former = self._solved_at(self.lambda_)[0]
-        if path.can.finds_lambdas:
-            log.info("warm_start: a path begins at its own first lambda, so this fit begins anew")
-        elif known != self._data_digest:
-            log.info("warm_start: the data differ from the last fit's, so this fit begins anew")
-        elif not former.attrs["dual_point"]:
-            log.info("warm_start: the last fit left no dual solution, so this fit begins anew")
-        elif "dual_scores" in former:
-            log.info("warm_start: the dual solution of the last fit is no list of labellings, so this fit begins anew")
-        else:
-            return supports_of(former, nearest(former, self.lambda_))
-        return None
-
-    def _chosen(self, result: Solved, path: PathOptions, validated: Validated | None, n: int) -> float:
-        """`lambda_`."""
-        lams = result.path["lambda"].values
-        if validated is not None:
-            losses = validated.by.losses(validated.values)
-            return float(validated.lams[picked(self.pick, validated.lams, losses, validated.errors)])
-        if path.can.finds_lambdas:
-            low = float(result.path["cell_low"].values[-1]) if result.path.sizes.get("cell") else float(lams[-1])
-            return max(1.0 / n, low)
-        return float(lams[np.argmin(np.abs(np.log(lams * n)))])
 
     def _keep(self, fitted: Fitted) -> None:
         """Set the fitted attributes."""
@@ -445,28 +279,16 @@ class GapwiseEstimator(BaseEstimator):
         ValueError
             If this estimator's inputs have no such form: graphs, and models of your own. Pickle those.
         """
-        from gapwise.stages.models import Model, versions
+        from gapwise.pipeline.estimators.portable import portable
 
-        weights = self._weights_at(lam)
-        portable = self._portable()
-        if portable is None:
+        weights, form = self._weights_at(lam), self._portable()
+        if form is None:
             raise ValueError(f"save: a {type(self).__name__} of such inputs has no form outside Python; pickle it")
-        meta, shared = portable
         chosen = float(self.lambda_ if lam is None else lam)
-        solved_in, certificate = self._solved_at(chosen)
-        attrs = solved_in.attrs
-        claims = {
-            "gap": certificate.gap if lam is None and certificate.lam_low == certificate.lam_high else None,
-            "eps": attrs["eps"],
-            "relative": bool(attrs["relative"]),
-            "certainty": certificate.certainty,
-            "verified": certificate.verified,
-            "certified": certificate.verified and certificate.holds,
-        }
-        origin = {"run": type(self).__name__, "key": attrs["key"], "rule": attrs["rule"], "versions": versions()}
-        facts = {**meta, "d": int(weights.size)}
         calibration = self.calibration_ if chosen == self.lambda_ else None
-        Model(chosen, weights, claims, facts, shared, origin, calibration=calibration).save(folder)
+        portable(
+            type(self).__name__, chosen, weights, *form, *self._solved_at(chosen), calibration, at_lambda=lam is None
+        ).save(folder)
 
     def _decoded(self, problem: Problem, lam: float | None) -> np.ndarray:
         """Flat labels of all blocks."""

@@ -183,6 +183,16 @@ class Fitted(NamedTuple):
         (chosen,) = np.flatnonzero(self.validated.lams == self.lam)
         return edge_of(self.validated.lams, int(chosen), of_path=of_path, low=low)
 
+    def said_of_edge(self, name: str) -> str | None:
+        """The warning of a choice at an edge; None if there is none."""
+        edge, path = self.edge, self.path.path
+        if edge is None:
+            return None
+        more = "a path goes further down with a smaller eps" if path.sizes.get("cell") else "give more lambdas"
+        if path.attrs["status"] == Status.LAMBDA_NEGLIGIBLE:
+            more += ", or where no feature is far smaller than others or than the intercept: standardise them"
+        return f"{name}: lam {self.lam:.3g} was chosen {edge.words}; a better one may lie beyond: {more}"
+
     def warnings(self, name: str) -> Iterator[str]:
         """What is to be said of solves that ended before they were done.
 

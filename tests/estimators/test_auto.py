@@ -13,6 +13,7 @@ from library import Bits, bits, blobs, sentences
 from sklearn.base import clone
 
 from gapwise import ChainSVM, MulticlassSVM, StructuredSVM, load_model, open_path
+from gapwise.pipeline.estimators.held_out import held_out
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages import rising_loss
 from gapwise.stages.choice import PICKS, Edge, edge_of, picked
@@ -151,7 +152,7 @@ def test_save__of_auto_is_the_refitted_model(tmp_path: Path) -> None:
 
 def test_labels_of_held_out_blocks__are_known_to_the_refitted_model() -> None:
     X, y = sentences()
-    (rare,) = np.flatnonzero(ChainSVM()._held_out(ChainSVM()._checked(X, y), 12, 0))[:1]
+    (rare,) = np.flatnonzero(held_out(0.2, 12, None, 0)[0])[:1]
     y[rare] = ["Z"] * len(y[rare])
     model = ChainSVM(tolerance=0.05).fit(X, y)
     assert "Z" in model.classes_
@@ -181,7 +182,7 @@ def test_part__of_blocks_is_what_these_blocks_give_alone() -> None:
 def test_extended__keeps_the_dual_point_and_adds_truths() -> None:
     X, y = blobs()
     model = MulticlassSVM(tolerance=0.05, fit_intercept=False).fit(X, y)
-    solved = ~model._held_out(model._checked(X, y), 18, 0)
+    solved = ~held_out(0.2, 18, y, 0)[0]
     whole = build("multiclass", {"x": X, "labels": y}, {"classes": 3})
     old = supports_of(model.path_, 1)
     new = extended(old, whole, solved)
@@ -201,7 +202,7 @@ def test_pick__is_a_choice_and_looks_at_the_models_of_held_out_blocks() -> None:
     for pick, model in models.items():
         columns = [model.path_[f"validated_{name}"].values for name in ("lambda", "loss", "error")]
         assert model.lambda_ == columns[0][picked(pick, *columns)]
-    path, held = model.path_, model._held_out(model._checked(X, y), 60, 0)
+    path, (held,) = model.path_, held_out(0.2, 60, y, 0)
     lam = float(columns[0][3])
     wrong = model.set_params().predict(X[held], lam=lam) != y[held]
     assert columns[1][3] == np.mean(wrong)

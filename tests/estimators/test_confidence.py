@@ -9,6 +9,8 @@ import pytest
 from library import blobs, graphs, sentences
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, load_model
+from gapwise.pipeline.estimators import fitting
+from gapwise.pipeline.estimators.held_out import held_out
 from gapwise.stages.calibrate import calibration_of
 
 
@@ -63,7 +65,7 @@ def test_calibration__is_of_the_held_out_blocks_and_leaves_home(method: str, tmp
     X, y = blobs(120, seed=3)
     points = X + np.random.default_rng(1).normal(size=X.shape)  # so that some are wrong
     model = MulticlassSVM(lam="auto", calibration=method).fit(points, y)
-    chosen = model._held_out(model._checked(points, y), 120, 0)
+    (chosen,) = held_out(0.2, 120, y, 0)
     held = MulticlassSVM().problem(points[chosen], y[chosen])
     w = model.path_.weights_at(model.lambda_).values
     expected = calibration_of(held, w, method, "the 24 blocks held out in fit", np.ones(24, bool))
@@ -77,12 +79,24 @@ def test_calibration__is_of_the_held_out_blocks_and_leaves_home(method: str, tmp
     assert load_model(tmp_path / "other").calibration is None  # it was fitted at lambda_
 
 
-def test_calibration__is_refused_without_held_out_blocks_and_probabilities_without_it() -> None:
+def test_calibration__is_refused_before_anything_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     points, labels = blobs()
-    with pytest.raises(ValueError, match=r"^calibration: no blocks are held out to fit it on; give lam="):
-        MulticlassSVM(lam=0.1, calibration="isotonic").fit(points, labels)
-    with pytest.raises(ValueError, match=r"calibration: expected None or one of isotonic, sigmoid, got 'platt'"):
-        MulticlassSVM(lam=0.1, calibration="platt").fit(points, labels)
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "solved", lambda *_, **__: pytest.fail("it was solved"))
+        for choices in ({"lam": 0.1}, {"lam": "1/n"}, {"validation": 3}, {"lam": "path", "validation": None}):
+            with pytest.raises(ValueError, match=r"^calibration: no blocks are held out to fit it on; give lam="):
+                MulticlassSVM(calibration="isotonic", **choices).fit(points, labels)
+        with pytest.raises(ValueError, match=r"calibration: expected None or one of isotonic, sigmoid, got 'platt'"):
+            MulticlassSVM(lam=0.1, calibration="platt").fit(points, labels)
+        for lam in ("auto", "path", [0.1, 0.01]):
+            with pytest.raises(
+                ValueError, match=r"^calibration: expected at least 10 predicted labels .*, got 6; hold out"
+            ):
+                MulticlassSVM(lam=lam, validation=0.34, calibration="sigmoid").fit(points, labels)
+
+
+def test_probabilities__are_refused_without_a_calibration() -> None:
+    points, labels = blobs()
     model = MulticlassSVM(lam=0.1, tolerance=0.05).fit(points, labels)
     assert model.calibration_ is None
     with pytest.raises(ValueError, match=r"^probabilities: fit with calibration='isotonic' or 'sigmoid'"):

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM
+from gapwise.pipeline.estimators.held_out import held_out
 from gapwise.stages.choice import picked
 
 
@@ -18,7 +19,7 @@ from gapwise.stages.choice import picked
 def test_folds__hold_every_block_out_once_and_choose_by_all_of_them() -> None:
     X, y = blobs()
     model = MulticlassSVM(validation=3, tolerance=0.01)
-    folds = model._folds(model._checked(X, y), len(X), 0)
+    folds = held_out(3, len(X), y, 0)
     assert np.sum(folds, axis=0).tolist() == [1] * len(X)
     labels = np.unique(y, return_inverse=True)[1]
     for fold in folds:  # classes in their shares

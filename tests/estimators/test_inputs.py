@@ -12,7 +12,7 @@ from numba import config
 from scipy import sparse
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredModel, StructuredSVM
-from gapwise.pipeline.estimators.data import Data
+from gapwise.pipeline.estimators.held_out import held_out
 from gapwise.pipeline.estimators.solving import _Compiler
 from gapwise.stages.datasets import NothingKnown
 
@@ -138,7 +138,7 @@ def test_chain__ignores_unknown_attributes_and_counts_unknown_labels() -> None:
 
 def test_chain__counts_labels_of_held_out_sequences_as_errors_if_none_trained_on_them() -> None:
     X, y = sentences(20)
-    held = ChainSVM(lam="path", eps=0.5, validation=0.5)._held_out(Data(X, y), len(X), 0)
+    (held,) = held_out(0.5, len(X), None, 0)
     strange = [["?"] * len(tags) if out else tags for tags, out in zip(y, held, strict=True)]
     model = ChainSVM(lam="path", eps=0.5, validation=0.5, loss="per_sequence").fit(X, strange)
     assert model.path_["validation_loss"].values.min() == 1.0

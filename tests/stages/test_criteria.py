@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from library import blobs, sentences
 from tiny import chain, instance
 
 from gapwise import ChainSVM, MulticlassSVM
+from gapwise.pipeline.estimators.held_out import held_out
 from gapwise.stages.choice import picked
 from gapwise.stages.criteria import Criterion, criterion_of, measures, refuse_unmeasured
 from gapwise.stages.problems import structure
@@ -98,7 +97,7 @@ def test_error_rate__chooses_another_lambda_than_a_loss_with_costs(validation: f
     assert by_error.certificate_.holds
     assert by_error.certificate_.lam_low == by_error.lambda_
     if validation == 0.5:
-        held = by_error._held_out(SimpleNamespace(y=y), 60, 0)
+        (held,) = held_out(validation, 60, y, 0)
         for lam, error in list(zip(path["validated_lambda"].values, errors, strict=True))[::5]:
             assert (
                 error == pytest.approx(np.mean(by_error.predict(X[held], lam=float(lam)) != y[held]))

@@ -1,0 +1,43 @@
+"""The model of one lambda of a fitted estimator, in the form that `gapwise.load_model` and ``gapwise predict`` read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gapwise.pipeline.estimators.certificate import ModelCertificate
+from gapwise.records import Facts, Record
+from gapwise.stages.calibration import Calibration
+from gapwise.stages.models import Model, versions
+from gapwise.storage.paths import SolvedPath
+
+
+def portable(
+    name: str, lam: float, weights: np.ndarray, facts: Facts, shared: Mapping[str, np.ndarray], solved_in: SolvedPath,
+    certificate: ModelCertificate, calibration: Calibration | None, *, at_lambda: bool,
+) -> Model:  # fmt: skip
+    """The model of an estimator called `name`.
+
+    Parameters
+    ----------
+    lam, weights : float, (d,) array
+        The lambda and its w.
+    facts, shared : mapping, mapping of arrays
+        Of the feature map, as in a store of features.
+    solved_in, certificate : SolvedPath, ModelCertificate
+        What w was solved in.
+    at_lambda : bool
+        Whether a certificate of one lambda is that of `lam`.
+    """
+    attrs = solved_in.attrs
+    claims: Record = {
+        "gap": certificate.gap if at_lambda and certificate.lam_low == certificate.lam_high else None,
+        "eps": attrs["eps"],
+        "relative": bool(attrs["relative"]),
+        "certainty": certificate.certainty,
+        "verified": certificate.verified,
+        "certified": certificate.verified and certificate.holds,
+    }
+    origin: Record = {"run": name, "key": attrs["key"], "rule": attrs["rule"], "versions": versions()}
+    return Model(lam, weights, claims, {**facts, "d": int(weights.size)}, dict(shared), origin, calibration=calibration)
