@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from itertools import pairwise
 from typing import NamedTuple, Self, overload
 
 import numpy as np
@@ -12,33 +10,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
+from gapwise.pipeline.estimators.chain_encoding import CHAIN, ChainEncoding, learned
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
-from gapwise.pipeline.estimators.data import Data, Samples, same_length, weighted
+from gapwise.pipeline.estimators.data import Data, Samples, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
+from gapwise.pipeline.estimators.sequences import paired, sorted_labels
 from gapwise.pipeline.estimators.token_losses import Constraints, LabelWeights, token_losses
 from gapwise.records import Record
 from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.confidence import NBest, refuse_without_lists
-from gapwise.stages.datasets import Blocks, Known, tell_known
+from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.datasets.text.attributes import rows_of_attributes
-from gapwise.stages.datasets.text.matrices import matrix_of, prefers_matrix, write_matrix
-from gapwise.stages.datasets.text.sequences import label_type, write_blocks
-from gapwise.stages.datasets.text.tokens import (
-    ATTRIBUTES,
-    COLUMNS,
-    Tokens,
-    has_columns,
-    lengths_of,
-    rows_of_columns,
-    sequences_of,
-)
-from gapwise.stages.datasets.text.vocabulary import Rows, number_rows, put_vocabulary
+from gapwise.stages.datasets.text.tokens import Tokens
 from gapwise.stages.explain import Explanation, explain
 from gapwise.stages.named_weights import Feature, NamedWeights, Transition, columns
-from gapwise.stages.problems import build
 from gapwise.stages.problems.chain.dense import emissions_of
-from gapwise.stages.problems.chain.metrics import encode_names
 from gapwise.stages.problems.loss_names import PER_TOKEN
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
@@ -101,7 +87,7 @@ class ChainSVM(GapwiseEstimator):
     [['DET', 'NOUN']]
     """
 
-    _structure = "chain"
+    _structure = CHAIN
 
     def __init__(
         self,
@@ -171,104 +157,29 @@ class ChainSVM(GapwiseEstimator):
         return self._fit(weighted(self._checked(X, y), sample_weight), run_dir)
 
     def _checked(self, X: Samples, y: Samples) -> Data:
-        data = self._paired(X, y)
-        names = _sorted({label for labels in data.y for label in labels})
+        data = paired(X, y)
+        names = sorted_labels({label for labels in data.y for label in labels})
         self._losses = token_losses(names, self.loss, self.label_weights, self.costs, self.constraints)
         number = {label: k for k, label in enumerate(names)}
         flat = np.array([number[label] for labels in data.y for label in labels])
         self._losses.refuse_truths(flat, np.cumsum([0, *map(len, data.y)]))
         return data
 
-    def _paired(self, X: Samples, y: Samples) -> Data:
-        """Sequences and their labels, as many as there are tokens."""
-        same_length(X, y, "sequences")
-        sequences = sequences_of(X)
-        lengths, outputs = lengths_of(sequences), []
-        for i, (length, labels) in enumerate(zip(lengths.tolist(), y, strict=True)):
-            if length == 0:
-                raise ValueError(f"X: sequence {i} is empty; leave it out")
-            if not isinstance(labels, Collection) or len(labels) != length:
-                got = len(labels) if isinstance(labels, Collection) else repr(labels)
-                raise ValueError(f"y: sequence {i}: expected {length} labels, as X has tokens there, got {got}")
-            outputs.append(_plain(labels))
-        return Data(sequences, outputs)
-
     def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Record:
-        flat = [label for labels in train.y for label in labels]
-        self.classes_ = _sorted(set(flat))
-        if len(self.classes_) < 2:
-            raise ValueError(f"y: expected at least two labels, got one only: {self.classes_[0]!r}")
-        rows: Rows | np.ndarray
-        self._dense = has_columns(train.x) and prefers_matrix(train.x)
-        self.vocabulary_ = None
-        if self._dense:
-            rows = matrix_of(train.x, None)
-            self.n_features_in_ = rows.shape[1]
-        elif has_columns(train.x):
-            rows, self.n_features_in_ = rows_of_columns(train.x, None)
-        else:
-            ids: dict[str, int] = {}
-            rows, _ = rows_of_attributes(train.x, lambda name: ids.setdefault(name, len(ids)))
-            rows, _, order = number_rows(rows.ids, rows.counts, rows.counts.size, self.min_count, rows.values)
-            names = list(ids)
-            self.vocabulary_ = {names[k]: number for number, k in enumerate(order.tolist())}
-            self.n_features_in_ = len(self.vocabulary_)
-        lengths = np.array([len(labels) for labels in train.y])
-        number = {label: k for k, label in enumerate(self.classes_)}
-        each = np.ones(lengths.size) if train.weight is None else train.weight / train.weight.mean()
-        counts = np.bincount([number[label] for label in flat], weights=np.repeat(each, lengths))
-        self._facts = self._losses.facts(counts, lengths.size)
-        self._tables = self._losses.arrays(np.flatnonzero([name in number for name in self._losses.names]))
-        for name, table in self._tables.items():
-            sink.put("", name, table)
-        sink.put("", "label_names", encode_names(names_of_all(self.classes_)))
-        self._write(sink, "train", train.y, rows)
-        if held is not None:
-            self._write(sink, "test", held.y, self._rows(held.x)[0])
-            sink.put("test", "decode_only", np.ones(1, np.uint8))
-        for split, data in (("train", train), ("test", held)):
-            if data is not None and data.weight is not None:
-                sink.put(split, "block_weight", data.weight / data.weight.mean())
-        return self._meta()
+        encoding, rows = learned(train, self._losses, self.min_count)
+        self.classes_, self.vocabulary_, self.n_features_in_ = encoding.classes, encoding.vocabulary, encoding.width
+        self._dense, self._tables, self._facts = encoding.dense, encoding.tables, encoding.facts
+        encoding.put(sink, train, held, rows)
+        return encoding.meta
 
-    def _meta(self) -> Record:
-        dense = {"dense": True} if self._dense else {}
-        return {"classes": len(self.classes_), "attributes": self.n_features_in_ + 3, **dense, **self._facts}
-
-    def _rows(self, X: Sequence[Tokens]) -> tuple[Rows | np.ndarray, Known | None]:
-        """Rows of new sequences without attributes that did not occur in training, and how many did; None for arrays."""
-        if has_columns(X) is not (self.vocabulary_ is None):
-            wanted = "arrays" if self.vocabulary_ is None else "dicts or lists of attributes"
-            raise ValueError(f"X: expected tokens as in training, {wanted}")
-        if self.vocabulary_ is None:
-            width = self.n_features_in_
-            return matrix_of(X, width) if self._dense else rows_of_columns(X, width)[0], None
-        vocabulary = self.vocabulary_
-        return rows_of_attributes(X, lambda name: vocabulary.get(name, -1))
-
-    def _write(self, sink: Blocks, split: str, y: Sequence[Sequence[object]], rows: Rows | np.ndarray) -> None:
-        number: dict[object, int] = {label: k for k, label in enumerate(self.classes_)}
-        start = np.cumsum([0, *(len(labels) for labels in y)], dtype=np.int64)
-        unknown = len(self.classes_)
-        flat = np.array([number.get(label, unknown) for labels in y for label in labels], label_type(unknown + 1))
-        if isinstance(rows, np.ndarray):
-            write_matrix(sink, lambda *_: None, split, start, flat, rows, train=split != "new")
-        else:
-            write_blocks(sink, lambda *_: None, split, start, flat, rows, self.n_features_in_ + 3)
+    @property
+    def _encoding(self) -> ChainEncoding:
+        return ChainEncoding(
+            self.classes_, self.vocabulary_, self.n_features_in_, self._dense, self._tables, self._facts
+        )
 
     def _portable(self) -> tuple[Record, dict[str, np.ndarray]]:
-        names = [str(label) for label in self.classes_]
-        sink = Blocks(self._structure, {"label_names": encode_names(names), **self._tables})
-        text: Record = {
-            "templates": None,
-            "valued": True,
-            "tokens": COLUMNS if self.vocabulary_ is None else ATTRIBUTES,
-        }
-        if self.vocabulary_ is not None:
-            put_vocabulary(sink, list(self.vocabulary_))
-        integers = isinstance(self.classes_[0], int)
-        facts = {"dataset": "sequences_csv", "structure": "chain", "label_names": names, "test_only_labels": []}
-        return {**facts, **self._meta(), "integers": integers, "text": text}, sink.whole[""]
+        return self._encoding.portable
 
     def _keep(self, fitted: Fitted) -> None:
         super()._keep(fitted)
@@ -419,17 +330,7 @@ class ChainSVM(GapwiseEstimator):
     def _new(self, X: Samples) -> tuple[Problem | None, list[tuple[int, int]]]:
         """The problem over new sequences, None if all are empty; and the first token of each, and the end."""
         check_is_fitted(self, "path_")
-        sequences = sequences_of(X)
-        lengths = lengths_of(sequences)
-        edges = [*pairwise(np.cumsum([0, *lengths.tolist()]).tolist())]
-        full = [sequences[i] for i in np.flatnonzero(lengths)]
-        if not full:
-            return None, edges
-        sink = Blocks(self._structure, self._tables, decoding=True)
-        rows, known = self._rows(full)
-        tell_known(known)
-        self._write(sink, "new", [[self.classes_[0]] * k for k in lengths[lengths > 0]], rows)
-        return build(self._structure, sink.arrays("new"), self._meta()), edges
+        return self._encoding.problem(X)
 
     def named_weights(self, lam: float | None = None) -> NamedWeights:
         """The weights with the names of attributes and labels; columns of arrays are x0, x1, ...
@@ -511,31 +412,7 @@ class ChainSVM(GapwiseEstimator):
         ValueError
             If `X` and `y` do not fit together; names the sequence.
         """
-        data = self._paired(X, y)
+        data = paired(X, y)
         pairs = zip(self.predict(X), data.y, strict=True)
         right = [a == b for predicted, true in pairs for a, b in zip(predicted, true, strict=True)]
         return float(np.mean(right))
-
-
-def names_of_all(classes: Sequence[Label]) -> list[str]:
-    """The names of labels, and at the end one for all labels that training lacks: of chunks, a chunk of its own type."""
-    names = [str(name) for name in classes]
-    return [*names, "B-" if "O" in names else ""]
-
-
-def _plain(labels: Collection[object]) -> list[object]:
-    """Labels as Python's own strings and numbers."""
-    return labels.tolist() if isinstance(labels, np.ndarray) else [_item(label) for label in labels]
-
-
-def _item(label: object) -> object:
-    return label.item() if isinstance(label, np.generic) else label
-
-
-def _sorted(labels: set[object]) -> list[Label]:
-    words = sorted(label for label in labels if isinstance(label, str))
-    numbers = sorted(label for label in labels if isinstance(label, int))
-    if len(labels) not in (len(words), len(numbers)):
-        kinds = sorted({type(label).__name__ for label in labels})
-        raise ValueError(f"y: expected labels that are all strings or all integers, got {' and '.join(kinds)}")
-    return [*words, *numbers]

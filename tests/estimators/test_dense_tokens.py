@@ -38,8 +38,8 @@ def models(vectors: Sequences) -> tuple[ChainSVM, ChainSVM]:
 def test_model__is_that_of_sparse_rows(models: tuple[ChainSVM, ChainSVM], vectors: Sequences) -> None:
     dense, rows = models
     X, _ = vectors
-    assert "dense" in dense._meta()
-    assert "dense" not in rows._meta()
+    assert "dense" in dense._encoding.meta
+    assert "dense" not in rows._encoding.meta
     for name in ("coef_", "bias_", "transitions_"):
         np.testing.assert_allclose(getattr(dense, name), getattr(rows, name), atol=3e-3)
     assert dense.coef_.shape == (9, 3)
