@@ -18,8 +18,7 @@ DISCOVERY = {
     "stages/datasets/inputs/__init__.py: stored_input": "functions of a reader; the file's text is part of the keys of runs",
     "stages/problems/__init__.py: structures": "modules with `build` are structures",
     "stages/problems/__init__.py: structure": "modules with `build` are structures",
-    "stages/problems/moves.py: call": "optional methods of a structure",
-    "stages/problems/protocol.py: choose": "optional methods of a structure, while numba compiles",
+    "stages/problems/moves.py: method_of": "optional methods of a structure",
     "stages/reports/papers/__init__.py: claims": "modules with CLAIMS have claims",
 }
 FOREIGN = {
