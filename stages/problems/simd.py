@@ -213,6 +213,17 @@ def equal_bits(typingctx, a, b):
     return types.uint64(packed, packed), codegen
 
 
+@operation(lambda a, b: sum(1 << k for k in range(WIDTH) if a[k] > b[k]))
+def greater_bits(typingctx, a, b):
+    """uint64 whose bit k says whether a[k] > b[k], for k < 8."""
+
+    def codegen(context, builder, signature, args):
+        bits = builder.bitcast(builder.fcmp_ordered(">", *args), ir.IntType(8))
+        return builder.zext(bits, ir.IntType(64))
+
+    return types.uint64(packed, packed), codegen
+
+
 def _mask(array: np.ndarray, index: int) -> int:
     return int(sum(1 << k for k in range(WIDTH) if array[int(index) + k] != 0.0))
 
@@ -236,6 +247,17 @@ def lowest_bit(typingctx, bits):
 
     def codegen(context, builder, signature, args):
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), codegen
+
+
+@operation(lambda bits: int(bits).bit_length() - 1)
+def highest_bit(typingctx, bits):
+    """uint64: the place of the highest bit of a uint64 that is not 0."""
+
+    def codegen(context, builder, signature, args):
+        zeros = builder.ctlz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.sub(ir.Constant(zeros.type, 63), zeros)
 
     return types.uint64(types.uint64), codegen
 

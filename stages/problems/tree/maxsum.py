@@ -10,11 +10,7 @@ over a and b is taken one axis after the other (Felzenszwalb and Huttenlocher, *
 2012), by trying every displacement for eight columns at a time. That needs no sign of a weight, and is faster than lower
 envelopes at these sizes.
 
-Most of it need not be done. Pairs of types are taken in the order of their upper bounds, and a row of the parent is left out
-where a bound shows that the pair cannot raise any of its maxima: max_b G_u(a, b) in place of G_u before the first axis, the
-largest result of the first axis before the second. What is left out can change no maximum, so the answer stays exact.
-
-Grids are stored row by row, with rows padded to a multiple of eight by -inf.
+Most of it need not be done (`messages`). Grids are stored row by row, with rows padded to a multiple of eight by -inf.
 """
 
 from __future__ import annotations
@@ -23,15 +19,15 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.protocol import JIT, PLAIN, U
-from gapwise.stages.problems.simd import add, larger, load, store
-from gapwise.stages.problems.tree.rows import LOWEST, best_sums, greatest, greatest_sum, most_gain, padded, within
+from gapwise.stages.problems.tree.messages import message_of
+from gapwise.stages.problems.tree.rows import LOWEST, padded
 
 
 @njit(**JIT)
 def workspace(nodes, types, most_rows, most_columns):
     """Arrays for `maximise`, for grids of at most this size."""
     stride = padded(most_columns)
-    size, high = most_rows * stride, padded(most_rows)
+    size, high, wide = most_rows * stride, padded(most_rows), padded(stride // 8)
     tables = 2 * max(high, stride) + 8
     return (
         np.empty(nodes * size),  # best score of each node's subtree at each place
@@ -39,10 +35,13 @@ def workspace(nodes, types, most_rows, most_columns):
         np.empty(types * size),  # G_u
         np.empty(types * size),  # phi_t, parent's relation maps
         np.empty(4 * types * tables),  # deformation scores: rows and columns, of either end
-        np.zeros(5 * tables + 2 * stride),  # of one pair of types: rows, columns, bounds by column, zeros; two rows
+        np.zeros(5 * tables + stride + wide + 8),  # of one pair of types: `messages._pair`
         np.empty(types * high + 2 * types),  # largest G_u by row, and of all rows; largest phi_t
         np.empty(types * types),  # bounds of pairs of types
         np.empty(types * types, np.int64),  # their order
+        np.full(stride * wide, LOWEST),  # deformation scores by column of the child and eight columns of the parent
+        np.empty(types * high * wide),  # room below the message, by type, row and eight columns
+        np.empty((types + 1) * high, np.int64),  # after how many pairs rooms were computed; and rows of M last rose
     )
 
 
@@ -78,84 +77,9 @@ def _maps(relations, start, scale, types, rows, columns, stride, base, out):
 
 
 @njit(**PLAIN)
-def _order_pairs(types, bounds, order):
-    """order <- pairs of types by falling bounds."""
-    for k in range(types * types):
-        j = k
-        while j > 0 and bounds[order[j - 1]] < bounds[k]:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = k
-
-
-@njit(**PLAIN)
-def _message(rows, columns, types, message, child, parent, tables, pair, tops, bounds, order):
-    """message <- M, from G_u in `child` and phi_t in `parent`."""
-    stride, high = padded(columns), padded(rows)
-    size, length = rows * stride, tables.size // (4 * types)
-    of_child, of_parent = types * high, types * high + types
-    for r in range(rows):
-        for c in range(stride):
-            message[r * stride + c] = LOWEST if c < columns else 0.0
-    for u in range(types):
-        for r in range(high):
-            tops[u * high + r] = greatest(child, u * size + r * stride, stride) if r < rows else -np.inf
-        tops[of_child + u] = greatest(tops, u * high, high)
-        tops[of_parent + u] = greatest(parent, u * size, size)
-    for t in range(types):
-        for u in range(types):
-            own, theirs = 2 * t * length, 2 * (types + u) * length
-            springs = greatest_sum(tables, own, tables, theirs, padded(2 * rows - 1))
-            springs += greatest_sum(tables, own + length, tables, theirs + length, padded(2 * columns - 1))
-            bounds[t * types + u] = tops[of_child + u] + tops[of_parent + t] + springs
-    _order_pairs(types, bounds, order)
-    least = LOWEST
-    for number in range(types * types):
-        t, u = order[number] // types, order[number] % types
-        if bounds[order[number]] <= least:
-            break
-        _pair(t, u, rows, columns, types, message, child, parent, tables, pair, tops, length)
-        if number % 8 == 0:
-            least = np.inf
-            for r in range(rows):
-                for c in range(columns):
-                    least = min(least, message[r * stride + c])
-
-
-@njit(**PLAIN)
-def _pair(t, u, rows, columns, types, message, child, parent, tables, pair, tops, length):
-    """Raise `message` by what types t and u allow."""
-    stride, high = padded(columns), padded(rows)
-    size, own, theirs = rows * stride, 2 * t * length, 2 * (types + u) * length
-    wide, bound, zeros, here = length, 2 * length, 3 * length, 4 * length
-    upper = here + stride
-    for k in range(0, 2 * length, 8):
-        store(pair, k, add(load(tables, own + k), load(tables, theirs + k)))
-    best_sums(pair, wide, 1, columns, pair, zeros, pair, bound, stride)
-    widest = greatest(pair, wide, padded(2 * columns - 1))
-    for r in range(rows):
-        first, start = rows - 1 - r, r * stride
-        phi = parent[t * size + start : t * size + start + stride]
-        gain = most_gain(pair, bound, phi, message, start, stride)
-        if greatest_sum(tops, u * high, pair, first, high) + gain <= 0.0:
-            continue
-        begin, end = within(tops, u * high, pair, first, rows, gain)
-        child_start = u * size + begin * stride
-        best_sums(child, child_start, stride, end - begin, pair, first + begin, pair, here, stride)
-        if greatest(pair, here, stride) + gain <= 0.0:
-            continue
-        gain = most_gain(pair, zeros, phi, message, start, stride) + widest
-        begin, end = within(pair, here, pair, zeros, columns, gain)
-        # the springs of the columns, by place of the parent: those of the child's next column begin one entry earlier
-        best_sums(pair, wide + columns - 1 - begin, -1, end - begin, pair, here + begin, pair, upper, stride)
-        for c in range(0, stride, 8):
-            store(message, start + c, larger(add(load(pair, upper + c), load(phi, c)), load(message, start + c)))
-
-
-@njit(**PLAIN)
 def maximise(P, i, theta, augmented, y, scratch):
     """y <- argmax of <theta, m_i(y)>, plus the loss if `augmented`; returns the loss of y, 0 without it."""
-    best, message, child, parent, tables, pair, tops, bounds, order = scratch
+    best, message, child, parent, tables, pair, tops, bounds, order, by_block, rooms, ages = scratch
     rows, columns, V, T = P.hw[i, 0], P.hw[i, 1], P.parent.size, P.anchors.shape[2]
     stride = padded(columns)
     size, length = rows * stride, tables.size // (4 * T)
@@ -165,7 +89,7 @@ def maximise(P, i, theta, augmented, y, scratch):
         p = P.parent[v]
         deformation_tables(P, v - 1, theta, rows, columns, tables, length)
         _relations(P, i, v - 1, theta, best[v * size : (v + 1) * size], child, parent, stride)
-        _message(rows, columns, T, message, child, parent, tables, pair, tops, bounds, order)
+        message_of(rows, columns, T, message, child, parent, tables, pair, tops, bounds, order, by_block, rooms, ages)
         for k in range(size):
             best[p * size + k] += message[k]
     position, top = 0, -np.inf

@@ -1,4 +1,4 @@
-"""Rows of numbers, eight at a time: maxima, maxima of sums, and the bounds that `maxsum` prunes with.
+"""Rows of numbers, eight at a time: maxima, maxima of sums, and the bounds that `messages` prunes with.
 
 A row of a grid is padded to a multiple of eight by -inf.
 """
@@ -9,10 +9,27 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.protocol import PLAIN, U
-from gapwise.stages.problems.simd import WIDTH, add, broadcast, larger, largest, load, multiply, store
+from gapwise.stages.problems.simd import (
+    WIDTH,
+    add,
+    broadcast,
+    greater_bits,
+    highest_bit,
+    larger,
+    largest,
+    load,
+    lowest_bit,
+    multiply,
+    store,
+    subtract,
+)
 
 LOWEST = -1e200
 """Below every score, and finite, so that differences are numbers."""
+HIGHEST = -LOWEST
+"""Above every score."""
+ROUNDING = 1e-15
+"""More than the relative error of two roundings."""
 
 
 @njit(**PLAIN)
@@ -53,12 +70,24 @@ def _two(x, start, stride, count, table, first, out, to):
 @njit(**PLAIN)
 def _one(x, start, stride, count, table, first, out, to):
     """As `_four`, for 8 columns."""
-    a0 = broadcast(-np.inf)
-    o = start
-    for k in range(count):
+    a0 = a1 = a2 = a3 = broadcast(-np.inf)
+    o, k = start, 0
+    while k + 4 <= count:
+        a0, a1 = (
+            larger(add(load(x, o), broadcast(table[U(first + k)])), a0),
+            larger(add(load(x, o + stride), broadcast(table[U(first + k + 1)])), a1),
+        )
+        a2, a3 = (
+            larger(add(load(x, o + 2 * stride), broadcast(table[U(first + k + 2)])), a2),
+            larger(add(load(x, o + 3 * stride), broadcast(table[U(first + k + 3)])), a3),
+        )
+        o += 4 * stride
+        k += 4
+    while k < count:
         a0 = larger(add(load(x, o), broadcast(table[U(first + k)])), a0)
         o += stride
-    store(out, U(to), a0)
+        k += 1
+    store(out, U(to), larger(larger(a0, a1), larger(a2, a3)))
 
 
 @njit(**PLAIN)
@@ -94,21 +123,46 @@ def greatest_sum(x, start, y, first, count):
 
 
 @njit(**PLAIN)
-def most_gain(bounds, offset, phi, message, start, count):
-    """The largest of bounds[offset + c] + phi[c] - message[start + c] for c < count, a multiple of 8."""
-    best, minus = broadcast(LOWEST), broadcast(-1.0)
-    for c in range(0, count, 8):
-        gain = add(add(load(bounds, offset + c), load(phi, c)), multiply(minus, load(message, start + c)))
-        best = larger(gain, best)
-    return largest(best)
+def smallest(x, start, count):
+    """The smallest of x[start:start + count]; count is a multiple of 8."""
+    minus = broadcast(-1.0)
+    least = multiply(minus, load(x, start))
+    for k in range(8, count, 8):
+        least = larger(multiply(minus, load(x, start + k)), least)
+    return -largest(least)
 
 
 @njit(**PLAIN)
-def within(x, start, y, first, count, more):
-    """First and one past the last k < count with x[start + k] + y[first + k] + more > 0."""
-    begin, end = 0, count
-    while begin < end and x[start + begin] + y[first + begin] + more <= 0.0:
-        begin += 1
-    while end > begin and x[start + end - 1] + y[first + end - 1] + more <= 0.0:
-        end -= 1
+def room(a, b):
+    """Eight numbers x below a - b, by so much that x + b, rounded, is at most a."""
+    minus = broadcast(-1.0)
+    sizes = add(larger(a, multiply(minus, a)), larger(b, multiply(minus, b)))
+    return subtract(subtract(a, b), multiply(broadcast(ROUNDING), sizes))
+
+
+@njit(**PLAIN)
+def least_room(x, start, y, first, count):
+    """The least `room` of x[start + k] over y[first + k] for k < count, a multiple of 8."""
+    minus = broadcast(-1.0)
+    least = multiply(minus, room(load(x, start), load(y, first)))
+    for k in range(8, count, 8):
+        least = larger(multiply(minus, room(load(x, start + k), load(y, first + k))), least)
+    return -largest(least)
+
+
+@njit(**PLAIN)
+def above(x, start, y, first, count, least):
+    """First and one past the last k < count with x[start + k] + y[first + k] > least; if there is none, the latter is 0.
+
+    count is a multiple of 8.
+    """
+    begin, end, floor = np.int64(count), np.int64(0), broadcast(least)
+    for base in range(0, count, 64):
+        bits = np.uint64(0)
+        for k in range(base, min(base + 64, count), 8):
+            bits |= greater_bits(add(load(x, start + k), load(y, first + k)), floor) << np.uint64(k - base)
+        if bits != 0:
+            if end == 0:
+                begin = base + np.int64(lowest_bit(bits))
+            end = base + np.int64(highest_bit(bits)) + 1
     return begin, end

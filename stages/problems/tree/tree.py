@@ -93,8 +93,8 @@ class Tree(NamedTuple):
         return maximise(self, i, theta, True, y, scratch)
 
     def max_oracles(self, i, theta, m, labels, losses, scratch):
-        losses[0] = maximise(self, i, theta, True, labels[0], scratch[:9])
-        return with_one_change(self, i, theta, m, labels, losses, scratch[:9], scratch[9], scratch[10])
+        losses[0] = maximise(self, i, theta, True, labels[0], scratch[:-2])
+        return with_one_change(self, i, theta, m, labels, losses, scratch[:-2], scratch[-2], scratch[-1])
 
     def max_oracles_scratch(self, m):
         V = self.parent.size
