@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -17,6 +18,7 @@ def rules() -> tuple[str, ...]:
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
+@functools.cache
 def path_rule(name: str) -> Any:
     """The class of a rule; ValueError lists the rules there are."""
     if name not in rules():
