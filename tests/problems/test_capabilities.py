@@ -51,7 +51,8 @@ def test_module__of_the_old_form_is_refused_with_the_new_one() -> None:
 def test_traits__are_those_of_the_class() -> None:
     assert traits_of(multiclass()) == Traits(marginals=True, margins=True, n_best=True, lists=True)
     assert traits_of(compiled(chain())).marginals
-    assert traits_of(potts()) == Traits()
+    images = potts()
+    assert traits_of(images) == Traits(features_per_block=(images.unary.size + images.pairwise.size) / images.n)
     assert traits_of(segmentation()).features_per_block > 0.0
     matching = instance("matching")
     assert traits_of(matching).forbidden == matching.forbidden

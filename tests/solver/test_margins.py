@@ -20,7 +20,7 @@ from pools import slots_of
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
-from tiny import TINY, feature_matrix, local
+from tiny import TINY, feature_matrix, local, potts
 
 from gapwise.stages.solver import margins
 from gapwise.stages.solver.margins import MOST_BYTES, Margins, no_rows, with_rows, worth_keeping
@@ -55,9 +55,9 @@ def margins_kept(monkeypatch):
 
 
 @interpreted
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "potts"])
 def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(margins_kept, name):
-    problem, seen = TINY[name](), 0
+    problem, seen = potts(meta={"slack": 0.0}) if name == "potts" else TINY[name](), 0
     solver = solver_of(problem, LAM, cache="gap", capacity=2, refresh_every=2)
 
     def boundary(solver):
@@ -263,9 +263,11 @@ def test_rows__are_given_back_when_the_vectors_become_too_large(margins_kept, mo
 
 @interpreted
 def test_worth_keeping__asks_for_large_features_and_little_memory():
-    problem = TINY["segmentation"]()
+    problem, many_labels = TINY["segmentation"](), potts()
     assert problem.features_per_block == (problem.unary.size + problem.pairwise.size) / problem.n
     assert not worth_keeping(problem, 10)
+    assert not worth_keeping(many_labels, 10)
+    assert worth_keeping(many_labels._replace(unary=np.zeros((4000, 3), np.float32)), 10)
     large = problem._replace(unary=np.zeros((4000, 3), np.float32))
     assert worth_keeping(large, 10)
     assert not worth_keeping(large, MOST_BYTES // (8 * problem.d) + 1)
