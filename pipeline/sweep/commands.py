@@ -1,6 +1,6 @@
 """The commands that run a sweep: an experiment's variants, the folds of a cross-validation, a Hydra multirun.
 
-Each finds out which runs its sweep has, and makes the features that this takes; `run.carry_out` does the rest.
+Each finds out which runs its sweep has, and makes the features if it takes them; `run.carry_out` does the rest.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def sweep(cfg: DictConfig) -> int:
 
 
 def described(cfg: DictConfig, experiment: str, given: list[str], stop: Stop) -> Sweep:
-    """The sweep that `cfg` describes, composed from the overrides `given`; makes the features of its data sets.
+    """The sweep that `cfg` describes, composed from the overrides `given`.
 
     Raises
     ------
@@ -55,12 +55,11 @@ def described(cfg: DictConfig, experiment: str, given: list[str], stop: Stop) ->
 
 
 def _planned(options: SweepOptions, base: Settings, experiment: str, given: list[str], stop: Stop) -> list[Planned]:
-    """The runs of all data sets, whose features are made. One that is not installed is left out, and said so."""
+    """The runs of all data sets. One that is not installed is left out, and said so."""
     jobs, missing = list[Planned](), []
     if not options.datasets:
         source = _source(base)
-        make_shared(base, source, stop)
-        return plan(options, given, compose_words, count_blocks(base, source), source, experiment)
+        return plan(options, given, compose_words, count_blocks(base, source, stop), source, experiment)
     if any(word.startswith("dataset=") for word in given):
         raise ConfigError(
             f"dataset: {experiment} runs on {', '.join(options.datasets)}; choose among them with sweep.only=[...], or add "
@@ -71,13 +70,13 @@ def _planned(options: SweepOptions, base: Settings, experiment: str, given: list
         try:
             settings = read(compose_words(words), experiment=experiment)
             source = _source(settings)
-            make_shared(settings, source, stop)
+            blocks = count_blocks(settings, source, stop)
         except (ValueError, OSError) as error:
             if name in options.only:
                 raise
             missing.append(f"{name}: {explain(error)}")
             continue
-        jobs += plan(options, words, compose_words, count_blocks(settings, source), source, experiment, name)
+        jobs += plan(options, words, compose_words, blocks, source, experiment, name)
     for line in missing:
         print(f"sweep: left out {line}", file=sys.stderr, flush=True)
     if not jobs:
@@ -112,7 +111,7 @@ def cross_validation(cfg: DictConfig) -> int:
             check_packages(settings.compute, settings.tracking)
             source = _source(settings)
             make_shared(settings, source, stop)
-            jobs, workers = plan_folds(cfg, settings, source, count_blocks(settings, source))
+            jobs, workers = plan_folds(cfg, settings, source, count_blocks(settings, source, stop))
         except (ValueError, OSError) as error:
             return refuse_setup(error)
         except (Interrupted, KeyboardInterrupt):

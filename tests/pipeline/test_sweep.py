@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,7 +115,7 @@ def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed
 
 
 @pytest.mark.slow
-def test_sweep__killed_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_sweep__killed_goes_on_where_it_was_and_is_shown_without_features(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs")}
     words = command(tmp_path, "sweep.lambdas=[0.1]", "sweep.seeds=[0,1]")
     process = subprocess.Popen(
@@ -134,6 +135,14 @@ def test_sweep__killed_goes_on_where_it_was(tmp_path: Path) -> None:
     complete = [job["status"] for job in jobs].count("complete")
     assert 1 <= complete < 4
     assert {job["status"] for job in jobs} == {"complete", "done"}
+
+    shutil.rmtree(tmp_path / "runs" / "features")
+    shown = sweep(tmp_path, "sweep.lambdas=[0.1]", "sweep.seeds=[0,1]")
+    assert shown.returncode == 0, shown.stderr
+    assert {job["status"] for job in summary(tmp_path)["jobs"]} == {"complete"}, (
+        "of keys that the number of blocks is in"
+    )
+    assert not (tmp_path / "runs" / "features").exists(), "a sweep whose runs are there needs no features"
 
 
 @pytest.mark.slow
