@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gapwise.pipeline.rundir import RunDir, write_json
-from gapwise.storage.files import read_json, tree_checksum
+from gapwise.storage.files import output_checksum, read_json, tree_checksum
 from gapwise.storage.files import write_json as write_plain
 from gapwise.storage.integrity import checksums, sealed
 
@@ -29,7 +29,7 @@ def reseal_run(run: Path) -> None:
     directory = RunDir(run, manifest["key"])
     directory.manifest = manifest
     for facts in manifest["stages"].values():
-        facts.get("outputs", {}).update({name: directory._checksum(name) for name in facts.get("outputs", {})})
+        facts.get("outputs", {}).update({name: output_checksum(run, name) for name in facts.get("outputs", {})})
     directory.save()
     if (run / "result.json").exists():
         write_json(run / "result.json", read_json(run / "result.json"), seal=True)
