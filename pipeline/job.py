@@ -38,10 +38,10 @@ class Job:
 
     @cached_property
     def train(self) -> Problem:
-        """The training problem."""
+        """The training problem, in memory unless it is large: steps read it at random places."""
         from gapwise.stages.featurize import open_problem
 
-        return open_problem(self.features_path, "train")
+        return open_problem(self.features_path, "train", hold=True)
 
     @cached_property
     def spread(self) -> Spread:

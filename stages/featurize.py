@@ -319,7 +319,7 @@ def damaged(target: Location) -> str | None:
         return str(error)
 
 
-def open_problem(features: Location, split: str) -> Problem:
-    """The problem over one split of a feature store; arrays stay memory-mapped."""
+def open_problem(features: Location, split: str, hold: bool = False) -> Problem:
+    """The problem over one split of a feature store; arrays stay memory-mapped unless `hold` asks for `Features.held`."""
     store = open_features(features)
-    return build(store.meta["structure"], store.arrays(split), store.meta)
+    return build(store.meta["structure"], store.held(split) if hold else store.arrays(split), store.meta)

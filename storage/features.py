@@ -126,6 +126,20 @@ class FeatureWriter:
         backend(self.target).publish_mapped(self.target)
 
 
+HELD_BYTES = 1 << 28
+"""Splits of this size are copied by a process that solves: pages of memory are large, those of mapped files small."""
+LARGE_PAGE = 1 << 21
+
+
+def in_memory(array: np.ndarray) -> np.ndarray:
+    """A read-only copy of a mapped array that is larger than a large page; others are returned."""
+    if type(array) is not np.memmap or array.nbytes <= LARGE_PAGE:
+        return array
+    copy = np.array(array, subok=False)
+    copy.flags.writeable = False
+    return copy
+
+
 class Features:
     """An open feature store."""
 
@@ -150,6 +164,13 @@ class Features:
                 if name.startswith(f"{folder}/"):
                     arrays[Path(name).stem] = mapped_array(root / name)
         return arrays
+
+    def held(self, split: str) -> Mapping[str, np.ndarray]:
+        """As `arrays`, but in memory if the split has at most HELD_BYTES: for a process that reads them often."""
+        arrays = dict(self.arrays(split))
+        if sum(array.nbytes for array in arrays.values()) > HELD_BYTES:
+            return arrays
+        return {name: in_memory(array) for name, array in arrays.items()}
 
     def has(self, split: str) -> bool:
         """Whether the store has blocks of `split`."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gapwise.storage import features
 from gapwise.storage.features import Features, FeatureWriter, is_complete, open_features
 from gapwise.storage.files import DamagedError, aside, read_json, write_json
 from gapwise.storage.integrity import sealed
@@ -75,6 +76,23 @@ def test_features__are_memory_mapped_and_read_only(tmp_path: Path) -> None:
         assert isinstance(array, np.memmap)
         assert not array.flags.writeable
         assert array.flags.c_contiguous
+
+
+def test_held__arrays_are_in_memory_and_read_only_unless_the_split_is_large(tmp_path: Path, monkeypatch) -> None:
+    numbers = np.arange(features.LARGE_PAGE // 8 + 1, dtype=np.float64)
+    with FeatureWriter(tmp_path / "f") as writer:
+        writer.append("train", x=numbers, y=numbers[:3])
+    store = open_features(tmp_path / "f")
+    held, total = store.held("train"), 0
+    for name, array in store.arrays("train").items():
+        np.testing.assert_array_equal(held[name], array, strict=True)
+        assert isinstance(held[name], np.memmap) == (name != "x"), "only what fills a large page is copied"
+        assert not held[name].flags.writeable
+        total += array.nbytes
+    monkeypatch.setattr(features, "HELD_BYTES", total)
+    assert not isinstance(store.held("train")["x"], np.memmap)
+    monkeypatch.setattr(features, "HELD_BYTES", total - 1)
+    assert isinstance(store.held("train")["x"], np.memmap)
 
 
 def test_features__are_plain_npy_files(tmp_path: Path) -> None:

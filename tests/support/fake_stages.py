@@ -107,7 +107,7 @@ def damaged(target: Path) -> None:
     return None
 
 
-def open_problem(features: Path, split: str) -> str:
+def open_problem(features: Path, split: str, hold: bool = False) -> str:
     return split
 
 
