@@ -182,7 +182,9 @@ def test_papers__carry_out_their_parts_and_go_on(four: Path) -> None:
     short = (four / "PAPERS.md").read_text(encoding="utf-8")
     assert "](pictures/o16_fig5_horses-gaps.png)" in short
     assert (four / "pictures" / "o16_fig5_horses-gaps.png").stat().st_size > 10_000
-    assert re.search(r"\| gaps +\| minutes +\| 2 +\| \S+ +\| \d{4}-\d\d-\d\d +\| \d+\.\d to \d+\.\d, median ", short)
+    assert re.search(
+        r"\| gaps +\| minutes +\| 2 +\| 1 +\| \S+ +\| \d{4}-\d\d-\d\d +\| \d+\.\d to \d+\.\d, median ", short
+    )
     row = "gap_sampling_bcfw_gap@o16_fig5_horses"
     assert recounted(four / "runs", row).stdout.startswith(f"agrees   {row}: λ = 0.1: ")
     page = (folder / "papers.json").read_text()

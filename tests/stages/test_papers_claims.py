@@ -362,13 +362,14 @@ def test_origin__is_that_of_the_runs_and_says_what_is_not_recorded(tmp_path: Pat
             "LJ13 Fig. 1",
             "small",
             "4",
+            "3",
             "00000000, 11111111, 22222222",
             "2026-11-20 to 2026-11-22",
             "0.5 to 2.2, median 1.0",
         ]
     ]
     other = Shown("s15_usps", "S15 Fig. 4", "c").of(sweep(tmp_path, {"fast": trace(0.5)}).folder)
-    assert other.origin == ["1", "unknown", "unknown", "not recorded"]
+    assert other.origin == ["1", "1", "unknown", "unknown", "not recorded"]
 
 
 def test_short_page__begins_with_what_does_not_hold(tmp_path: Path) -> None:

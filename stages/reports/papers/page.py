@@ -26,7 +26,7 @@ HOLDS = {False: "does not hold", None: "not decided", True: "holds"}
 BUDGETS = {
     "minutes": "few seeds, short runs, some parts only",
     "small": "two or three seeds, longer runs, some parts only",
-    "full": "five seeds, runs as long as the figures need",
+    "full": "runs as long as the figures need, and five seeds unless “Where the runs come from” has fewer",
     "every": "the same runs with every budget",
 }
 

@@ -64,7 +64,7 @@ class Shown:
 
     @property
     def origin(self) -> list[str]:
-        """How many runs, the commits that began them, the days, and the load averages at the ends of their solves."""
+        """How many runs and seeds, the commits that began them, the days, the load averages at the ends of their solves."""
         jobs = self.measured.jobs if self.measured else []
         commits = dict.fromkeys(str(job.get("commit") or "unknown")[:8] for job in jobs)
         days = sorted({str(job.get("made") or "unknown") for job in jobs})
@@ -72,6 +72,7 @@ class Shown:
         load = f"{loads[0]:.1f} to {loads[-1]:.1f}, median {median(loads):.1f}" if loads else "not recorded"
         return [
             f"{len(jobs):,}",
+            str(len({job["seed"] for job in jobs})),
             ", ".join(commits),
             " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
             load,
@@ -84,7 +85,7 @@ def recorded(row: Facts) -> Shown:
     return part.of(location(row["sweep"])) if "sweep" in row else part.without(row["left_out"])
 
 
-ORIGIN_HEADS = ("part", "budget", "runs", "code of commit", "made on", "load average while solving")
+ORIGIN_HEADS = ("part", "budget", "runs", "seeds", "code of commit", "made on", "load average while solving")
 
 
 def origin_rows(parts: Sequence[Shown]) -> list[list[str]]:
