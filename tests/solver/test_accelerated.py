@@ -146,6 +146,65 @@ def test_accelerated__gives_proximal_problems_more_visits_where_the_dual_value_f
     assert proximal.counts.visits == 1
 
 
+def v_of(solver):
+    """v = ((lambda + kappa) u - kappa y) / lambda, (d,)."""
+    counts, u = solver.counts, solver.iterate.state.u
+    return u + counts.kappa / counts.lam * (u - solver.iterate.centre)
+
+
+def test_accelerated__divides_kappa_where_the_gap_does_not_fall(monkeypatch):
+    """After `STALLED` passes without a smaller estimate; alpha, hence v, stays, and w becomes the centre."""
+    solver = accelerated_of(TINY["multiclass_cone"]())
+    solver.solve(1e-2, never)
+    proximal, S = proximal_of(solver), solver.iterate.state
+    passes = 0.0
+    monkeypatch.setattr(type(solver.ledger), "passes_here", property(lambda _: passes))
+    proximal.start()
+    proximal.visits.visit(2)
+    kappa, v = solver.counts.kappa, v_of(solver)
+    for at, estimate, divided in (
+        (1.0, 3.0, 1),
+        (10.0, 3.5, 1),
+        (10.5, 2.0, 1),
+        (20.0, 2.0, 1),
+        (20.5, 2.5, 4),
+        (30.4, 2.6, 4),
+        (30.5, 2.5, 16),
+    ):
+        passes, w = at, S.w.copy()
+        if proximal.watch(estimate):
+            np.testing.assert_array_equal(solver.iterate.centre, w)
+        else:
+            np.testing.assert_array_equal(S.w, w)
+        assert solver.counts.kappa == pytest.approx(kappa / divided)
+        np.testing.assert_allclose(v_of(solver), v, rtol=1e-9)
+        np.testing.assert_array_equal(S.w, np.clip(S.u, solver.problem.lower, solver.problem.upper))
+
+
+@pytest.mark.parametrize("method", ["accelerated", "accelerated_at_mean"])
+@pytest.mark.parametrize("name", ["chain"])
+def test_accelerated__reaches_the_optimum_however_often_kappa_is_divided(name, method, monkeypatch):
+    """Where exact passes at the mean stall, passes that move w go on between them."""
+    monkeypatch.setattr(accelerated, "STALLED", 0.0)
+    problem = TINY[name]()
+    solver = accelerated_of(problem, method)
+    proximal, moving = proximal_of(solver), 0
+    bcfw_pass = proximal.bcfw_pass
+
+    def noted():
+        nonlocal moving
+        moving += 1
+        bcfw_pass()
+
+    monkeypatch.setattr(proximal, "bcfw_pass", noted)
+    status, point = solver.solve(1e-6, never)
+    assert status is Status.CONVERGED
+    best = optimum(problem, LAM)
+    assert best - 1e-6 <= point.dual <= best + 1e-7
+    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
+    assert moving > 2
+
+
 def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypatch):
     """Cached passes end as soon as their gap is below the share that `inner_target` and kappa allow."""
     solver = accelerated_of(multiclass(n=60), lam=0.005)

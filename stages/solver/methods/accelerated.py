@@ -53,6 +53,13 @@ MOST_VISITS = 300
 fallen by more than the gap, a visit solves no proximal problem, and momentum carries w away. From then on each problem gets
 twice as many visits, to the end of this lambda."""
 
+STALLED = 10.0
+"""Effective passes without a smaller estimate of the gap after which kappa was too large. OCR at 1/n has 7 of them, USPS,
+Hansards and Weizmann have 2 at most."""
+
+SOFTER = 4.0
+"""It is divided by this then."""
+
 FINISH_PASSES = 10
 """Cached passes between two exact passes of the final phase."""
 
@@ -94,6 +101,10 @@ class ProximalCounts:
     """Number of points in the mean."""
     visits: int = 1
     """Visits that each proximal problem gets."""
+    least: float = math.inf
+    """The smallest estimate of the gap at this lambda, or since kappa has been divided."""
+    least_at: float = 0.0
+    """Effective passes at this lambda when it was found."""
 
 
 def setup_of(options: Options) -> Setup:
@@ -147,6 +158,7 @@ class Proximal:
         it = self.it
         it.counts.kappa, it.centre = 0.0, np.empty(0)
         self.counts.points, self.counts.visits, self.mean = 0, 1, np.empty(0)
+        self.counts.least, self.counts.least_at = math.inf, 0.0
         it.derive()
         self.begin()
 
@@ -157,12 +169,35 @@ class Proximal:
         the unit of lambda (features squared over loss), so kappa / lambda does not change when features or losses are
         scaled. It is measured on the moves of the first BCFW pass, which is made with kappa = 0, and then kept.
         """
-        it, counts = self.it, self.it.counts
         if self.counts.curvature > 0.0:
-            v = it.state.u.copy()
-            counts.kappa = float(self.options.c * math.sqrt(counts.lam * self.counts.curvature))
-            it.centre = it.state.w.copy()
-            it.state.u[:] = (counts.kappa * it.centre + counts.lam * v) / (counts.lam + counts.kappa)
+            self._centre_at_w(self.it.state.u.copy())
+
+    def _centre_at_w(self, v: np.ndarray) -> None:
+        """Take kappa from the curvature, and the present w as the centre; alpha, and so v (d,), stays."""
+        S, counts, P = self.it.state, self.it.counts, self.it.problem
+        counts.kappa = float(self.options.c * math.sqrt(counts.lam * self.counts.curvature))
+        self.it.centre = S.w.copy()
+        S.u[:] = (counts.kappa * self.it.centre + counts.lam * v) / (counts.lam + counts.kappa)
+        if P.lower.size:
+            clip(S.u, P.lower, P.upper, S.w)
+
+    def watch(self, estimate: float) -> bool:
+        """Divide kappa if the estimate of the gap has not become smaller for `STALLED` passes; returns whether.
+
+        With a large kappa a proximal problem is hardly regularised. Where a block has many more labellings than its cache
+        holds, its solution then follows the few that are known, far from the optimum, and the next oracle calls find that
+        gaps have grown. Bundle methods shorten their steps likewise after null steps (Kiwiel, Math. Program. 46, 1990).
+        """
+        own, counts, S = self.counts, self.it.counts, self.it.state
+        passes = self.it.ledger.passes_here
+        stalled = counts.kappa > 0.0 and estimate >= own.least and passes - own.least_at >= STALLED
+        if stalled or estimate < own.least:
+            own.least, own.least_at = estimate, passes
+        if not stalled:
+            return False
+        own.curvature /= SOFTER**2
+        self._centre_at_w(S.u + counts.kappa / counts.lam * (S.u - self.it.centre))
+        return True
 
     def measure(self) -> bool:
         """Take the curvature of the moves just made, if it is not known; returns whether it was not."""
@@ -290,6 +325,7 @@ class Accelerated:
         if first:
             proximal.begin()
         if not first or estimate <= bound:
+            proximal.watch(estimate)
             proximal.cached_passes(estimate)
             limit = bool(it.ledger.limit())
             if proximal.own_point and (limit or estimate <= NEAR * bound):

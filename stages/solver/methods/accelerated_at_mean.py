@@ -142,6 +142,8 @@ class AtMeanCounts(ProximalCounts):
 
     begun: bool = False
     """Whether this lambda is done with its BCFW passes."""
+    moving: bool = False
+    """Whether passes at the mean have stalled at this lambda, so that BCFW passes go on between them."""
     last_exact: float = math.inf
     """The last exact gap at this lambda, or what a partial pass has predicted since."""
     last_whole: float = math.inf
@@ -169,7 +171,8 @@ class AcceleratedAtMean:
         if it.ledger.revisits:
             it.counts.marks = []
         self.proximal.start()
-        counts.begun = counts.curvature > 0.0 and math.isfinite(it.known_gap)
+        counts.begun = counts.curvature > 0.0 and math.isfinite(self.it.known_gap)
+        counts.moving = False
         counts.last_exact, counts.last_whole, counts.partial = math.inf, math.inf, 0
 
     def advance(self, goal: Goal) -> Ended | None:
@@ -184,6 +187,7 @@ class AcceleratedAtMean:
             return Status.CONVERGED, point
         if self.may_be_partial and self.partial_pass(self.bound(goal)):
             return None
+        self.counts.begun &= not self.counts.moving
         return ended_with(self.it, self.proximal, self.pass_at_mean(), goal)
 
     def bound(self, goal: Goal) -> float:
@@ -192,7 +196,7 @@ class AcceleratedAtMean:
 
     def outer(self, bound: float) -> None:
         """BCFW passes while too little is known; then passes over the cache, until a pass at the mean is due."""
-        start = self.options.at_mean.start
+        start = 1.0 if self.counts.moving else self.options.at_mean.start
         if self.counts.begun:
             self.cached_outer(bound)
         else:
@@ -205,6 +209,7 @@ class AcceleratedAtMean:
         estimate = it.known_gap + it.dual_and_excess()[1]
         if proximal.measure() and counts.curvature > 0.0:
             proximal.begin()
+        proximal.watch(estimate)
         proximal.cached_passes(estimate)
         counts.begun = not (near < math.inf and proximal.mean_gap() >= near)
         if it.ledger.limit() or counts.curvature == 0.0:  # if no block has moved, w is optimal
@@ -213,7 +218,11 @@ class AcceleratedAtMean:
     def cached_outer(self, bound: float) -> None:
         """Passes over the cache until the mean's gap there is small enough; then a pass at the mean is due."""
         counts, options, proximal = self.counts, self.options.at_mean, self.proximal
-        exact = options.of_exact * counts.last_exact if counts.last_exact < math.inf else 0.0
+        exact = 0.0
+        if counts.last_exact < math.inf:
+            exact = options.of_exact * counts.last_exact
+            if proximal.watch(counts.last_exact):
+                counts.moving = True
         goal = max(exact, options.of_tolerance * bound)
         last = self.it.cached_gap(self.it.state.w)
         for _ in range(deeper(self.it.setup, options.rounds)):
@@ -291,6 +300,7 @@ class AcceleratedAtMean:
         S.counters[ORACLE_CALLS] += blocks.size
         it.keep(blocks, answers.vertex, answers.loss, listed)
         self.counts.last_exact, self.counts.partial, it.counts.exact_due = predicted, self.counts.partial + 1, False
+        self.counts.begun &= not self.counts.moving
         mark_pass(it, self.unused)
         return True
 
