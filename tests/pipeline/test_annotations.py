@@ -25,7 +25,9 @@ LISTED = {
 """Functions without annotations that no rule explains, and why they have none."""
 
 
-def sources() -> dict[str, ast.Module]:
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """The files of the project, parsed once for all tests here."""
     files = sorted(file for room in ROOMS for file in (ROOT / room).rglob("*.py"))
     return {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
@@ -104,15 +106,15 @@ def module_of(file: str) -> str:
     return ".".join((package, *(parts[:-1] if parts[-1] == "__init__" else parts)))
 
 
-def test_functions_without_annotations__are_compiled() -> None:
-    assert sorted(unexplained(sources())) == sorted(LISTED)
+def test_functions_without_annotations__are_compiled(trees: dict[str, ast.Module]) -> None:
+    assert sorted(unexplained(trees)) == sorted(LISTED)
 
 
-def test_mypy__lets_functions_go_without_types_only_in_files_with_compiled_ones() -> None:
+def test_mypy__lets_functions_go_without_types_only_in_files_with_compiled_ones(trees: dict[str, ast.Module]) -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
     assert settings["disallow_untyped_defs"] is True
     exempt = [rule["module"] for rule in settings["overrides"] if rule.get("disallow_untyped_defs") is False]
-    without = {module_of(file) for file, tree in sources().items() if not all(annotated(f) for f, _ in functions(tree))}
+    without = {module_of(file) for file, tree in trees.items() if not all(annotated(f) for f, _ in functions(tree))}
     assert exempt == [sorted(without)]
 
 
@@ -161,14 +163,15 @@ def mentions(tree: ast.AST) -> int:
     return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(tree))
 
 
-def test_any__is_rare() -> None:
-    assert sum(map(mentions, sources().values())) < MOST_ANY
+def test_any__is_rare(trees: dict[str, ast.Module]) -> None:
+    assert sum(map(mentions, trees.values())) < MOST_ANY
 
 
 @pytest.mark.parametrize(("file", "names"), SEAMS.items())
-def test_any__stands_in_no_signature_where_parts_meet(file: str, names: tuple[str, ...]) -> None:
-    tree = sources()[file]
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+def test_any__stands_in_no_signature_where_parts_meet(
+    file: str, names: tuple[str, ...], trees: dict[str, ast.Module]
+) -> None:
+    classes = {node.name: node for node in trees[file].body if isinstance(node, ast.ClassDef)}
     for name in names:
         given = [f.args for f, _ in functions(classes[name])]
         returned = [f.returns for f, _ in functions(classes[name]) if f.returns is not None]
