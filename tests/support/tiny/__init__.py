@@ -55,6 +55,8 @@ ALL_TINY: dict[str, Callable[[], Problem]] = {
 COMPILED_AGAIN = {
     "chain_bigram",
     "chain_bigram_tables",
+    "chain_constrained",
+    "chain_costs",
     "chain_dense",
     "matching",
     "matching_two",
@@ -62,7 +64,8 @@ COMPILED_AGAIN = {
     "segmentation_u8",
 }
 """Instances that the solver solves where it is not compiled, because compiling it takes half a minute for each type: they
-differ from another one only in arrays that few methods read, or share the moves of chains. The contract compiles them."""
+differ from another one only in arrays that few methods read, or share the moves of chains. The contract compiles them; fits
+and `test_n_best` solve sequences with costs and constraints by compiled code."""
 
 SOLVED_ELSEWHERE = {"tree"}
 """Instances that tests of their structure solve: an oracle call takes milliseconds where it is not compiled, and compiling
