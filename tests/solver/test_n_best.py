@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numba
@@ -155,6 +156,8 @@ def test_listing__chooses_by_operations_and_bytes() -> None:
     assert listing.listing(Costs(1e6, n=10**6), usual).capacity == 50
     assert listing.listing(Costs(1e6, n=10**6, length=100), usual).n_best == listing.ANSWERS // 10**8
     assert listing.listing(segmentation(), usual).n_best == 1
+    assert listing.listing(instance("tree"), usual).n_best == 1
+    assert listing.listing(instance("tree"), replace(usual, n_best=5)).n_best == 5
     given = Setup.of(method_options(METHOD, n_best=3), n_best=3)
     assert listing.listing(multiclass(), given).n_best == 3
     with pytest.raises(

@@ -79,6 +79,11 @@ class Tree(NamedTuple):
         return False
 
     @property
+    def lists_pay(self) -> bool:
+        """False: listed poses differ from the answer by a place or two, which saves no calls (LSP)."""
+        return False
+
+    @property
     def operations(self) -> Operations:
         """Of each arc 2 T maps, and messages along rows and columns of 2 T pairs of types; the others are ruled out."""
         cells, arcs, types = self.hw[:, 0] * self.hw[:, 1], self.parent.size - 1, self.anchors.shape[2]
