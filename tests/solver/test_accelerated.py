@@ -153,7 +153,7 @@ def v_of(solver):
 
 
 def test_accelerated__divides_kappa_where_the_gap_does_not_fall(monkeypatch):
-    """After `STALLED` passes without a smaller estimate; alpha, hence v, stays, and w becomes the centre."""
+    """After `STALLED` passes without a smaller estimate, while it is strong; alpha, hence v, stays; w becomes the centre."""
     solver = accelerated_of(TINY["multiclass_cone"]())
     solver.solve(1e-2, never)
     proximal, S = proximal_of(solver), solver.iterate.state
@@ -162,6 +162,7 @@ def test_accelerated__divides_kappa_where_the_gap_does_not_fall(monkeypatch):
     proximal.start()
     proximal.visits.visit(2)
     kappa, v = solver.counts.kappa, v_of(solver)
+    monkeypatch.setattr(accelerated, "STRONG", kappa / solver.counts.lam / 5.0)
     for at, estimate, divided in (
         (1.0, 3.0, 1),
         (10.0, 3.5, 1),
@@ -170,9 +171,12 @@ def test_accelerated__divides_kappa_where_the_gap_does_not_fall(monkeypatch):
         (20.5, 2.5, 4),
         (30.4, 2.6, 4),
         (30.5, 2.5, 16),
+        (40.5, 2.5, 16),
     ):
         passes, w = at, S.w.copy()
-        if proximal.watch(estimate):
+        before = solver.counts.kappa
+        assert proximal.watch(estimate) == (at in (20.5, 30.5, 40.5))
+        if solver.counts.kappa < before:
             np.testing.assert_array_equal(solver.iterate.centre, w)
         else:
             np.testing.assert_array_equal(S.w, w)
@@ -186,6 +190,7 @@ def test_accelerated__divides_kappa_where_the_gap_does_not_fall(monkeypatch):
 def test_accelerated__reaches_the_optimum_however_often_kappa_is_divided(name, method, monkeypatch):
     """Where exact passes at the mean stall, passes that move w go on between them."""
     monkeypatch.setattr(accelerated, "STALLED", 0.0)
+    monkeypatch.setattr(accelerated, "STRONG", 0.0)
     problem = TINY[name]()
     solver = accelerated_of(problem, method)
     proximal, moving = proximal_of(solver), 0
