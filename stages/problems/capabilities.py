@@ -139,7 +139,7 @@ class Traits:
     lists : bool
         Whether its max-oracle returns several labellings, `max_oracles` (`protocol.Listing`).
     lists_pay : bool
-        Whether several a call save calls, where they are not asked for by number (`solver.listing`).
+        Whether several labellings a call save calls, so that `solver.n_best=0` may choose more than one.
     forbidden : function (block, label, label_offset) -> bool array, optional
         Which of some rows of labels are no labellings (`protocol.Problem`).
     measures : function (predictions) -> dict, optional

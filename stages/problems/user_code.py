@@ -84,8 +84,8 @@ def imported_names(file: Path) -> set[str]:
 def _parsed(file: Path) -> ast.Module:
     """The syntax tree of a file.
 
-    The garbage collector rests meanwhile. CPython 3.11 counts the depth of trees for all threads together, so where a
-    collection lets another thread parse, both fail with "AST constructor recursion depth mismatch" (python/cpython#106905).
+    The garbage collector rests meanwhile. CPython 3.11 counts the depth of trees for all threads together. So where a
+    collection lets other code parse, this one fails with "AST constructor recursion depth mismatch" (python/cpython#106905).
     """
     collects = gc.isenabled()
     gc.disable()

@@ -168,7 +168,8 @@ class Proximal:
 
         kappa = c sqrt(lambda Lambda), Lambda the mean curvature ||B_i delta||^2 of a move over its mean slope. Lambda has
         the unit of lambda (features squared over loss), so kappa / lambda does not change when features or losses are
-        scaled. It is measured on the moves of the first BCFW pass, which is made with kappa = 0, and then kept.
+        scaled. It is measured on the moves of the first BCFW pass, which is made with kappa = 0, and kept unless `watch`
+        lowers it.
         """
         if self.counts.curvature > 0.0:
             self._centre_at_w(self.it.state.u.copy())
@@ -183,7 +184,7 @@ class Proximal:
             clip(S.u, P.lower, P.upper, S.w)
 
     def watch(self, estimate: float) -> bool:
-        """Whether the estimate of the gap has not become smaller for `STALLED` passes; kappa is then divided.
+        """Whether the estimate of the gap has not become smaller for `STALLED` passes; divides a strong kappa then.
 
         With a large kappa a proximal problem is hardly regularised. Where a block has many more labellings than its cache
         holds, its solution then follows the few that are known, far from the optimum, and the next oracle calls find that

@@ -22,7 +22,9 @@ and one that is made whole asks no block twice. The first pass at a lambda is al
 
 Without caches there is nothing to pass over: the first lambda, and a lambda whose cached gap is far above the tolerance,
 begin with BCFW passes, as in `accelerated`, until the gap of w_bar over cached labellings is below `start` times the
-tolerance.
+tolerance. They come back where the exact gap has not fallen for ten passes (`Proximal.watch`): with few blocks, passes that
+do not move w find few labellings. From then on, to the end of the lambda, each pass at w_bar waits until BCFW passes have
+brought that gap below the tolerance.
 
 *On a path* the certificates of `path.rule=two_sided` take w_bar as the primal and alpha as the dual point
 (`stages.solver.path.cells`); its warm start keeps alpha and the caches.
@@ -171,7 +173,7 @@ class AcceleratedAtMean:
         if it.ledger.revisits:
             it.counts.marks = []
         self.proximal.start()
-        counts.begun = counts.curvature > 0.0 and math.isfinite(self.it.known_gap)
+        counts.begun = counts.curvature > 0.0 and math.isfinite(it.known_gap)
         counts.moving = False
         counts.last_exact, counts.last_whole, counts.partial = math.inf, math.inf, 0
 
