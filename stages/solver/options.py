@@ -191,7 +191,7 @@ class AccelerationOptions:
     """The group `solver.acceleration`."""
 
     c: float = 0.036
-    """kappa = c sqrt(lambda Lambda), Lambda the natural scale of lambda; see `methods.accelerated`."""
+    """kappa = c sqrt(lambda Lambda), Lambda the natural scale of lambda; see `catalyst`."""
     rounds: int = 2
     """Moves of a block each time it is visited; those after the first are between its own atoms."""
     cached_passes: int = 2

@@ -1,4 +1,4 @@
-"""Compiled arithmetic over the weights of a proximal problem (`methods.accelerated`): each function reads its vectors once.
+"""Compiled arithmetic over the weights of a proximal problem (`catalyst`): each function reads its vectors once.
 
 Where w has millions of numbers, these vectors take most of the time between two passes over the cache, and numpy would
 write an intermediate one for every operation.

@@ -220,7 +220,7 @@ def derive(
     scale : float
         1 / ((lambda + kappa) n).
     centre_share : (d,) array, optional
-        kappa y / (lambda + kappa) of a proximal subproblem (`methods.accelerated`).
+        kappa y / (lambda + kappa) of a proximal subproblem (`catalyst`).
     fill : callable
         Computes a piece.
     over_blocks : callable

@@ -14,9 +14,9 @@ from tiny import TINY, by_all_methods, multiclass
 
 from gapwise.stages.problems import build
 from gapwise.stages.problems.protocol import frozen
+from gapwise.stages.solver import catalyst
 from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.engine import Engine, Task
-from gapwise.stages.solver.methods import accelerated
 from gapwise.stages.solver.options import Status
 from gapwise.storage.sink import MemorySink
 
@@ -122,7 +122,7 @@ def test_accelerated__ends_a_path_on_data_far_from_their_mean(method, seed):
 
 def test_accelerated__gives_proximal_problems_more_visits_where_the_dual_value_falls(monkeypatch):
     """Twice as many whenever an outer iteration reaches the bound and D has fallen by more than the estimate of the gap."""
-    monkeypatch.setattr(accelerated, "MOST_VISITS", 4)
+    monkeypatch.setattr(catalyst, "MOST_VISITS", 4)
     solver = accelerated_of(TINY["multiclass"]())
     solver.solve(1e-2, never)
     proximal, duals, made = proximal_of(solver), [], []
@@ -162,7 +162,7 @@ def test_accelerated__divides_kappa_where_the_gap_does_not_fall(monkeypatch):
     proximal.start()
     proximal.visits.visit(2)
     kappa, v = solver.counts.kappa, v_of(solver)
-    monkeypatch.setattr(accelerated, "STRONG", kappa / solver.counts.lam / 5.0)
+    monkeypatch.setattr(catalyst, "STRONG", kappa / solver.counts.lam / 5.0)
     for at, estimate, divided in (
         (1.0, 3.0, 1),
         (10.0, 3.5, 1),
@@ -189,8 +189,8 @@ def test_accelerated__divides_kappa_where_the_gap_does_not_fall(monkeypatch):
 @pytest.mark.parametrize("name", ["chain"])
 def test_accelerated__reaches_the_optimum_however_often_kappa_is_divided(name, method, monkeypatch):
     """Where exact passes at the mean stall, passes that move w go on between them."""
-    monkeypatch.setattr(accelerated, "STALLED", 0.0)
-    monkeypatch.setattr(accelerated, "STRONG", 0.0)
+    monkeypatch.setattr(catalyst, "STALLED", 0.0)
+    monkeypatch.setattr(catalyst, "STRONG", 0.0)
     problem = TINY[name]()
     solver = accelerated_of(problem, method)
     proximal, moving = proximal_of(solver), 0

@@ -12,10 +12,11 @@ from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never
 from tiny import TINY, by_all_methods, multiclass
 
+from gapwise.stages.solver.catalyst import MEAN_POWER
 from gapwise.stages.solver.exact import exact_pass
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import accelerated
-from gapwise.stages.solver.methods.accelerated import MEAN_POWER, SURE
+from gapwise.stages.solver.methods.accelerated import SURE
 from gapwise.stages.solver.options import Status
 
 

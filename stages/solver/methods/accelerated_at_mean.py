@@ -43,13 +43,15 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.capabilities import MethodCapabilities
+from gapwise.stages.solver.catalyst import SPECS as CATALYST
+from gapwise.stages.solver.catalyst import Proximal, ProximalCounts
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.exact import answers_at, exact_pass, gaps_at, left_for_oracle
 from gapwise.stages.solver.gaps import ExactGaps, gaps_given
 from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.listing import deeper, listing, listing_facts, unused_passes
 from gapwise.stages.solver.methods import accelerated
-from gapwise.stages.solver.methods.accelerated import Proximal, ProximalCounts, ended_with, proximal_of
+from gapwise.stages.solver.methods.accelerated import ended_with, proximal_of
 from gapwise.stages.solver.objective import Certificate, Mixture
 from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions, Status, check
 from gapwise.stages.solver.oracles import Vertices, bases
@@ -133,7 +135,7 @@ def setup_of(options: Options) -> Setup:
 
 
 SPECS: tuple[ArraySpec, ...] = (
-    *accelerated.SPECS,
+    *CATALYST,
     ("cache_error", ("block",), "f8", "exact less cached gap of each block at its last exact visit; 0 before it"),
 )
 

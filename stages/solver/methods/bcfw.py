@@ -14,12 +14,13 @@ import numpy as np
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.batch_step import batch_step
 from gapwise.stages.solver.block_method import block_method
+from gapwise.stages.solver.catalyst import ProximalCounts
 from gapwise.stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
+from gapwise.stages.solver.handover import Handover
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import steps_driver
-from gapwise.stages.solver.methods.accelerated import Handover, ProximalCounts
 from gapwise.stages.solver.minibatch import Answers, answers_driver, collect_driver
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import BcfwOptions
