@@ -126,8 +126,18 @@ def in_one_piece(fn: Callable[[int, int], None], problem: Problem) -> None:
 class Elsewhere(Protocol):
     """Other processes that have the same problem open."""
 
-    def __call__(self, fn: BlockFunction[R], split: str, w: np.ndarray, parts: Sequence[range | np.ndarray]) -> list[R]:
-        """fn(problem of the split, w, blocks) of every part, in order."""
+    def __call__(
+        self,
+        fn: BlockFunction[R],
+        split: str,
+        w: np.ndarray,
+        parts: Sequence[range | np.ndarray],
+        places: Sequence[float],
+    ) -> list[R]:
+        """fn(problem of the split, w, blocks) of every part, in order.
+
+        Entry k of `places`, in [0, 1), says where among all blocks part k begins, by the work before it.
+        """
 
 
 def serial(fn: Callable[[int, int], object], ranges: list[tuple[int, int]]) -> list[Any]:
@@ -184,7 +194,10 @@ class Spread:
         if w.shape != (problem.d,):
             raise ValueError(f"weights: have shape {w.shape}, expected ({problem.d},) for this problem")
         if self.elsewhere is not None:
-            return self.elsewhere(fn, split, w, [blocks[start:stop] for start, stop in task_ranges(len(blocks))])
+            parts = [blocks[start:stop] for start, stop in task_ranges(len(blocks))]
+            work = work_before(problem)
+            places = [float(work[part[0]] / max(1, work[-1])) for part in parts]
+            return self.elsewhere(fn, split, w, parts, places)
         w, every = frozen(w), np.array(blocks, np.int64)
         work = work_before(problem, every)
 

@@ -10,15 +10,17 @@ import contextlib
 import importlib.util
 import logging
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import dask
 from distributed import Client, Future, WorkerPlugin, as_completed
 from distributed.core import PooledRPCCall, rpc
 from distributed.scheduler import KilledWorker
 
+from gapwise.pipeline.compute.homes import Homes
 from gapwise.pipeline.compute.ready import check_scheduler
 from gapwise.pipeline.compute.remote import MUST_AGREE, WorkerError, facts, opened
 from gapwise.pipeline.config.run_options import ComputeOptions
@@ -35,6 +37,15 @@ LOOK = 1.0
 """Seconds between two requests to the scheduler for its list of workers."""
 
 CONNECT_SECONDS = 10
+
+AHEAD = 2
+"""Tasks for each thread of a worker that are sent at a time, of those that belong to it: one to work on, and the next."""
+
+DEATHS = 3
+"""Workers that may die of a part of a pass before it counts as the cause, as many as the scheduler allows by default."""
+
+
+DIED = "compute: the workers of one part died one after another, {} the last (out of memory?); see their logs"
 
 
 class KeepsOpen(WorkerPlugin):
@@ -57,6 +68,7 @@ class Cluster:
         self.options, self._stop = options, stop
         self._exit = contextlib.ExitStack()
         self._ready: set[str | None] = set()
+        self.homes = Homes()
         self.client = self._connect()
 
     def close(self) -> None:
@@ -156,8 +168,8 @@ class Cluster:
                 wrong.append(f"{worker}: {theirs['features']}")
         return wrong
 
-    def map(self, fn: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """fn(item) for every item, in order, each on any worker.
+    def map(self, fn: Callable[[T], R], items: Sequence[T], places: Sequence[float] | None = None) -> list[R]:
+        """fn(item) for every item, in order, each on any worker, or on the one that owns its place (`Homes`).
 
         Raises
         ------
@@ -167,26 +179,25 @@ class Cluster:
         Interrupted
             If a stop was requested.
         """
-        futures = self.client.map(fn, list(items), pure=False, retries=0, batch_size=None)
-        numbers = {future.key: k for k, future in enumerate(futures)}
-        ended = as_completed(futures, loop=self.client.loop, with_results=True, raise_errors=False)
         results: dict[int, R] = {}
-        watch, pause = _Watch(self), SHORT
+        work, watch, pause = _Work(self, fn, items, places), _Watch(self), SHORT
         try:
-            while len(results) < len(numbers):
-                batch = ended.next_batch(block=False)
+            while len(results) < len(items):
+                work.send()
+                batch = work.ended.next_batch(block=False)
                 for future, value in batch:
-                    self._check(future, value)
-                    results[numbers[future.key]] = value
+                    if future.key in work.running:  # else it was taken back
+                        self._check(future, value)
+                        results[work.number_of(future)] = value
                     future.release()
-                watch.look()
+                if watch.look():
+                    work.divide()
                 pause = SHORT if batch else min(2.0 * pause, LONG)
                 time.sleep(pause)
         finally:
-            if len(results) < len(numbers) and self.client.status == "running":
-                left = [future for future in futures if numbers[future.key] not in results]
-                self.client.cancel(left, force=True)
-        return [results[k] for k in range(len(numbers))]
+            if work.running and self.client.status == "running":
+                self.client.cancel([future for future, _, _ in work.running.values()], force=True)
+        return [results[k] for k in range(len(items))]
 
     def _check(self, future: Future, value: object) -> None:
         """Raise the error that a task ended with, if any."""
@@ -198,10 +209,7 @@ class Cluster:
         assert isinstance(value, tuple)  # type and error, of `as_completed`
         error = value[1]
         if isinstance(error, KilledWorker):
-            raise WorkerError(
-                f"compute: the workers of one part died one after another, {error.last_worker.address} the last (out of "
-                "memory?); see their logs"
-            )
+            raise WorkerError(DIED.format(error.last_worker.address))
         if isinstance(error, ModuleNotFoundError):
             raise WorkerError(
                 f"compute: a worker cannot import {error.name!r}: install it there, or set PYTHONPATH for the worker"
@@ -216,6 +224,66 @@ class Cluster:
             )
 
 
+class _Work(Generic[T, R]):
+    """The tasks of one map: those that are sent, and those that wait for the worker to which they belong."""
+
+    def __init__(
+        self, cluster: Cluster, fn: Callable[[T], R], items: Sequence[T], places: Sequence[float] | None
+    ) -> None:
+        self.cluster, self.fn, self.items, self.places = cluster, fn, items, places
+        self.ended = as_completed(loop=cluster.client.loop, with_results=True, raise_errors=False)
+        self.running: dict[object, tuple[Future, int, str | None]] = {}
+        """By their keys: tasks that were sent, the numbers of their items and the workers to which they belong."""
+        self.waiting: dict[str | None, deque[int]] = {None: deque(range(len(items)))}
+        self.threads: Mapping[str, int] = {}
+        self.deaths: Counter[int] = Counter()
+        self.divide()
+
+    def divide(self) -> None:
+        """Divide what waits, and what dead workers had, among the workers that are there, in order.
+
+        WorkerError if too many workers died of the same part.
+        """
+        if self.places is None:
+            return
+        self.threads = self.cluster._workers()
+        if not self.threads:  # or the scheduler did not answer; then nobody is known to be gone
+            return
+        self.cluster.homes.update(self.threads)
+        left = sorted([*self._taken_back(), *(k for queue in self.waiting.values() for k in queue)])
+        self.waiting = {}
+        for k in left:
+            self.waiting.setdefault(self.cluster.homes.of(self.places[k]), deque()).append(k)
+
+    def _taken_back(self) -> list[int]:
+        """Tasks that were sent to workers that are gone. (The scheduler would keep them until these return.)"""
+        lost = [entry for entry in self.running.values() if entry[2] is not None and entry[2] not in self.threads]
+        for future, k, worker in lost:
+            del self.running[future.key]
+            self.deaths[k] += 1
+            if self.deaths[k] > DEATHS:
+                raise WorkerError(DIED.format(worker))
+        if lost:
+            self.cluster.client.cancel([future for future, _, _ in lost], force=True)
+        return [k for _, k, _ in lost]
+
+    def send(self) -> None:
+        """Send everything, or to each worker as much as it is to have."""
+        client, has = self.cluster.client, Counter(worker for _, _, worker in self.running.values())
+        for worker, queue in self.waiting.items():
+            room = len(queue) if worker is None else min(len(queue), AHEAD * self.threads.get(worker, 0) - has[worker])
+            numbers = [queue.popleft() for _ in range(room)]
+            given, own = [self.items[k] for k in numbers], None if worker is None else [worker]
+            futures = client.map(self.fn, given, pure=False, retries=0, batch_size=None, workers=own) if numbers else []
+            for k, future in zip(numbers, futures, strict=True):
+                self.running[future.key] = future, k, worker
+            self.ended.update(futures)
+
+    def number_of(self, future: Future) -> int:
+        """The number of a task that has ended."""
+        return self.running.pop(future.key)[1]
+
+
 class _Watch:
     """Checks to make while waiting for tasks: stop requested, scheduler gone, too long without a worker."""
 
@@ -224,13 +292,14 @@ class _Watch:
         self.looked = time.monotonic()
         self.alone_since: float | None = None
 
-    def look(self) -> None:
+    def look(self) -> bool:
+        """Whether the workers were looked up."""
         cluster, limit = self.cluster, self.cluster.options.wait_seconds
         if cluster._stop is not None:
             cluster._stop.check()
         now = time.monotonic()
         if now - self.looked < LOOK:
-            return
+            return False
         self.looked = now
         cluster._alive()
         if cluster._workers():
@@ -245,3 +314,4 @@ class _Watch:
                 f"compute: no worker at {cluster.where} for {limit:g} s (compute.wait_seconds); what was committed is "
                 f"kept: start workers with `dask worker {cluster.where}` and give the same command"
             )
+        return True

@@ -192,10 +192,11 @@ class Compute:
                 future.cancel()
         return [results[future] for future in running]
 
-    def map_tasks(self, fn: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    def map_tasks(self, fn: Callable[[T], R], items: Sequence[T], places: Sequence[float] | None = None) -> list[R]:
         """fn(item) for every item, in order, in other processes; both must pickle.
 
-        What a process had not returned when it died is computed again elsewhere.
+        What a process had not returned when it died is computed again elsewhere. `places` are for `Cluster.map`: processes
+        of this machine share the pages of mapped files.
 
         Raises
         ------
@@ -205,7 +206,7 @@ class Compute:
             If processes on this machine died more than `DEATHS` times.
         """
         if self.kind in REMOTE:
-            return self.cluster.map(fn, items)
+            return self.cluster.map(fn, items, places)
         results: dict[int, R] = {}
         for _ in range(1 + DEATHS):
             pool, left = self._process_pool(), dict[Future[R], int]()

@@ -1,7 +1,8 @@
 """Work on blocks in other processes: what is sent to them, and what they keep open.
 
 An errand names a function of a module, a split of a feature store, a file with w, and blocks. Problems, features and the
-solver's state are never sent: each process opens the feature store itself, once.
+solver's state are never sent: each process opens the feature store itself, once. It reads the features of the blocks of its
+errands alone: on a disk as pages of mapped files, behind a URL as ranges of files (`storage.ranges`).
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ import numpy as np
 from numba import config
 
 from gapwise import parts
-from gapwise.stages.featurize import open_problem
+from gapwise.stages.featurize import open_for_blocks
 from gapwise.stages.parallel import BlockFunction
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.storage.backend import Location, location
+from gapwise.storage.ranges import RangedArrays
 from gapwise.storage.weights import mapped, published
 
 T = TypeVar("T")
@@ -32,9 +34,14 @@ R = TypeVar("R")
 
 
 class MapTasks(Protocol):
-    """map_tasks(fn, items): fn(item) for every item, in order, in other processes; both must pickle."""
+    """map_tasks(fn, items, places): fn(item) for every item, in order, in other processes; both must pickle.
 
-    def __call__(self, fn: Callable[[T], R], items: Sequence[T], /) -> list[R]: ...
+    Workers on other machines get the items whose places, in [0, 1), are their `homes.Homes`.
+    """
+
+    def __call__(
+        self, fn: Callable[[T], R], items: Sequence[T], places: Sequence[float] | None = None, /
+    ) -> list[R]: ...
 
 
 MUST_AGREE = ("sources", "python", "numpy", "numba", "distributed", "processor")
@@ -73,10 +80,17 @@ class Sender:
     def __init__(self, map_tasks: MapTasks, features: Location, folder: Location) -> None:
         self.map_tasks, self.features, self.folder = map_tasks, features, folder
 
-    def __call__(self, fn: BlockFunction[R], split: str, w: np.ndarray, parts: Sequence[range | np.ndarray]) -> list[R]:
+    def __call__(
+        self,
+        fn: BlockFunction[R],
+        split: str,
+        w: np.ndarray,
+        parts: Sequence[range | np.ndarray],
+        places: Sequence[float],
+    ) -> list[R]:
         with published(self.folder, w) as path:
             errands = [Errand(fn, str(self.features), split, str(path), blocks, sources()) for blocks in parts]
-            return self.map_tasks(do, errands)
+            return self.map_tasks(do, errands, places)
 
 
 def do(errand: Errand[R]) -> R:
@@ -86,15 +100,17 @@ def do(errand: Errand[R]) -> R:
             f"compute: {_here()} runs another version of Gapwise or has other parts; install the same ones and "
             "restart the worker"
         )
-    problem = opened(errand.features, errand.split)
-    return errand.fn(problem, _weights(errand.weights), np.array(errand.blocks, np.int64))
+    (problem, ranged), blocks = opened(errand.features, errand.split), np.array(errand.blocks, np.int64)
+    if ranged is not None:
+        ranged.need(blocks)
+    return errand.fn(problem, _weights(errand.weights), blocks)
 
 
 @functools.lru_cache(maxsize=4)
-def opened(features: str, split: str) -> Problem:
-    """The problem of one split, opened once per process."""
+def opened(features: str, split: str) -> tuple[Problem, RangedArrays | None]:
+    """The problem of one split, and its features if they are to be read block by block; opened once per process."""
     try:
-        return open_problem(location(features), split)
+        return open_for_blocks(location(features), split)
     except FileNotFoundError:
         raise WorkerError(
             f"compute: {_here()} does not see the features in {features}; run.root has to lie on storage that every "

@@ -46,6 +46,8 @@ class Capabilities:
         Arrays of rows of different lengths that readers write at once: the pointer's name, then those that it divides.
     features : tuple of str
         Arrays that hold features, whose sizes are checked (`scale`).
+    mapped : tuple of str
+        Arrays with a ``<name>_ptr`` that `build` passes on as they are, and only compiled methods read, of their block.
     single : bool
         Whether features, or their inner products, are kept as float32.
     counts : tuple of str
@@ -76,6 +78,7 @@ class Capabilities:
     rows: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     split_names: tuple[str, ...] = ()
+    mapped: tuple[str, ...] = ()
     single: bool = False
     counts: tuple[str, ...] = ()
     rising: tuple[str, ...] = ()

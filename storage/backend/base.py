@@ -255,6 +255,20 @@ class Backend(ABC, Generic[L]):
         With `check`, a local copy is compared with its checksums and replaced if it is damaged.
         """
 
+    def read_ranges(self, where: L, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Bytes start to stop - 1 of a file, for each (start, stop); this implementation reads the whole file."""
+        data = where.read_bytes()
+        return [data[start:stop] for start, stop in ranges]
+
+    def stamp(self, where: L) -> tuple[int, str]:
+        """Size of a file, and a word that changes when it is written again; this implementation reads the whole file."""
+        data = where.read_bytes()
+        return len(data), hashlib.sha256(data).hexdigest()
+
+    @abstractmethod
+    def copy_here(self, where: L) -> Path | None:
+        """A directory on this machine with all files of the features at `where`; None if they would have to be fetched."""
+
     @abstractmethod
     def load_array(self, where: L) -> np.ndarray:
         """The array of an .npy file, memory-mapped if possible."""

@@ -57,6 +57,12 @@ def local_copy(source: UrlPath, download: Download) -> Path:
     return copy
 
 
+def existing_copy(source: UrlPath) -> Path | None:
+    """The folder on this machine with the features at `source`, if it is there."""
+    copy = _copy(source, (source / "meta.json").read_bytes())
+    return copy if copy.is_dir() else None
+
+
 def checked_copy(source: UrlPath, download: Download) -> Path:
     """Like `local_copy`, but an existing copy is compared with its checksums and fetched again if it is damaged."""
     copy = local_copy(source, download)

@@ -130,6 +130,9 @@ class LocalBackend(Backend[Path]):
     def mapped_folder(self, where: Path, check: bool = False) -> Path:
         return where
 
+    def copy_here(self, where: Path) -> Path:
+        return where
+
     def load_array(self, where: Path) -> np.ndarray:
         import numpy as np  # not needed by a complete run
 

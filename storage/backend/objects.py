@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 AT_A_TIME = 16
 """Objects read at a time: each is a chunk of an array or less, so this bounds memory."""
+
+STAMPS = ("ETag", "etag", "generation", "VersionId", "LastModified", "last_modified", "updated", "mtime", "created")
+"""What file systems call facts about a file that change when it is written again."""
 
 
 class ObjectBackend(RemoteBackend):
@@ -82,6 +85,18 @@ class ObjectBackend(RemoteBackend):
         with naming(where):
             fs, key = self._open(where)
             return bytes(fs.cat_file(key))
+
+    def read_ranges(self, where: UrlPath, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        starts, stops = [start for start, _ in ranges], [stop for _, stop in ranges]
+        with naming(where):
+            fs, key = self._open(where)
+            return [bytes(data) for data in fs.cat_ranges([key] * len(ranges), starts, stops, on_error="raise")]
+
+    def stamp(self, where: UrlPath) -> tuple[int, str]:
+        with naming(where):
+            fs, key = self._open(where)
+            facts = fs.info(key)
+        return int(facts["size"]), repr([facts[name] for name in STAMPS if name in facts])
 
     def read_all(self, where: UrlPath, names: list[str]) -> Iterator[tuple[str, bytes]]:
         for first in range(0, len(names), AT_A_TIME):

@@ -155,6 +155,9 @@ class RemoteBackend(Backend[UrlPath]):
     def mapped_folder(self, where: UrlPath, check: bool = False) -> Path:
         return (cache.checked_copy if check else cache.local_copy)(where, self._download)
 
+    def copy_here(self, where: UrlPath) -> Path | None:
+        return cache.existing_copy(where)
+
     def _download(self, where: UrlPath, folder: Path) -> None:
         self.download(where, folder, self.files(where))
 

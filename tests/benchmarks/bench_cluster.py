@@ -1,10 +1,15 @@
 """Gap passes with a slow oracle in Python on worker processes: speed-up, and the same bits when one is killed.
 
     python tests/benchmarks/bench_cluster.py [--blocks 2000] [--delay 0.02] [--workers 3] [--namespaces]
+    python tests/benchmarks/bench_cluster.py --horses RELEASE [--blocks 600] [--workers 3]
 
 The oracle sleeps, so the waiting is simulated and the figures do not depend on the number of cores; passes here and on the
 workers are measured in one run. Each worker is a process with its own port; with --namespaces (as root, with iproute2) each
 is also in its own network namespace, behind a bridge, and talks to the scheduler over it.
+
+With --horses, a release of `synthetic_horseseg.py`, the features lie on a disk and then in an S3 server on this machine, and
+each worker has a cache of its own, as on a machine of its own. After exact passes, one with a worker that dies, the bench
+prints each process's memory and what it has fetched.
 """
 
 from __future__ import annotations
@@ -23,7 +28,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from workers import Site, site
+from s3_server import serving
+from workers import Site, held, site
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
@@ -31,6 +37,9 @@ from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.parallel import HERE
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.oracles import vertices_at
+from gapwise.storage.backend import Location, UrlPath, location
+from gapwise.storage.backend.cloud import CloudBackend
+from gapwise.storage.features import open_features
 
 BRIDGE, NET = "gapwise0", "10.213.7"
 
@@ -41,7 +50,11 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.02, help="seconds an oracle call sleeps")
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--namespaces", action="store_true")
+    parser.add_argument("--horses", type=Path, metavar="RELEASE")
     options = parser.parse_args()
+    if options.horses is not None:
+        shares(options.horses, options.blocks, options.workers)
+        return
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         features = folder / "features"
@@ -85,8 +98,65 @@ def measure(cluster: Site, compute: Compute, features: Path, folder: Path, worke
     print(f"{f'16 oracle calls on {left}':28} {time.perf_counter() - start:7.3f} s")
 
 
+def shares(release: Path, images: int, workers: int) -> None:
+    """Memory of each process, over a disk and over an object store."""
+    dataset = {
+        "name": "hdseg",
+        "root": str(release),
+        "size": "large",
+        "pictures": False,
+        "precision": "u8",
+        "n_train": images,
+    }
+    with tempfile.TemporaryDirectory(dir="/tmp") as name, serving(Path(name)) as bucket:
+        os.environ["GAPWISE_CACHE"] = str(Path(name) / "cache of the driver")
+        featurize(dataset, Path(name) / "features", key="bench", map_blocks=map, report=lambda *_: None)
+        CloudBackend().send(UrlPath(f"{bucket}/features"), Path(name) / "features")
+        for where in (Path(name), location(bucket)):
+            made = Site(Path(name) / f"site of {type(where).__name__}")
+            try:
+                for k in range(workers):
+                    made.add(within=["env", f"GAPWISE_CACHE={made.folder / f'cache {k}'}"])
+                with Compute(ComputeOptions("cluster", address=made.address)) as compute:
+                    print("\nfeatures", "on a disk" if isinstance(where, Path) else "in an object store")
+                    held_by_each(made, compute, where / "features", where / "w")
+            finally:
+                made.close()
+
+
+def held_by_each(made: Site, compute: Compute, features: Location, folder: Location) -> None:
+    problem, rng = open_problem(features, "train", hold=True), np.random.default_rng(0)
+    w = np.clip(0.05 * rng.normal(size=problem.d), problem.lower, problem.upper)
+    mu, ell = rng.normal(size=int(problem.local_ptr[-1])), rng.random(problem.n)
+    size = sum(array.nbytes for array in open_features(features).arrays("train").values()) / 2**20
+    print(f"n = {problem.n}, d = {problem.d}, {size:.0f} MB of arrays; load {os.getloadavg()[0]:.1f}")
+    spread, expected = compute.spread(features, folder, python=False), exact_gaps(problem, w, mu, ell)
+    print(f"{'':28} {'MB: own':>9} {'of files':>9} {'fetched':>9}")
+
+    def show(when: str) -> None:
+        found = compute.cluster.client.run(held, str(features))
+        rows = {"driver": {**held(str(features)), "fetched": 0.0}, **dict(sorted(found.items()))}
+        for k, row in enumerate(rows.values()):
+            of = f"worker {k}" if k else f"{when}: driver"
+            print(f"{of:>28} {row['RssAnon']:9.0f} {row['RssFile']:9.0f} {row['fetched']:9.0f}")
+
+    show("opened")
+    for when in ("one pass", "three passes"):
+        for _ in range(1 if when == "one pass" else 2):
+            start = time.perf_counter()
+            gaps = exact_gaps(problem, w, mu, ell, spread)
+            seconds = time.perf_counter() - start
+        show(when)
+        print(f"{'':28} {seconds:.2f} s, {bits(gaps, expected)}")
+    timer = made.kill_later(0, 0.5 * seconds)
+    gaps = exact_gaps(problem, w, mu, ell, spread)
+    timer.join()
+    show("one killed in a pass")
+    print(f"{'':28} {bits(gaps, expected)}")
+
+
 def bits(gaps, expected) -> str:
-    same = all(a.tobytes() == b.tobytes() for a, b in zip(gaps, expected, strict=True))
+    same = all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(gaps, expected, strict=True))
     return "same bits" if same else "OTHER BITS"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import signal
@@ -9,13 +10,16 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from layout import copied
-from workers import ROOT, Site, die, die_once, site, square
+from workers import ROOT, Site, die, die_once, here, site, square
 
+from gapwise.pipeline.compute import cluster
+from gapwise.pipeline.compute.homes import Homes
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.compute.remote import WorkerError
 from gapwise.pipeline.config.run_options import ComputeOptions, SlurmOptions
@@ -93,6 +97,28 @@ def test_gap_pass__goes_on_when_a_worker_dies(
         assert compute.cluster.threads() == 3
 
 
+def test_map__gives_each_place_to_the_same_worker_while_it_lives(tmp_path: Path) -> None:
+    places = [(k + 0.5) / 24 for k in range(24)]
+    with site(tmp_path / "site", 3) as three, compute_of(three) as compute:
+
+        def homes() -> list[str]:
+            return compute.map_tasks(here, range(24), places)
+
+        first = homes()
+        assert [first.index(worker) for worker in dict.fromkeys(first)] == [0, 8, 16], "one stretch each"
+        assert homes() == first
+        three.kill(int(first[0].rsplit("-", 1)[1]))
+        second = homes()
+        assert second[8:] == first[8:], "nobody gives up its own"
+        assert [second.index(worker) for worker in dict.fromkeys(second[:8])] in ([0, 4], [0, 4][::-1])
+        three.add()
+        while compute.cluster.threads() < 3:
+            pass
+        third = homes()
+        assert third[8:] == first[8:]
+        assert set(third[:8]).isdisjoint(first), "the new one has what the dead one had"
+
+
 def test_gap_pass__gives_up_a_worker_that_stands_still(
     problem: Problem, features: Path, expected: ExactGaps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +129,27 @@ def test_gap_pass__gives_up_a_worker_that_stands_still(
         threading.Timer(0.1, two.workers[0].send_signal, [signal.SIGSTOP]).start()
         assert same_bits(gap_pass(problem, spread), expected)
         assert compute.cluster.threads() == 1
+
+
+def test_work__that_kills_four_workers_is_an_error_and_other_work_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a worker died of its tasks, or they only waited there, is not known."""
+    there, keys = [{f"w{k}": 1} for k in range(9)], itertools.count()
+    client = SimpleNamespace(loop=None, cancel=lambda *args, **named: None)
+    client.map = lambda fn, items, **named: [SimpleNamespace(key=next(keys)) for _ in items]
+    monkeypatch.setattr(cluster, "as_completed", lambda **named: SimpleNamespace(update=lambda futures: None))
+    far: Any = SimpleNamespace(client=client, homes=Homes(), _workers=lambda: there[0])
+    work = cluster._Work(far, square, range(3), [0.1, 0.2, 0.3])
+    for _ in range(3):
+        work.send()
+        assert sorted(k for _, k, _ in work.running.values()) == [0, 1]
+        there.pop(0)
+        work.divide()
+        assert not work.running
+        assert [*work.waiting] == [*there[0]]
+    work.send()
+    there.pop(0)
+    with pytest.raises(WorkerError, match="one part died one after another, w3 the last"):
+        work.divide()
 
 
 def test_map_tasks__goes_on_when_a_process_dies(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_batches__note_gaps_of_the_common_w_and_ask_no_more_than_they_must(sampl
     )
     asked: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def call(fn, split, w, parts):
+    def call(fn, split, w, parts, places):
         """Exact gaps at the w that the oracles see, of the alpha that there is then."""
         S = solver.iterate.state
         mu, ell, u, copy = S.mu.copy(), S.ell.copy(), S.u.copy(), S.w.copy()

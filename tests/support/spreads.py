@@ -24,8 +24,9 @@ def elsewhere(problem, threads: int = 8) -> Spread:
     """Other processes as far as the solver can tell: a problem of their own, w read-only, the last part first."""
     copy = type(problem)(*problem)
 
-    def call(fn, split, w, parts):
+    def call(fn, split, w, parts, places):
         assert split == "train"
+        assert len(places) == len(parts)
         w = w.copy()
         w.flags.writeable = False
         with ThreadPoolExecutor(threads) as pool:

@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from distributed import get_worker
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -87,6 +89,22 @@ def site(folder: Path, workers: int) -> Iterator[Site]:
         yield made
     finally:
         made.close()
+
+
+def here(x: int) -> str:
+    """The name of the worker that computes this; it takes a while, so that no other is asked to help."""
+    time.sleep(0.02)
+    return str(get_worker().name)
+
+
+def held(features: str) -> dict[str, float]:
+    """MB of this process: its own, resident of files, fetched of the training features."""
+    from gapwise.pipeline.compute.remote import opened
+
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    found = {name: int(lines[name].split()[0]) / 1024 for name in ("RssAnon", "RssFile")}
+    ranged = opened(features, "train")[1]
+    return {**found, "fetched": 0.0 if ranged is None else ranged.fetched / 2**20}
 
 
 def square(x: int) -> int:

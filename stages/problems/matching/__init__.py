@@ -4,6 +4,8 @@ from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.matching.matching import Matching, build, derived
 from gapwise.stages.problems.matching.metrics import metrics
 
-CAPABILITIES = Capabilities(features=("x",), single=True, rising=("precision", "recall"), falling=("aer",))
+CAPABILITIES = Capabilities(
+    features=("x",), mapped=("x",), single=True, rising=("precision", "recall"), falling=("aer",)
+)
 
 __all__ = ["CAPABILITIES", "Matching", "build", "derived", "metrics"]

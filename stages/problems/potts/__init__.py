@@ -9,6 +9,7 @@ __all__ = ["CAPABILITIES", "Potts", "build", "derived", "metrics"]
 
 CAPABILITIES = Capabilities(
     features=("unary", "pairwise"),
+    mapped=("unary", "pairwise", "gram"),
     single=True,
     counts=("classes",),
     unit=PIXELS,

@@ -23,6 +23,7 @@ CAPABILITIES = Capabilities(
     margins=True,
     whole=("block_weight",),
     features=("unary", "pairwise"),
+    mapped=("unary", "pairwise", "gram"),
     single=True,
     unit=PIXELS,
     confusion=confusion,

@@ -9,7 +9,11 @@ from gapwise.stages.problems.tree.metrics import metrics
 from gapwise.stages.problems.tree.tree import Tree, build, check_block, checked_tree, scale_of
 
 CAPABILITIES = Capabilities(
-    features=("unary", "relations"), single=True, rising=("pcp", "pdj"), falling=("misplaced_nodes",)
+    features=("unary", "relations"),
+    mapped=("unary", "relations"),
+    single=True,
+    rising=("pcp", "pdj"),
+    falling=("misplaced_nodes",),
 )
 
 __all__ = ["CAPABILITIES", "Tree", "build", "derived", "metrics"]
