@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import config
 from scipy import sparse
 
 from gapwise import ChainSVM, load_model
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not config.DISABLE_JIT, reason="compiling for one more type of array takes half a minute"),
+    pytest.mark.interpreted,
 ]
 
 Sequences = tuple[list[np.ndarray], list[list[str]]]

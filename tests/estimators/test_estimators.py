@@ -134,7 +134,6 @@ def test_far_columns__are_told_with_the_remedy(names: bool) -> None:
         warnings.simplefilter("ignore", ConvergenceWarning)
         MulticlassSVM(lam=0.1, max_passes=1).fit(X + 10.0, y)
         MulticlassSVM(lam=0.1, max_passes=1, fit_intercept=False).fit(np.c_[X, np.full(len(X), 1e6)], y)
-        MulticlassSVM(lam=0.1, max_passes=1, kernel="rbf").fit(far, y)
 
 
 def test_pipeline__gives_tables_to_the_estimator() -> None:

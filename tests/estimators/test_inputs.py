@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from library import Bits, bits, blobs, graphs, sentences
-from numba import config
 from scipy import sparse
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredModel, StructuredSVM
@@ -166,7 +165,7 @@ def test_chain__weights_are_where_they_are_said_to_be() -> None:
     assert ChainSVM(min_count=3, tolerance=0.1).fit(X, y).n_features_in_ < model.n_features_in_
 
 
-@pytest.mark.skipif(not config.DISABLE_JIT, reason="compiling for sparse rows takes half a minute")
+@pytest.mark.interpreted
 @pytest.mark.parametrize("lam", [0.1, "path"])
 def test_multiclass__keeps_sparse_rows_sparse(lam: Any) -> None:
     X, y = blobs()

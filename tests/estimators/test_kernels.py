@@ -6,22 +6,22 @@ Compiling the solver for kernels takes a minute, so fits run without the JIT (NU
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from dense import optimum
 from library import blobs
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
 
 from gapwise import MulticlassSVM, load_model
 from gapwise.stages.problems import build
 
-plainly = pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="solved without the JIT (NUMBA_DISABLE_JIT=1)")
 KERNELS: dict[str, dict[str, Any]] = {
     "linear": {},
     "poly": {"gamma": 0.5, "coef0": 1.0, "degree": 2},
@@ -38,7 +38,7 @@ def explicit(kernel: str) -> np.ndarray:
     return rows
 
 
-@plainly
+@pytest.mark.interpreted
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_model__sums_over_support_vectors_and_is_the_optimum_of_a_dense_qp(kernel: str, tmp_path: Path) -> None:
     lam, names = 0.2, np.array(["a", "b", "c"])
@@ -64,7 +64,7 @@ def test_model__sums_over_support_vectors_and_is_the_optimum_of_a_dense_qp(kerne
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).margins(X), model.margins(X))
 
 
-@plainly
+@pytest.mark.interpreted
 @pytest.mark.filterwarnings("ignore:MulticlassSVM. lam .* was chosen at the lower edge")
 def test_lambda__is_chosen_along_a_path_and_refitted_on_all() -> None:
     X, y = blobs(40, seed=1)
@@ -82,6 +82,15 @@ def test_lambda__is_chosen_along_a_path_and_refitted_on_all() -> None:
     assert folds.path_["validated_loss"].shape == (2,)
     search = GridSearchCV(MulticlassSVM(kernel="rbf", lam=0.1, tolerance=0.1), {"gamma": [1e-6, 0.3]}, cv=2).fit(X, y)
     assert search.best_params_ == {"gamma": 0.3}
+
+
+@pytest.mark.interpreted
+def test_far_columns__are_not_told_of_where_a_kernel_is_used() -> None:
+    far = X + 1e6 * (np.arange(X.shape[1]) == 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        MulticlassSVM(lam=0.1, max_passes=1, kernel="rbf").fit(far, Y)
 
 
 @pytest.mark.parametrize(

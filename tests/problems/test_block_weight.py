@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dense import optimum, psi_and_loss
+from tiny import once_compiled
 from tiny.blocks import ragged
 from tiny.multiclass_instances import csr
 from walks import EPS, walked
@@ -111,7 +112,7 @@ def test_norms_and_moves__are_those_of_weighted_features(name: str) -> None:
             np.testing.assert_allclose(theta, after, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("name", once_compiled(STRUCTURES))
 def test_path__is_that_of_blocks_given_as_often_as_their_weights_say(name: str) -> None:
     """With 2 s_i copies of block i, N in all, the mean of s_i H_i is N / 2n times the mean hinge of the copies."""
     _, by_weight, copies = weighted(name)
@@ -125,7 +126,7 @@ def test_path__is_that_of_blocks_given_as_often_as_their_weights_say(name: str) 
         assert best - 1e-6 <= float(record.point.primal) <= best + EPS + 1e-6
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("name", once_compiled(STRUCTURES))
 def test_scores__that_people_see_have_no_weight(name: str) -> None:
     plain, by_weight, _ = weighted(name)
     w = np.random.default_rng(1).normal(size=plain.d)

@@ -40,6 +40,7 @@ def test_score__is_the_sum_over_attributes_and_pairs_of_labels():
             assert problem.value(i, theta, y) == pytest.approx(total)
 
 
+@pytest.mark.interpreted
 def test_always_alone__is_the_chain_without_pair_attributes():
     lengths, rng = (3, 1, 4), np.random.default_rng(1)
     plain, other = chain(3, lengths), chain_bigram(3, lengths, pairs=1)

@@ -97,7 +97,12 @@ def test_entries__are_told_from_a_gram_matrix_of_as_many_numbers():
 
 
 @pytest.mark.parametrize(
-    "choices", [{}, {"step": "fw", "tolerance": 0.05}, {"method": "accelerated"}, {"method": "mpbcfw"}]
+    "choices",
+    [
+        {},
+        {"step": "fw", "tolerance": 0.05},
+        *(pytest.param({"method": name}, marks=pytest.mark.interpreted) for name in ("accelerated", "mpbcfw")),
+    ],
 )
 def test_long_blocks__give_the_certified_path_of_short_ones(both, tmp_path: Path, choices: dict):
     """In binary attributes no rounding of inner products hides a difference; sums come in another order."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
 from dense import optimum
@@ -24,11 +23,6 @@ from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path
 
 WEIGHT = 0.4
-
-plainly = pytest.mark.skipif(
-    not numba.config.DISABLE_JIT,
-    reason="solved without the JIT only (NUMBA_DISABLE_JIT=1, as in .ci/run): compiling takes half a minute",
-)
 
 
 def fixed(weight: float = WEIGHT, **choices) -> FixedSegmentation:
@@ -98,7 +92,7 @@ def test_no_weight__is_the_plain_structure_without_edges():
         assert (first == other).all()
 
 
-@plainly
+@pytest.mark.interpreted
 @pytest.mark.parametrize(("lam", "method"), [(0.3, "bcfw"), (0.05, "bcfw"), (0.3, "accelerated"), (0.3, "mpbcfw")])
 def test_solve__reaches_the_optimum_of_a_dense_qp(lam, method):
     problem = fixed()
@@ -107,7 +101,7 @@ def test_solve__reaches_the_optimum_of_a_dense_qp(lam, method):
     assert solved.breakpoint.point.primal == pytest.approx(optimum(problem, lam), abs=2e-8)
 
 
-@plainly
+@pytest.mark.interpreted
 @pytest.mark.parametrize("rule", ["one_sided", "two_sided"])
 def test_path__is_certified_for_every_lambda(tmp_path, rule):
     problem, eps = fixed(), 0.05
@@ -130,7 +124,7 @@ def test_path__is_certified_for_every_lambda(tmp_path, rule):
         assert 0.5 * lam * w @ w + np.mean(hinges) <= optimum(problem, lam) + eps * (1 + 1e-9)
 
 
-@plainly
+@pytest.mark.interpreted
 def test_predict__measures_the_task_loss():
     problem, w = fixed(), np.array([0.3, -0.2, 0.5])
     labels, losses = predict(problem, w)
@@ -140,7 +134,7 @@ def test_predict__measures_the_task_loss():
         assert losses[i] == problem.task_loss(i, y)
 
 
-@plainly
+@pytest.mark.interpreted
 def test_path_rule_of_the_paper__is_refused(tmp_path):
     with pytest.raises(
         ValueError, match=r"path\.rule=paper: its first lambda needs .*use path\.rule=one_sided or two_sided"

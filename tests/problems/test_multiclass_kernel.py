@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 import zarr
@@ -25,10 +24,6 @@ from gapwise.stages.solver.options import Status
 from gapwise.stages.verify import verify
 from gapwise.storage.results import read_path
 
-plainly = pytest.mark.skipif(
-    not numba.config.DISABLE_JIT,
-    reason="solved without the JIT (NUMBA_DISABLE_JIT=1, as in .ci/run): compiling the solver for kernels takes a minute",
-)
 KERNELS = {
     "linear": {"kernel": "linear"},
     "poly": {"kernel": "poly", "gamma": 0.7, "coef0": 1.0, "degree": 2},
@@ -121,7 +116,7 @@ def test_rows__the_one_not_asked_for_the_longest_makes_room(monkeypatch) -> None
     assert sorted(problem.rows.point.tolist()) == [4, 9]
 
 
-@plainly
+@pytest.mark.interpreted
 def test_two_classes__are_the_svm_of_libsvm_to_six_digits(tmp_path: Path) -> None:
     """LIBSVM's SVM has an offset that is not regularised. With each example a second time, reflected at the origin of
     feature space and with the other label, it is 0, and half the cost for each of the two leaves the problem as it is."""
@@ -151,7 +146,7 @@ def test_two_classes__are_the_svm_of_libsvm_to_six_digits(tmp_path: Path) -> Non
     np.testing.assert_array_equal(predict(problem, w)[0], (decision > 0.0).astype(int))
 
 
-@plainly
+@pytest.mark.interpreted
 def test_resume__is_bit_equal_with_any_budget_and_verify_rebuilds_it(tmp_path: Path, monkeypatch) -> None:
     options, path = options_of(step="pairwise", rebase_steps=7), path_of(eps=0.05, lambda_min=0.02)
     assert solved(problem_of(), tmp_path / "whole", options, path) is Status.CONVERGED
@@ -163,7 +158,7 @@ def test_resume__is_bit_equal_with_any_budget_and_verify_rebuilds_it(tmp_path: P
     assert result["max_rebuild_error"] < 1e-12
 
 
-@plainly
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("rule", "method"), [("two_sided", "bcfw"), ("anytime", "bcfw"), ("two_sided", "accelerated_at_mean")]
 )
@@ -189,7 +184,7 @@ def test_paths__that_mix_points_take_the_inner_products_of_explicit_features(
     assert checked >= 3
 
 
-@plainly
+@pytest.mark.interpreted
 def test_paths__that_mix_points_resume_and_a_false_inner_product_is_found(tmp_path: Path) -> None:
     for rule, method in (("two_sided", "bcfw"), ("anytime", "bcfw"), ("two_sided", "accelerated_at_mean")):
         options, whole, parts = options_of(method=method), tmp_path / rule / method, tmp_path / f"{rule}_{method}"
@@ -203,7 +198,7 @@ def test_paths__that_mix_points_resume_and_a_false_inner_product_is_found(tmp_pa
             verify(problem_of(), whole)
 
 
-@plainly
+@pytest.mark.interpreted
 def test_verify__takes_kernels_from_nowhere_but_its_own_code(tmp_path: Path) -> None:
     """A path solved with another kernel than the features have, or with scores that are not those of alpha, is refused."""
     options, path = options_of(step="pairwise"), path_of(eps=0.05, lambda_min=0.1)
@@ -247,7 +242,7 @@ def explicit(kernel: str, x: np.ndarray) -> np.ndarray:
     return np.column_stack([np.ones(len(x)), np.sqrt(2.0 * gamma) * x, gamma * x**2, *pairs])
 
 
-@plainly
+@pytest.mark.interpreted
 @pytest.mark.parametrize("method", ["accelerated", "mpbcfw", "fasole", "cutting_plane", "cutting_plane_nslack"])
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
 def test_methods__find_the_optimum_of_explicit_features(tmp_path: Path, kernel: str, method: str) -> None:
@@ -264,7 +259,7 @@ def test_methods__find_the_optimum_of_explicit_features(tmp_path: Path, kernel: 
     assert values[0][1] == pytest.approx(values[1][1], rel=1e-3)
 
 
-@plainly
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     "choices",
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from liblinear import linear_svc, objective
@@ -13,11 +12,6 @@ from gapwise.stages.problems.multiclass_sparse import class_weights
 from gapwise.stages.solver.engine import solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions
-
-plainly = pytest.mark.skipif(
-    not numba.config.DISABLE_JIT,
-    reason="sparse rows are solved without the JIT only (NUMBA_DISABLE_JIT=1, as in .ci/run): compiling takes minutes",
-)
 
 
 def examples(seed: int = 0, n: int = 24, width: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +55,7 @@ def test_rows__give_what_the_dense_structure_gives():
         np.testing.assert_allclose(class_weights(a, classes).reshape(-1), b, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("structure", ["multiclass", pytest.param("multiclass_sparse", marks=plainly)])
+@pytest.mark.parametrize("structure", ["multiclass", pytest.param("multiclass_sparse", marks=pytest.mark.interpreted)])
 @pytest.mark.parametrize("C", [0.05, 1.0])
 def test_two_classes__are_the_svm_of_liblinear_to_six_digits(structure, C):
     from sklearn.svm import LinearSVC

@@ -72,7 +72,7 @@ def test_estimator__is_scored_by_its_loss() -> None:
     assert model.problem(X, y).images.loss_if_wrong[0] == pytest.approx(1 / 15)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.interpreted)])
 def test_per_pixel__counts_wrong_pixels_of_all_images_exactly(classes: int) -> None:
     """The mean loss over the training blocks is the share of wrong pixels; of two classes the oracle is the best of all."""
     structure = "segmentation" if classes == 2 else "potts"

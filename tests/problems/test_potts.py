@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from tiny import all_labels, potts, potts_blocks, ragged, segmentation
@@ -15,10 +14,7 @@ from gapwise.stages.problems.potts.potts import ORACLES
 from gapwise.stages.problems.potts.trws import padded
 from gapwise.stages.problems.void import VOID, silenced
 
-pytestmark = pytest.mark.skipif(
-    not numba.config.DISABLE_JIT,
-    reason="without the JIT only (NUMBA_DISABLE_JIT=1, as in .ci/run), but for the contract suite",
-)
+pytestmark = pytest.mark.interpreted
 
 
 def draw_w(problem, rng, smoothing=1.0):

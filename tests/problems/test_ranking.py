@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 from equality import assert_same_path
@@ -81,10 +80,7 @@ def test_labellings__outside_the_normal_form_and_forged_ones_still_are_sets_of_p
             assert 0.0 <= problem.loss(i, huge) <= 1.0
 
 
-@pytest.mark.skipif(
-    not numba.config.DISABLE_JIT,
-    reason="solved without the JIT (NUMBA_DISABLE_JIT=1, as in .ci/run): compiling the solver for queries takes a minute",
-)
+@pytest.mark.interpreted
 def test_optimum__is_the_svm_on_pairs_of_liblinear_and_is_certified_and_resumed(tmp_path: Path) -> None:
     from sklearn.svm import LinearSVC
 

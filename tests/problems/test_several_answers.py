@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from tiny import ALL_TINY, all_labels, chain, instance, python_oracle
+from tiny import ALL_TINY, all_labels, chain, instance, once_compiled, python_oracle
 from tiny.chain_instances import FORBIDDEN
 
 from gapwise.stages.problems import contract
@@ -54,7 +54,7 @@ def thetas(problem: Problem, i: int, rng: np.random.Generator) -> list[np.ndarra
     return made
 
 
-@pytest.mark.parametrize("name", EXACTLY)
+@pytest.mark.parametrize("name", once_compiled(EXACTLY))
 def test_max_oracles__are_the_best_of_enumeration(name: str) -> None:
     problem, rng = compiled(instance(name)), np.random.default_rng(1)
     for i in range(problem.n):
@@ -70,7 +70,7 @@ def test_max_oracles__are_the_best_of_enumeration(name: str) -> None:
                 np.testing.assert_allclose(worth, best[:m], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in LISTING if name not in EXACTLY])
+@pytest.mark.parametrize("name", once_compiled(name for name in LISTING if name not in EXACTLY))
 def test_max_oracles__with_one_change_have_the_second_best(name: str) -> None:
     """The second best tree; of matchings the best one that lacks a link of the first, among all that do."""
     problem, rng = compiled(instance(name)), np.random.default_rng(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
 from tiny import potts
@@ -12,10 +11,7 @@ from tiny import potts
 from gapwise.stages.problems.potts import search, shrink
 from gapwise.stages.problems.potts.trws import NEVER, padded
 
-pytestmark = pytest.mark.skipif(
-    not numba.config.DISABLE_JIT,
-    reason="without the JIT only (NUMBA_DISABLE_JIT=1, as in .ci/run), but for the contract suite",
-)
+pytestmark = pytest.mark.interpreted
 
 
 def whole_graph(problem, i, rng, scale=1.0, smoothing=0.5):

@@ -6,7 +6,6 @@ import itertools
 import math
 from dataclasses import dataclass, field
 
-import numba
 import numpy as np
 import pytest
 from dense import optimum
@@ -102,7 +101,7 @@ class Listening(Spread):
 
 BOUNDED = pytest.param(
     "potts",
-    marks=pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="without the JIT only: compiling takes minutes"),
+    marks=pytest.mark.interpreted,
 )
 
 

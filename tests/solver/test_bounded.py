@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 
-import numba
 import numpy as np
 import pytest
 from dense import optimum, primal_value
@@ -24,10 +23,7 @@ from gapwise.stages.solver.path import start as path_start
 from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path
 
-pytestmark = pytest.mark.skipif(
-    not numba.config.DISABLE_JIT,
-    reason="solved without the JIT only (NUMBA_DISABLE_JIT=1, as in .ci/run): compiling takes minutes",
-)
+pytestmark = pytest.mark.interpreted
 
 SMALL = {"n": 5, "most": 4, "seed": 11}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from dense import optimum
@@ -17,7 +16,7 @@ from gapwise.stages.solver.options import Status
 KERNELS = {"rbf": {"kernel": "rbf", "gamma": 0.3}, "poly": {"kernel": "poly", "gamma": 0.7, "coef0": 1.0, "degree": 2}}
 
 
-@pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="compiling the solver for kernels takes a minute")
+@pytest.mark.interpreted
 @pytest.mark.parametrize(("kernel", "weighted"), [("rbf", False), ("poly", False), ("rbf", True)])
 def test_path__of_a_kernel_is_within_epsilon_of_a_dense_qp(kernel: str, weighted: bool) -> None:
     rng, classes, n = np.random.default_rng(7), 3, 7

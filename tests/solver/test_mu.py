@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from parts_of import pass_of
 from single import never
-from tiny import TINY, chain, instance
+from tiny import BY_DEFAULT_METHOD, TINY, chain, instance
 
 from gapwise.stages.solver import iterate
 from gapwise.stages.solver.codes import FEW_ATOMS
@@ -31,6 +31,13 @@ WITHOUT = {
 }
 """Methods, with options under which they store no mu."""
 MANY = "chain with many atoms"
+CASES = [
+    pytest.param(
+        name, method, marks=[pytest.mark.interpreted] if method != "bcfw" and name in BY_DEFAULT_METHOD else []
+    )
+    for name in [*sorted(TINY), MANY]
+    for method in sorted(WITHOUT)
+]
 
 
 def solver_of(problem, method: str, **choices) -> Solver:
@@ -53,8 +60,7 @@ def test_mu__is_stored_for_moves_that_read_it_and_for_no_others():
         assert (state.mu.size, state.by_mu.size) == (0, 0), method
 
 
-@pytest.mark.parametrize("method", sorted(WITHOUT))
-@pytest.mark.parametrize("name", [*sorted(TINY), MANY])
+@pytest.mark.parametrize(("name", "method"), CASES)
 def test_certificates__are_those_with_mu(name, method, monkeypatch):
     """Where a block has more than FEW_ATOMS atoms and mu is stored, exact passes read it."""
     problem = chain(7, lengths=(6, 2), width=2, classes=5) if name == MANY else instance(name)

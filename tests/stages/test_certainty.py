@@ -7,7 +7,6 @@ import json
 import tempfile
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 import zarr
@@ -30,10 +29,7 @@ from gapwise.stages.verdict import verdict_of
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage.results import read_path
 
-pytestmark = pytest.mark.skipif(
-    not numba.config.DISABLE_JIT,
-    reason="solved without the JIT only (NUMBA_DISABLE_JIT=1, as in .ci/run): compiling takes minutes",
-)
+pytestmark = pytest.mark.interpreted
 
 FOLDER = tempfile.TemporaryDirectory(prefix="gapwise-certainty-")
 KINDS = {

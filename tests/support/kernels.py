@@ -6,6 +6,7 @@ session would compile all of them, at about the same time.
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,7 @@ def compile_of(names: list[str]) -> None:
     single = path_of(rule="single", lam=0.3, tolerance=0.05)
     usual = tuple((options_of(), path_of(rule=rule, lambda_min=0.5)) for rule in ("one_sided", "paper"))
     batches = (options_of(batch_size=2), single)
+    accelerated = (options_of(method="accelerated"), single)
     others = (
         batches,
         (options_of(batch_step=True), single),
@@ -54,7 +56,8 @@ def compile_of(names: list[str]) -> None:
     )
     also = {
         "multiclass": ((options_of(method="bcfw_nols"), single), (options_of(method="ssg", max_passes=3.0), single)),
-        "python_oracle": (batches,),
+        "python_oracle": (batches, accelerated),
+        "segmentation": (accelerated,),
     }
     for name in names:
         for options, path in (*usual, *(() if name in BY_DEFAULT_METHOD else others), *also.get(name, ())):
@@ -68,4 +71,7 @@ def compile_of(names: list[str]) -> None:
 if __name__ == "__main__":
     root = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(root), str(root / "tests" / "support")]
-    compile_of(sys.argv[1:])
+    gc.disable()  # as in pipeline/precompile.py
+    for name in sys.argv[1:]:
+        compile_of([name])
+        gc.collect()

@@ -39,8 +39,9 @@ from tiny.segmentation_instances import segmentation, segmentation_u8
 
 __all__ = [
     "ALL_TINY", "TINY", "all_labels", "by_all_methods", "chain", "chain_sparse", "csr", "feature_matrix", "instance",
-    "local", "matching", "matching_two", "multiclass", "multiclass_cone", "multiclass_sparse", "potts", "potts_blocks",
-    "potts_tree", "python_oracle", "python_oracle_sparse", "ragged", "ranking", "segmentation", "segmentation_u8",
+    "local", "matching", "matching_two", "multiclass", "multiclass_cone", "multiclass_sparse", "once_compiled", "potts",
+    "potts_blocks", "potts_tree", "python_oracle", "python_oracle_sparse", "ragged", "ranking", "segmentation",
+    "segmentation_u8",
 ]  # fmt: skip
 
 END = "_instances"
@@ -74,9 +75,9 @@ the solver for them half a minute."""
 LEFT_OUT = SOLVED_ELSEWHERE if numba.config.DISABLE_JIT else SOLVED_ELSEWHERE | COMPILED_AGAIN
 TINY = {name: make for name, make in ALL_TINY.items() if name not in LEFT_OUT}
 
-BY_DEFAULT_METHOD = set() if numba.config.DISABLE_JIT else {"python_oracle", "python_oracle_sparse", "segmentation"}
-"""Instances that the default method solves in the default suite, and all others only without the compiler or with
---faults=full: what they compile is the same code again, and takes half a minute of both cores for these two types."""
+BY_DEFAULT_METHOD = {"python_oracle", "python_oracle_sparse", "segmentation"}
+"""Instances that the default method solves in the default suite, and all others only without the compiler: what they compile
+is the same code again, and takes half a minute of both cores for these two types."""
 
 LABELS = {name: count for module in MODULES.values() for name, count in module.LABELS.items()}
 LABELLINGS = {name: check for module in MODULES.values() for name, check in getattr(module, "LABELLINGS", {}).items()}
@@ -85,7 +86,13 @@ LABELS["Potts"] = LABELS["Ranking"] = lambda problem: problem.labels
 
 def by_all_methods(names: Iterable[str] = sorted(TINY)) -> list[Any]:
     """Parameters for a test of a method that is not the default one."""
-    return [pytest.param(name, marks=pytest.mark.long) if name in BY_DEFAULT_METHOD else name for name in names]
+    return [pytest.param(name, marks=pytest.mark.interpreted) if name in BY_DEFAULT_METHOD else name for name in names]
+
+
+def once_compiled(names: Iterable[str]) -> list[Any]:
+    """Parameters for a test of mathematics that compiles a function for each type: some are compiled, all interpreted."""
+    again = COMPILED_AGAIN | SOLVED_ELSEWHERE
+    return [pytest.param(name, marks=pytest.mark.interpreted) if name in again else name for name in names]
 
 
 @functools.cache
