@@ -5,14 +5,20 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from scipy.optimize import minimize
+import piqp
 from tiny import all_labels, instance
 
 from gapwise.stages.problems.protocol import Problem
 
+_ENUMERATED: list[tuple[Problem, tuple[list[np.ndarray], list[np.ndarray]]]] = []
+"""The problems that were asked for last, and their `psi_and_loss`."""
+
 
 def psi_and_loss(problem: Problem) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Per block: psi_i(y) of all labellings (labellings, d), and their losses."""
+    for other, answer in _ENUMERATED:
+        if other is problem:
+            return answer
     psis, losses = [], []
     for i in range(problem.n):
         p = int(problem.local_ptr[i + 1] - problem.local_ptr[i])
@@ -26,6 +32,10 @@ def psi_and_loss(problem: Problem) -> tuple[list[np.ndarray], list[np.ndarray]]:
             row_losses.append(problem.loss(i, y))
         psis.append(np.array(rows))
         losses.append(np.array(row_losses))
+    for array in (*psis, *losses):
+        array.setflags(write=False)
+    _ENUMERATED.append((problem, (psis, losses)))
+    del _ENUMERATED[:-4]
     return psis, losses
 
 
@@ -37,37 +47,30 @@ def primal_value(problem: Problem, w: np.ndarray, lam: float) -> float:
 
 
 def optimum(problem: Problem, lam: float) -> float:
-    """The optimal objective value, by a QP with one slack per block."""
+    """The optimal objective value, by a QP with one slack per block whose answer is checked by weak duality."""
     psis, losses = psi_and_loss(problem)
     n, d = problem.n, problem.d
-    rows, low = [], []
-    for i, (psi, loss) in enumerate(zip(psis, losses, strict=True)):
-        slack = np.zeros((loss.size, n))
-        slack[:, i] = 1.0
-        rows.append(np.hstack([psi, slack]))
-        low.append(loss)
-    lower = np.concatenate([problem.lower if problem.lower.size else np.full(d, -np.inf), np.zeros(n)])
-    upper = np.concatenate([problem.upper if problem.upper.size else np.full(d, np.inf), np.full(n, np.inf)])
-    begin = np.concatenate([np.zeros(d), [loss.max() for loss in losses]])
-    matrix, bound = np.vstack(rows), np.concatenate(low)
-
-    def value(x):
-        return 0.5 * lam * x[:d] @ x[:d] + x[d:].mean()
-
-    def gradient(x):
-        return np.concatenate([lam * x[:d], np.full(n, 1.0 / n)])
-
-    minimum = minimize(
-        value,
-        begin,
-        jac=gradient,
-        method="SLSQP",
-        bounds=list(zip(lower, upper, strict=True)),
-        constraints=[{"type": "ineq", "fun": lambda x: matrix @ x - bound, "jac": lambda x: matrix}],
-        options={"maxiter": 500, "ftol": 1e-12},
-    )
-    assert minimum.success, minimum.message
-    return float(minimum.fun)
+    block = np.repeat(np.arange(n), [loss.size for loss in losses])
+    psi, loss = np.vstack(psis), np.concatenate(losses)
+    rows = np.hstack([psi, np.eye(n)[block]])
+    lower = problem.lower if problem.lower.size else np.full(d, -np.inf)
+    upper = problem.upper if problem.upper.size else np.full(d, np.inf)
+    solver = piqp.DenseSolver()
+    settings = solver.settings
+    settings.eps_abs = settings.eps_rel = settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = 1e-12
+    settings.check_duality_gap = True
+    quadratic = np.diag(np.concatenate([np.full(d, lam), np.zeros(n)]))
+    linear = np.concatenate([np.zeros(d), np.full(n, 1.0 / n)])
+    none = np.full(n, np.inf)
+    solver.setup(quadratic, linear, None, None, rows, loss, None, np.append(lower, -none), np.append(upper, none))
+    solver.solve()
+    primal = primal_value(problem, np.clip(solver.result.x[:d], lower, upper), lam)
+    alpha = np.maximum(solver.result.z_l, 0.0)
+    alpha /= n * np.bincount(block, alpha)[block]  # of each block 1 / n in all
+    v = np.clip(alpha @ psi / lam, lower, upper)
+    dual = float(alpha @ loss + 0.5 * lam * v @ v - v @ (alpha @ psi))
+    assert -1e-12 <= primal - dual <= 1e-9 * max(1.0, primal), (primal, dual)
+    return primal
 
 
 @functools.cache
