@@ -120,6 +120,7 @@ def test_walk__goes_on_after_a_stop() -> None:
     assert parts == whole
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
 @pytest.mark.parametrize("kind", [*PATHS, "anytime"])
 def test_in_memory__has_what_the_folder_has(tmp_path: Path, kind: str, name: str) -> None:

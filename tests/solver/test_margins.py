@@ -6,11 +6,6 @@ compiler: the code is the same for all structures.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from dense import optimum
@@ -30,22 +25,7 @@ from gapwise.stages.solver.supports import Pool, Supports, grown, unpack
 
 pytestmark = pytest.mark.slow
 
-COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 NAMES = ("segmentation", "multiclass_cone")
-SUPPORT = Path(__file__).resolve().parents[1] / "support"
-
-
-@pytest.mark.skipif(not COMPILED, reason="this process is the other Python")
-def test_margins__in_a_python_without_the_compiler():
-    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", str(Path(__file__))]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, timeout=300
-    )
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert "." in done.stdout, "every test there was skipped"
-
-
-interpreted = pytest.mark.skipif(COMPILED, reason="runs in a Python without the compiler")
 
 
 @pytest.fixture
@@ -54,7 +34,7 @@ def margins_kept(monkeypatch):
     monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms: True)
 
 
-@interpreted
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", [*NAMES, "potts"])
 def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(margins_kept, name):
     problem, seen = potts(meta={"slack": 0.0}) if name == "potts" else TINY[name](), 0
@@ -78,7 +58,7 @@ def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(margins
     assert seen > 2 * problem.n
 
 
-@interpreted
+@pytest.mark.interpreted
 @pytest.mark.parametrize(("method", "name"), [("bcfw", "segmentation"), ("accelerated_at_mean", "multiclass_cone")])
 def test_solve__ends_at_the_optimum_with_w_that_of_alpha(margins_kept, method, name):
     problem = TINY[name]()
@@ -98,7 +78,7 @@ def test_solve__ends_at_the_optimum_with_w_that_of_alpha(margins_kept, method, n
     np.testing.assert_allclose(solver.iterate.cached_gaps(w), known, atol=1e-7)
 
 
-@interpreted
+@pytest.mark.interpreted
 @pytest.mark.parametrize("bound", [MOST_BYTES, 0])
 @pytest.mark.parametrize(("method", "name"), [("bcfw", "segmentation"), ("accelerated_at_mean", "multiclass")])
 def test_resume__is_bit_equal(margins_kept, tmp_path, monkeypatch, method, name, bound):
@@ -112,7 +92,7 @@ def test_resume__is_bit_equal(margins_kept, tmp_path, monkeypatch, method, name,
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
-@interpreted
+@pytest.mark.interpreted
 def test_oracle__that_returns_the_worst_labelling_moves_nothing(margins_kept, monkeypatch):
     """Its score by features and that by its margin vector differ by rounding, which is no slope."""
     problem = TINY["multiclass"]()
@@ -126,7 +106,7 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(margins_kept, mo
     np.testing.assert_allclose(total, 1.0)
 
 
-@interpreted
+@pytest.mark.interpreted
 def test_rows__are_enough_and_keep_what_is_known(margins_kept):
     problem = TINY["multiclass"]()
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
@@ -149,7 +129,7 @@ def pool_of(atoms: int) -> Pool:
     return unpack(Supports(numbers, nothing, nothing, numbers[:-1], labels, numbers), 1, atoms)
 
 
-@interpreted
+@pytest.mark.interpreted
 def test_rows__are_seldom_copied_while_the_pool_grows():
     rows, copies = no_rows(3), 0
     for atoms in range(100, 5000, 20):
@@ -158,7 +138,7 @@ def test_rows__are_seldom_copied_while_the_pool_grows():
     assert 1 < copies < 6
 
 
-@interpreted
+@pytest.mark.interpreted
 def test_rows__of_a_pool_with_many_free_slots_are_those_of_its_atoms():
     pool = pool_of(100)
     for _ in range(7):
@@ -167,7 +147,7 @@ def test_rows__of_a_pool_with_many_free_slots_are_those_of_its_atoms():
     assert len(with_rows(no_rows(3), pool).psi) == 4 * (100 + 2 + 64)
 
 
-@interpreted
+@pytest.mark.interpreted
 def test_rows__never_take_more_than_their_bound(monkeypatch):
     monkeypatch.setattr(margins, "MOST_BYTES", 200 * 3 * 8)
     rows = with_rows(no_rows(3), pool_of(20))
@@ -183,7 +163,7 @@ def test_rows__never_take_more_than_their_bound(monkeypatch):
     assert len(rows.psi) == 200
 
 
-@interpreted
+@pytest.mark.interpreted
 def test_rows__are_not_copied_when_many_are_used(monkeypatch):
     """So that old and new ones together do not take more than the bound."""
     monkeypatch.setattr(margins, "MOST_BYTES", 10_000 * 3 * 8)
@@ -195,7 +175,7 @@ def test_rows__are_not_copied_when_many_are_used(monkeypatch):
     assert len(rows.psi) == 10_000
 
 
-@interpreted
+@pytest.mark.interpreted
 def test_steps__go_on_where_rows_run_out(margins_kept, monkeypatch):
     """As if there had been enough: a step never begins without the rows that it may need."""
     problem, ends, asked = TINY["multiclass"](), [], 0
@@ -220,7 +200,7 @@ def test_steps__go_on_where_rows_run_out(margins_kept, monkeypatch):
         np.testing.assert_array_equal(enough, short)
 
 
-@interpreted
+@pytest.mark.interpreted
 def test_steps__do_not_depend_on_vectors_that_were_forgotten(margins_kept, monkeypatch):
     problem, ends, forgotten = TINY["multiclass"](), [], 0
 
@@ -249,7 +229,7 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(margins_kept, monke
         np.testing.assert_array_equal(unbounded, bounded)
 
 
-@interpreted
+@pytest.mark.interpreted
 def test_rows__are_given_back_when_the_vectors_become_too_large(margins_kept, monkeypatch):
     solver = accelerated_of(TINY["multiclass"]())
     solver.solve(0.3, never)
@@ -261,7 +241,7 @@ def test_rows__are_given_back_when_the_vectors_become_too_large(margins_kept, mo
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED
 
 
-@interpreted
+@pytest.mark.interpreted
 def test_worth_keeping__asks_for_large_features_and_little_memory():
     problem, many_labels = TINY["segmentation"](), potts()
     assert problem.features_per_block == (problem.unary.size + problem.pairwise.size) / problem.n
