@@ -143,7 +143,7 @@ class RangedArrays(Mapping[str, np.ndarray]):
                 total = np.cumsum([stop - start for start, stop in pieces])
                 now = max(1, int(np.searchsorted(total, AT_A_TIME, side="right")))
                 for (start, _), data in zip(pieces[:now], self._read(of.where, pieces[:now]), strict=True):
-                    os.pwrite(of.descriptor, data, start)
+                    _put(of.descriptor, data, start)
                 pieces = pieces[now:]
             version = backend(self.root).stamp(of.where)[1]
         except FileNotFoundError:
@@ -161,6 +161,18 @@ class RangedArrays(Mapping[str, np.ndarray]):
                 raise OSError(f"{where}: expected {stop - start:,} bytes from {start:,} on, got {len(data):,}")
             self.fetched += len(data)
         return read
+
+
+def _put(descriptor: int, data: bytes, start: int) -> None:
+    """Write all of `data` at `start`."""
+    try:
+        while data:
+            written = os.pwrite(descriptor, data, start)
+            data, start = data[written:], start + written
+    except OSError as error:
+        raise OSError(
+            f"{cache_root()}: {error.strerror}; features of this worker's blocks go there ($GAPWISE_CACHE)"
+        ) from error
 
 
 def _local(size: int) -> IO[bytes]:

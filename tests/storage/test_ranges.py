@@ -136,6 +136,29 @@ def test_need__refuses_a_range_that_comes_back_short(store, monkeypatch) -> None
     monkeypatch.undo()
 
 
+def test_need__says_where_the_disk_is_full(store, tmp_path, monkeypatch) -> None:
+    ranged = in_ranges(store)
+    assert ranged["unary"].size
+
+    def full(descriptor: int, data: bytes, start: int) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ranges.os, "pwrite", full)
+    with pytest.raises(OSError, match=rf"{tmp_path}/another: No space left .*GAPWISE_CACHE"):
+        ranged.need(np.array([0]))
+    monkeypatch.undo()
+
+
+def test_need__goes_on_where_a_disk_takes_part_of_a_range(store, whole, monkeypatch) -> None:
+    ranged, real = in_ranges(store), ranges.os.pwrite
+    assert ranged["unary"].size
+    with monkeypatch.context() as patch:
+        patch.setattr(ranges.os, "pwrite", lambda descriptor, data, start: real(descriptor, data[:50], start))
+        ranged.need(np.array([0, 3]))
+    assert rows(ranged["unary"], 0) == rows(whole["unary"], 0)
+    assert rows(ranged["unary"], 3) == rows(whole["unary"], 3)
+
+
 def test_backends__without_ranges_of_their_own_read_files(store) -> None:
     """Those that somebody else has written."""
     file, plain = store / "train" / "unary.npy", backend(store)
