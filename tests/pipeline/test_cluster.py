@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 from layout import copied
-from workers import ROOT, Site, die, die_once, here, site, square
+from tiny.potts import potts_blocks
+from workers import ROOT, Site, die, die_once, held, here, site, square
 
 from gapwise.pipeline.compute import cluster
 from gapwise.pipeline.compute.homes import Homes
@@ -28,6 +29,9 @@ from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.parallel import Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.gaps import ExactGaps, exact_gaps
+from gapwise.stages.solver.oracles import vertices_at
+from gapwise.storage.backend import UrlPath
+from gapwise.storage.features import FeatureWriter, open_features
 
 pytestmark = pytest.mark.slow
 
@@ -117,6 +121,35 @@ def test_map__gives_each_place_to_the_same_worker_while_it_lives(tmp_path: Path)
         third = homes()
         assert third[8:] == first[8:]
         assert set(third[:8]).isdisjoint(first), "the new one has what the dead one had"
+
+
+def test_workers__read_their_own_blocks_from_an_object_store(s3: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("GAPWISE_CACHE", str(tmp_path / "workers"))
+    with site(tmp_path / "site", 2) as two, compute_of(two) as compute:
+        monkeypatch.setenv("GAPWISE_CACHE", str(tmp_path / "driver"))
+        features = UrlPath(f"{s3}/{tmp_path.name}/features")
+        with FeatureWriter(features) as writer:
+            for block in potts_blocks(classes=2, n=16, d_unary=50):
+                writer.append("train", **block)
+            writer.meta = {"structure": "segmentation", "checked": True}
+        problem, arrays = open_problem(features, "train"), open_features(features).arrays("train")
+        ranged = sum(arrays[name].nbytes for name in ("unary", "pairwise", "gram")) / 2**20
+        w, spread = np.ones(problem.d), compute.spread(features, features.parent / "w", python=False)
+
+        def fetched_by_each() -> list[float]:
+            answers = vertices_at(problem, w, range(problem.n), spread)
+            expected = vertices_at(problem, w, range(problem.n))
+            assert all(a.tobytes() == b.tobytes() for a, b in zip(answers, expected, strict=True))
+            return [facts["fetched"] for facts in compute.cluster.client.run(held, str(features)).values()]
+
+        opening = [facts["fetched"] for facts in compute.cluster.client.run(held, str(features)).values()]
+        first = fetched_by_each()
+        assert sum(first) - sum(opening) == pytest.approx(ranged), "everything once"
+        assert max(first) - opening[0] < 0.75 * ranged
+        assert fetched_by_each() == first
+        two.kill(0)
+        (last,) = fetched_by_each()
+        assert last - opening[0] == pytest.approx(ranged)
 
 
 def test_gap_pass__gives_up_a_worker_that_stands_still(
