@@ -107,17 +107,18 @@ def asked_for(
     ValueError
         If there is no such method or path rule.
     """
-    certifies = method_options(method=method).capabilities.certifies
+    can = method_options(method=method).capabilities
+    own = {"own_primal": can.two_points} if path.can.finds_lambdas and can.two_points != can.one_point else {}
     attributes = {
         "key": key,
         "seed": seed,
         "method": method,
         **attributes_of(path),
-        "certified": claims(exact=path.can.exact, dual_point=certifies, sense=certainty),
+        "certified": claims(exact=path.can.exact, dual_point=can.certifies, sense=certainty),
         "certainty": certainty if path.can.exact else ESTIMATE,
-        "dual_point": certifies,
+        "dual_point": can.certifies,
         "between": path.can.between,
-        **({"own_primal": method_options(method=method).capabilities.two_points} if path.can.finds_lambdas else {}),
+        **own,
     }
     if path.can.open_ended:  # its eps is the one reached
         del attributes["eps"]

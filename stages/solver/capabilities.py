@@ -14,7 +14,9 @@ class MethodCapabilities:
     labellings: bool = True
     """Whether the dual point is a list of labellings with weights, from which certificates of other lambdas follow."""
     two_points: bool = False
-    """Whether it certifies the lambdas of a path, too, by a w that is not w(alpha)."""
+    """Whether it can certify the lambdas of a path, too, by a w that is not w(alpha)."""
+    one_point: bool = True
+    """Whether it can certify w(alpha), which some rules of paths need."""
     averaging: str = "none"
     """The average of iterates that it certifies, which is not w(alpha) either."""
     any_metric: bool = False

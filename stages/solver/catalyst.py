@@ -15,7 +15,7 @@ and the second term is >= 0 because w_v is the point of the box nearest to v; wi
 
 It certifies any w stored with alpha; here that is the mean of the iterates, weighted towards the latest (`note`). Steps
 make w swing about the optimum, where P is not smooth, and the mean's gap is smaller than the last iterate's: 2 to 5 times
-on OCR, up to 23 on CoNLL, 1.1 on Weizmann. A path's certificates need w(alpha) itself, so there the final phase first moves
+on OCR, up to 23 on CoNLL, 1.1 on Weizmann. Some rules of paths need w(alpha) itself, so there the final phase first moves
 to w = v, where the bracket is 0.
 
 *Recentring* keeps alpha, hence v: y' = w + b (w - w_prev), u' = (kappa y' + lambda v) / (lambda + kappa), w' = clip(u').

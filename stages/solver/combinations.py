@@ -95,7 +95,7 @@ REFUSED = (
         methods="any, with `solver.averaging`",
     ),
     Refused(
-        method=lambda m: m.two_points,
+        method=lambda m: not m.one_point,
         rule=lambda r: r.finds_lambdas and not r.two_points,
         structure=None,
         says=lambda c: _expected(

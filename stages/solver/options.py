@@ -217,6 +217,11 @@ class CachedPassOptions(BlockOptions):
     cache: CacheOptions = field(default_factory=lambda: CacheOptions(kind="gap"))
     acceleration: AccelerationOptions = field(default_factory=AccelerationOptions)
 
+    @property
+    def capabilities(self) -> MethodCapabilities:
+        """The mean, which is certified where the rule of a path keeps two points, is not w(alpha)."""
+        return MethodCapabilities(any_metric=True, two_points=True)
+
     def check(self) -> None:
         """Raises ValueError naming the key."""
         BlockOptions.check(self)

@@ -46,9 +46,9 @@ def at_mean(**choices):
 
 
 @functools.cache
-def tiny_path(name, relative=False):
+def tiny_path(name, relative=False, method=METHOD):
     problem = TINY[name]()
-    return problem, *walked(problem, at_mean(), eps=EPS, lambda_min=LOWEST, relative=relative)
+    return problem, *walked(problem, at_mean(method=method), eps=EPS, lambda_min=LOWEST, relative=relative)
 
 
 # -- the certificate ------------------------------------------------------------------------------------------------------
@@ -56,8 +56,19 @@ def tiny_path(name, relative=False):
 @pytest.mark.parametrize("name", sorted(TINY))
 @pytest.mark.parametrize("relative", [False, True])
 def test_cells__hold_at_random_lambdas(name, relative):
-    problem, status, records, start, sides = tiny_path(name, relative)
+    assert_cells_hold(name, relative, METHOD)
+
+
+@pytest.mark.parametrize(("name", "relative"), [("chain", False), ("multiclass_cone", True), ("segmentation", False)])
+def test_cells__hold_where_accelerated_steps_certify_the_mean(name, relative):
+    assert_cells_hold(name, relative, "accelerated")
+
+
+def assert_cells_hold(name, relative, method):
+    """At random lambdas the served model is within eps of the optimum, though w is not w(alpha)."""
+    problem, status, records, start, sides = tiny_path(name, relative, method)
     assert status is Status.CONVERGED
+    assert np.isfinite([b.dual_norm2 for b in records]).all()
     assert any(not np.allclose(b.dual_norm2, (b.point.lam**2) * b.point.norm2, rtol=1e-3) for b in records)
     lowest = max(LOWEST, sides.stack.cells[-1].low)
     for lam in np.exp(np.random.default_rng(5).uniform(np.log(lowest), np.log(2.0 * start.lam_top), 8)):
@@ -212,6 +223,7 @@ def test_path__is_refused_where_the_rule_needs_the_w_of_the_dual_point():
     for choices in ({"rule": "one_sided"}, {"rule": "paper"}, {"rule": "heuristic", "descend": "one_sided"}):
         with pytest.raises(ValueError, match=r"path\.rule: expected two_sided.*its w is not that of its dual point"):
             check_path(at_mean(), PathOptions(**choices))
+        check_path(at_mean(method="accelerated"), PathOptions(**choices))
     check_path(at_mean(), PathOptions(rule="two_sided"))
     check_path(at_mean(), PathOptions(rule="single"))
 
@@ -220,10 +232,12 @@ def test_path__is_refused_where_the_rule_needs_the_w_of_the_dual_point():
 PATH = {"rule": "two_sided", "kappa": 0.7, "eps": 0.02, "lambda_min": 0.1}
 
 
-@pytest.mark.parametrize("name", ["multiclass_cone", "multiclass"])
-def test_resume__is_bit_equal(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "method"), [("multiclass_cone", METHOD), ("multiclass", METHOD), ("multiclass", "accelerated")]
+)
+def test_resume__is_bit_equal(tmp_path: Path, name: str, method: str) -> None:
     problem, path = TINY[name](), path_of(**PATH)
-    options = at_mean(rebase_steps=4)
+    options = at_mean(method=method, rebase_steps=4)
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     assert read_path(tmp_path / "whole" / "path.zarr")[0]["dual_norm2"].size >= 3
     stops = np.random.default_rng(1).integers(0, 4, size=30)
@@ -244,11 +258,12 @@ def test_commit__holds_the_schedule(tmp_path: Path) -> None:
     np.testing.assert_array_equal(method_of(resumed).cache_error, arrays["cache_error"])
 
 
-def test_verify__knows_the_path_and_open_path_its_models(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", [METHOD, "accelerated"])
+def test_verify__knows_the_path_and_open_path_its_models(tmp_path: Path, method: str) -> None:
     problem = TINY["multiclass_cone"]()
     path = path_of(**PATH)
-    assert solved(problem, tmp_path, at_mean(), path) is Status.CONVERGED
-    verdict = verify(problem, tmp_path, asked=asked_for(path, METHOD, seed=3, key="k"))
+    assert solved(problem, tmp_path, at_mean(method=method), path) is Status.CONVERGED
+    verdict = verify(problem, tmp_path, asked=asked_for(path, method, seed=3, key="k"))
     assert verdict["certified"]
     stored = open_path(tmp_path)
     lams = stored["lambda"].values

@@ -36,7 +36,7 @@ from gapwise.storage.results import read_path, read_trace
 
 KINDS = {
     "two_sided": {"rule": "two_sided", "eps": 0.02, "kappa": 0.7},
-    "relative": {"rule": "two_sided", "eps": 0.05, "kappa": 0.7, "relative": True},
+    "relative": {"rule": "two_sided", "eps": 0.02, "kappa": 0.7, "relative": True},
     "anytime": {"rule": "anytime", "eps": 0.02, "kappa": 0.85},
 }
 

@@ -1,7 +1,7 @@
 """An accelerated proximal-point method over cached passes, which needs few exact passes.
 
 A BCFW pass moves w while it calls the oracle; passes over the cache then solve proximal problems (`catalyst`). The mean of
-their points is certified, or, where a path's certificates need w(alpha) itself, w = v after a final phase.
+their points is certified, or, where the rule of a path needs w(alpha) itself, w = v after a final phase.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class Options(CachedPassOptions):
     @property
     def capabilities(self) -> MethodCapabilities:
         """The mean, which is certified, is not w(alpha)."""
-        return MethodCapabilities(any_metric=True, two_points=True)
+        return MethodCapabilities(any_metric=True, two_points=True, one_point=False)
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
