@@ -13,7 +13,7 @@ from equality import assert_same_path
 from single import never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from spreads import elsewhere
-from tiny import chain, instance, multiclass, python_oracle, segmentation
+from tiny import chain, instance, multiclass, once_compiled, python_oracle, segmentation
 
 from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.protocol import Problem
@@ -38,7 +38,7 @@ def solver_at_mean(problem, lam=1e-2, **choices):
     return solver_of(problem, lam, method=METHOD, cache="gap", max_passes=3000.0, **choices)
 
 
-@pytest.mark.parametrize("name", ["chain", "chain_constrained", "multiclass"])
+@pytest.mark.parametrize("name", once_compiled(["chain", "chain_constrained", "multiclass"]))
 def test_exact_gaps__do_not_depend_on_how_many_are_asked_for(name: str) -> None:
     problem, rng = instance(name), np.random.default_rng(2)
     w, mu, ell = rng.normal(size=problem.d), rng.normal(size=int(problem.local_ptr[-1])), rng.normal(size=problem.n)

@@ -66,7 +66,7 @@ COMPILED_AGAIN = {
 }
 """Instances that the solver solves where it is not compiled, because compiling it takes half a minute for each type: they
 differ from another one only in arrays that few methods read, or share the moves of chains. The contract compiles them; fits
-and `test_n_best` solve sequences with costs and constraints by compiled code."""
+solve sequences with costs and constraints by compiled code."""
 
 SOLVED_ELSEWHERE = {"tree"}
 """Instances that tests of their structure solve: an oracle call takes milliseconds where it is not compiled, and compiling
