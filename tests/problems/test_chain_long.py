@@ -55,7 +55,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.interpreted] if kind == "pairs" else []) for kind in KINDS]
+)
 @pytest.mark.parametrize("dense", [False, True])
 def test_long_blocks__have_the_norms_and_moves_of_short_ones(both, kind, dense):
     whole, other = both(**KINDS[kind])
