@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from dense import optimum
@@ -98,6 +99,7 @@ def test_slow_lambda__below_one_over_n_is_told_with_what_takes_fewer_passes(
     assert float(told.message.split()[2]) * instance("chain").n < 1.0
 
 
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="seven seconds a solve without the JIT")
 @pytest.mark.parametrize("relative", [True, False])
 def test_slow_given_lambda__is_told_unless_it_is_a_protocol(
     relative: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -109,6 +111,7 @@ def test_slow_given_lambda__is_told_unless_it_is_a_protocol(
     assert not any("path.lambda_min" in message for message in told)
 
 
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="seven seconds a solve without the JIT")
 def test_given_lambda__keeps_its_steps_unless_the_task_lets_it_switch(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
