@@ -13,7 +13,7 @@ from gapwise.storage.results import read_path
 
 COMMAND = [
     *("dataset=multiclass_arrays", "dataset.validation=0.2", "run.refit=true", "tracking=none", "compute=serial"),
-    *("path.eps=0.1", "checkpoint.every_seconds=0", "solver.rebase_steps=20"),
+    *("path.eps=0.3", "checkpoint.every_seconds=0", "solver.rebase_steps=20"),
 ]
 
 
