@@ -82,12 +82,26 @@ class Run(NamedTuple):
         return np.inf
 
 
+def write_chains(problem: Problem, file: Path) -> None:
+    """The file that `chains.hpp` reads."""
+    if not isinstance(problem, Chain) or problem.values.size:
+        raise SystemExit("expected chains whose attributes all have the value 1 (ocr, conll)")
+    attributes = (problem.d - problem.labels**2) // problem.labels
+    with file.open("wb") as out:
+        np.array([problem.n, problem.truth.size, problem.ids.size, attributes], np.int64).tofile(out)
+        for array, kind in (
+            (problem.label_ptr, np.int64),
+            (problem.row_ptr, np.int64),
+            (problem.truth, np.int32),
+            (problem.ids, np.int32),
+        ):
+            np.asarray(array, kind).tofile(out)
+
+
 class Oca:
     """The compiled program, and the problem that it reads."""
 
     def __init__(self, problem: Problem, dlib: Path, flags: str, folder: Path) -> None:
-        if not isinstance(problem, Chain) or problem.values.size:
-            raise SystemExit("bench_dlib: expected chains whose attributes all have the value 1 (ocr, conll)")
         if not (dlib / "dlib" / "svm" / "structural_svm_problem.h").is_file():
             raise SystemExit(
                 f"bench_dlib: expected dlib/svm/structural_svm_problem.h in {dlib}. Get the source by `pip download "
@@ -98,16 +112,7 @@ class Oca:
         macros = [f"-DLABELS={problem.labels}", "-I", str(dlib)]
         command = ["g++", "-std=c++17", *shlex.split(flags), *macros, "-o", str(self.program), str(SOURCE)]
         subprocess.run(command, check=True)
-        attributes = (problem.d - problem.labels**2) // problem.labels
-        with self.file.open("wb") as out:
-            np.array([problem.n, problem.truth.size, problem.ids.size, attributes], np.int64).tofile(out)
-            for array, kind in (
-                (problem.label_ptr, np.int64),
-                (problem.row_ptr, np.int64),
-                (problem.truth, np.int32),
-                (problem.ids, np.int32),
-            ):
-                np.asarray(array, kind).tofile(out)
+        write_chains(problem, self.file)
 
     def solve(self, lam: float, gap: float, way: str, limit: float) -> Run:
         """Until dlib's own gap is at most `gap`, or for `limit` CPU seconds."""

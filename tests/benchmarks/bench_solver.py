@@ -21,13 +21,14 @@ from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.parallel import HERE, Spread
-from gapwise.stages.problems.protocol import frozen
+from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.oracles import BASES, ORACLES, Vertices, run_driver
 from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.solver import Solver
 
 PRESETS = {
     "bcfw": ("uniform", "fw", "none"),
@@ -52,6 +53,19 @@ def milliseconds(work, repeats: int = 7, clock=time.process_time) -> float:
     return 1e3 * statistics.median(seconds)
 
 
+def pass_times(problem: Problem, preset: str, lam: float, passes: int) -> tuple[list[float], float, Solver]:
+    """CPU milliseconds of each pass of n visits from w = 0, oracle calls a visit, and the solver after them."""
+    sampler, step, cache = PRESETS[preset]
+    options = method_options(
+        sampler=sampler, step=step, cache=CacheOptions(kind=cache), refresh_every=0, rebase_steps=problem.n
+    )
+    solver = begin(problem, options, PathOptions(rule="single", lam=lam), None, seed=0)
+    solver.warm_up()
+    solver.rebase()
+    times = [milliseconds(lambda: method_of(solver).take_steps(-1.0), repeats=1) for _ in range(passes)]
+    return times, float(solver.iterate.state.counters[ORACLE_CALLS] / (problem.n * passes)), solver
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("features", type=Path)
@@ -61,18 +75,9 @@ def main() -> None:
     n = problem.n
     print(f"{arguments.features.name}: n = {n:,}, d = {problem.d:,}")
     print(f"{'preset':16} {'first':>8} {'later':>8} {'us/visit':>9} {'oracle calls/visit':>19}")
-    for name, (sampler, step, cache) in PRESETS.items():
-        options = method_options(
-            sampler=sampler, step=step, cache=CacheOptions(kind=cache), refresh_every=0, rebase_steps=n
-        )
-        solver = begin(problem, options, PathOptions(rule="single", lam=1.0 / n), None, seed=0)
-        solver.warm_up()
-        solver.rebase()
-        times = []
-        for _ in range(arguments.passes):
-            times.append(milliseconds(lambda: method_of(solver).take_steps(-1.0), repeats=1))  # noqa: B023
+    for name in PRESETS:
+        times, share, solver = pass_times(problem, name, 1.0 / n, arguments.passes)
         later = statistics.median(times[1:])
-        share = solver.iterate.state.counters[ORACLE_CALLS] / (n * arguments.passes)
         print(f"{name:16} {times[0]:8.1f} {later:8.1f} {1e3 * later / n:9.2f} {share:19.2f}")
 
     S = solver.iterate.state
