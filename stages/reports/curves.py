@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gapwise.records import Facts
+from gapwise.stages.problems.certainty import EXACT
 from gapwise.stages.reports.gap_trace import gap_trace_attributes, read_gap_trace
 from gapwise.stages.reports.paint import StyleOf
 from gapwise.storage.backend import Location
@@ -40,6 +41,11 @@ def read_curves(runs: Runs) -> Curves:
 def trace_attributes(runs: Runs) -> Facts:
     """The attributes of the first run's gap trace: what its gaps are. All runs of a sweep have the same oracle."""
     return next((gap_trace_attributes(run_dir) for *_, run_dir in runs), {})
+
+
+def certainty_of_curves(runs: Runs) -> str:
+    """What the gaps of a sweep are: EXACT, UPPER_BOUNDED or ESTIMATE (`problems.certainty`)."""
+    return str(trace_attributes(runs).get("certainty", EXACT))
 
 
 def by_lambda(curves: Curves) -> dict[str, dict[str, list[Trace]]]:

@@ -2,7 +2,8 @@
 
 Nobody knows the optimum. Primal suboptimality is P minus the largest D of any run at that lambda, dual suboptimality the
 least P of any run minus D: bounds from above, which level off at the smallest gap that was reached. So the primal points of
-methods without a dual point are bounded as well.
+methods without a dual point are bounded as well. An approximate oracle without a bound may miss maximisers, so its P are
+estimates from below. They may be below D, which is true all the same.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from gapwise.records import Record
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT
 from gapwise.stages.reports.curves import Curves, Trace, by_lambda, first_at
 from gapwise.stages.reports.tables import markdown
 
@@ -42,13 +44,21 @@ Others have no such bound."""
 Row = Record
 
 
-def with_suboptimality(curves: Curves) -> Curves:
-    """The traces with two more columns, `primal_excess` and `dual_lack`.
+def with_suboptimality(curves: Curves, certainty: str = EXACT) -> Curves:
+    """The traces with three more columns, `best_dual`, `primal_excess` and `dual_lack`.
+
+    Parameters
+    ----------
+    curves
+        Gap traces.
+    certainty : str
+        What their gaps are (`problems.certainty`). If ESTIMATE, `primal_excess` is nan where P is below the largest D.
 
     Raises
     ------
     ValueError
         If a dual value is above a primal value at the same lambda, so that one of the two is wrong: names both variants.
+        Not for estimates.
     """
     curves_to_best: Curves = {}
     for lam, variants in by_lambda(curves).items():
@@ -56,14 +66,21 @@ def with_suboptimality(curves: Curves) -> Curves:
         primal, whose = min(
             (-_most(trace, "primal", -1), name) for name, traces in variants.items() for trace in traces
         )
-        if dual > primal + 1e-9 * abs(primal):
+        estimated = certainty == ESTIMATE
+        if dual > primal + 1e-9 * abs(primal) and not estimated:
             raise ValueError(
                 f"lambda {lam}: {whose_dual} has a dual value of {dual:.12g}, above the primal value {primal:.12g} of "
                 f"{whose}; no dual value can be, so one of them is wrong"
             )
         for variant, traces in variants.items():
             curves_to_best[variant, lam] = [
-                {**t, "primal_excess": t["primal"] - dual, "dual_lack": primal - t["dual"]} for t in traces
+                {
+                    **t,
+                    "best_dual": np.full(t["dual"].shape, dual),
+                    "primal_excess": np.where(estimated & (t["primal"] < dual), np.nan, t["primal"] - dual),
+                    "dual_lack": max(primal, dual) - t["dual"],
+                }
+                for t in traces
             ]
     return {key: curves_to_best[key] for key in curves}
 
@@ -95,7 +112,7 @@ def calls_table(curves: Curves) -> list[Row]:
 
 def best_dual(trace: Trace) -> float:
     """The largest known dual value at its lambda, of a trace with suboptimalities."""
-    return float((trace["primal"] - trace["primal_excess"])[0])
+    return float(trace["best_dual"][0])
 
 
 def _of_run(trace: Trace) -> Row:

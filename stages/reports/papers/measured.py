@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.reports.curves import Curves, Trace, read_curves
+from gapwise.stages.reports.curves import Curves, Runs, Trace, certainty_of_curves, read_curves
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.suboptimality import with_suboptimality
 from gapwise.storage.backend import Location, location
@@ -49,8 +49,17 @@ class Measured:
     @cached_property
     def curves(self) -> Curves:
         """Gap traces with suboptimalities, by (variant, lambda)."""
-        runs = [(row["variant"], row["lambda"], row["seed"], location(row["run"])) for row in self.jobs]
-        return with_suboptimality(read_curves(runs))
+        return with_suboptimality(read_curves(self.runs), self.certainty)
+
+    @property
+    def runs(self) -> Runs:
+        """The complete runs."""
+        return [(row["variant"], row["lambda"], row["seed"], location(row["run"])) for row in self.jobs]
+
+    @cached_property
+    def certainty(self) -> str:
+        """What their gaps are (`problems.certainty`)."""
+        return certainty_of_curves(self.runs)
 
     @property
     def lambdas(self) -> list[str]:

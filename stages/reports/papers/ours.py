@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT
 from gapwise.stages.reports.curves import Curves
 from gapwise.stages.reports.papers.comparisons import ACCURACIES, amount, work_to
 from gapwise.stages.reports.papers.measured import Measured
@@ -53,7 +54,8 @@ def contests(task: str, parts: Sequence[Measured]) -> list[Contest]:
         if part not in paths:
             for key, traces in part.curves.items():
                 merged.setdefault(key, []).extend(traces)
-    lines = [line for lam, value in _lambdas(merged) for line in _at(task, with_suboptimality(value), lam)]
+    sense = ESTIMATE if any(part.certainty == ESTIMATE for part in parts if part not in paths) else EXACT
+    lines = [line for lam, value in _lambdas(merged) for line in _at(task, with_suboptimality(value, sense), lam)]
     return lines + [line for part in paths for line in _paths(task, part)]
 
 

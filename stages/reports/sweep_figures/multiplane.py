@@ -15,7 +15,7 @@ import numpy as np
 from gapwise.stages.reports.band_grid import draw_grid
 from gapwise.stages.reports.bounds import gap_label
 from gapwise.stages.reports.comparison import summary
-from gapwise.stages.reports.curves import Curves, Runs, read_curves, trace_attributes
+from gapwise.stages.reports.curves import Curves, Runs, certainty_of_curves, read_curves, trace_attributes
 from gapwise.stages.reports.paint import SPARE, Style, StyleOf
 from gapwise.stages.reports.suboptimality import with_suboptimality
 from gapwise.stages.reports.tables import Compared
@@ -29,7 +29,7 @@ CALLS = "exact oracle calls / n"
 
 def make(runs: Runs, folder: Location) -> Compared:
     curves = read_curves(runs)
-    measured = with_suboptimality(curves)
+    measured = with_suboptimality(curves, certainty_of_curves(runs))
     names = list(dict.fromkeys(variant for variant, _ in curves))
     rows, figures = {**ROWS, "gap": gap_label(trace_attributes(runs))}, []
     for name, over in (("calls.png", "passes"), ("seconds.png", "seconds")):

@@ -15,7 +15,7 @@ import numpy as np
 from gapwise.stages.reports.band_grid import draw_grid
 from gapwise.stages.reports.bounds import gap_label
 from gapwise.stages.reports.comparison import conclusion
-from gapwise.stages.reports.curves import AXES, Curves, Runs, Trace, read_curves, trace_attributes
+from gapwise.stages.reports.curves import AXES, Curves, Runs, Trace, certainty_of_curves, read_curves, trace_attributes
 from gapwise.stages.reports.paint import StyleOf
 from gapwise.stages.reports.styles import method_styles
 from gapwise.stages.reports.suboptimality import LEVELS, calls_lines, calls_table, with_suboptimality
@@ -35,7 +35,7 @@ NEEDS = {"oracle calls": "primal calls {}", "seconds": "primal seconds {}"}
 
 
 def make(runs: Runs, folder: Location) -> Compared:
-    curves = with_suboptimality(read_curves(runs))
+    curves = with_suboptimality(read_curves(runs), certainty_of_curves(runs))
     table = calls_table(curves)
     text = calls_lines(table)
     aside(folder / "solvers.md").write_text("\n".join(text).strip() + "\n", encoding="utf-8")
