@@ -79,7 +79,9 @@ def calls(arguments: argparse.Namespace) -> None:
 def waiting_on(pool: ThreadPoolExecutor, problem: Problem) -> Spread:
     """Workers elsewhere: each part is a task."""
     return Spread(
-        elsewhere=lambda fn, split, w, parts: list(pool.map(lambda part: fn(problem, w, np.asarray(part)), parts))
+        elsewhere=lambda fn, split, w, parts, places: list(
+            pool.map(lambda part: fn(problem, w, np.asarray(part)), parts)
+        )
     )
 
 

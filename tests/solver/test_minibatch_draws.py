@@ -19,7 +19,7 @@ def test_batches__are_of_distinct_blocks_and_leave_the_tree_as_the_gaps_say(samp
     problem = multiclass(n=20)
     batches = []
 
-    def call(fn, split, w, parts):
+    def call(fn, split, w, parts, places):
         batches.append(np.concatenate(parts))
         return [fn(problem, w, part) for part in parts]
 
@@ -45,7 +45,7 @@ def test_uniform_batches__are_drawn_without_favour() -> None:
     solver = solver_of(problem, 0.01, refresh_every=0, sampler="uniform", step="fw", batch_size=3, rebase_steps=3)
     seen = np.zeros((3, 5))
 
-    def call(fn, split, w, parts):
+    def call(fn, split, w, parts, places):
         for number, part in enumerate(parts):
             seen[number, part[0]] += 1.0
         return [fn(problem, w, part) for part in parts]

@@ -107,6 +107,10 @@ def damaged(target: Path) -> None:
     return None
 
 
+def open_for_blocks(features: Path, split: str) -> tuple[str, None]:
+    return split, None
+
+
 def open_problem(features: Path, split: str, hold: bool = False) -> str:
     return split
 
@@ -264,7 +268,12 @@ def no_path(path, names=None):
 def modules() -> dict[str, types.ModuleType]:
     """Module name to fake module."""
     parts: dict[str, dict[str, Any]] = {
-        "gapwise.stages.featurize": {"featurize": featurize, "open_problem": open_problem, "damaged": damaged},
+        "gapwise.stages.featurize": {
+            "featurize": featurize,
+            "open_for_blocks": open_for_blocks,
+            "open_problem": open_problem,
+            "damaged": damaged,
+        },
         "gapwise.stages.init_path": {"init_path": init_path},
         "gapwise.stages.solve": {"solve": solve, "Task": Task, "Spacing": Spacing, "Session": Session},
         "gapwise.stages.solver.counts": {"TRACE": tuple(trace()), "CERTIFIED": "certified"},
