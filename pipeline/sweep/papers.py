@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig, OmegaConf
@@ -23,6 +24,7 @@ from gapwise.storage.backend import Location, location
 from gapwise.storage.files import read_json
 
 if TYPE_CHECKING:
+    from gapwise.stages.reports.papers.earlier import Pages
     from gapwise.stages.reports.papers.shown import Shown
 
 BUDGETS = ("minutes", "small", "full")
@@ -37,9 +39,10 @@ class PaperOptions:
     budgets: dict[str, str] = field(default_factory=dict)
     """The budgets of single parts, by name."""
     recorded: list[str] = field(default_factory=list)
-    """Files papers.json: the pages show the sweeps that these name, and nothing runs. Parts of later files come first."""
+    """Files papers.json: the pages show the parts that these name, those of later files first, and only what `sweep.only`
+    names runs."""
     record: str | None = None
-    """A file for the short page in Markdown."""
+    """A file for the short page in Markdown. Beside it are its numbers (`.json`), which `recorded` takes on any machine."""
     pictures: str | None = None
     """A folder for the pictures of the short page."""
     all: list[str] = field(default_factory=list)
@@ -84,16 +87,13 @@ def papers(cfg: DictConfig) -> int:
     with Stop(ends_process=True) as stop:
         try:
             options: PaperOptions = typed("papers", cfg.papers, PaperOptions())
-            wanted = wanted_parts(options, list(cfg.sweep.get("only") or ()))
-            old = _recorded(options)
+            only = list(cfg.sweep.get("only") or ())
+            wanted = wanted_parts(options, only) if only or not options.recorded else []
+            pages = old = _earlier(options)
         except (ValueError, OSError) as error:
             return refuse_setup(error)
         folder = location(cfg.run.root) / "papers"
-        if old:
-            _write(folder, options, old, [part.name for part in old], command_of(given))
-            print(f"papers: {folder / 'index.html'}", flush=True)
-            return DONE
-        shown, codes = list["Shown"](), [DONE]
+        shown, codes = dict[str, "Shown"](), [DONE]
         for number, name in enumerate(wanted, start=1):
             print(f"papers: {number}/{len(wanted)} {name}: {options.parts[name]['shows']}", file=sys.stderr, flush=True)
             try:
@@ -103,33 +103,27 @@ def papers(cfg: DictConfig) -> int:
             if code >= INTERRUPTED:
                 return code
             codes.append(code)
-            shown.append(part)
-            if not anything_new and number < len(wanted):
-                continue
-            try:
-                _write(folder, options, shown, wanted, command_of(given))
-            except OSError as error:
-                return refuse(error, FAILED, "papers: ")
-        print(f"papers: {folder / 'index.html'}", flush=True)
-        return max(codes)
+            shown[name] = part
+            pages = old.with_parts(shown, options.parts)
+            if anything_new and number < len(wanted):
+                code = _write(folder, options, pages, f"{number} of {len(wanted)}", given)
+                if code != DONE:
+                    return code
+        code = _write(folder, options, pages, f"{len(pages.parts)} of {len(pages.parts)}", given, finished=True)
+        if code == DONE:
+            print(f"papers: {folder / 'index.html'}", flush=True)
+        return max(*codes, code)
 
 
-def _recorded(options: PaperOptions) -> list[Shown]:
-    """The parts of earlier pages, in the order of the configuration, whose words go before those of their time."""
-    from gapwise.stages.reports.papers.shown import recorded
+def _earlier(options: PaperOptions) -> Pages:
+    """What the files in `papers.recorded` tell; ConfigError names one that tells nothing."""
+    from gapwise.stages.reports.papers.earlier import earlier
 
-    rows: dict[str, Record] = {}
-    for file in options.recorded:
-        record = read_json(location(file))
-        if not record or "parts_made" not in record:
+    records = [read_json(location(file)) for file in options.recorded]
+    for file, record in zip(options.recorded, records, strict=True):
+        if not {"parts_made", "claims", "ours"} <= {*(record or ())}:
             raise ConfigError(f"papers.recorded: {file}: expected a papers.json that lists its parts")
-        rows |= {row["name"]: row for row in record["parts_made"]}
-    order = [name for name in options.parts if name in rows] + [name for name in rows if name not in options.parts]
-    parts = {name: options.parts.get(name, {}) for name in order}
-    return [
-        recorded(rows[name] | {key: part[key] for key in ("shows", "task", "differs") if part.get(key)})
-        for name, part in parts.items()
-    ]
+    return earlier(records, options.parts)
 
 
 def wanted_parts(options: PaperOptions, only: Sequence[str]) -> list[str]:
@@ -189,20 +183,27 @@ def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) ->
 
 
 def _write(
-    folder: Location, options: PaperOptions, shown: Sequence[Shown], wanted: Sequence[str], command: str
-) -> None:
-    """The page, the table of claims and, if asked for, the page in Markdown: after parts with new runs, and last."""
+    folder: Location, options: PaperOptions, pages: Pages, parts: str, given: Sequence[str], finished: bool = False
+) -> int:
+    """The page and its numbers after parts with new runs and, once `finished`, those that were asked for; the exit code."""
     from gapwise.pipeline.source_code import commit
-    from gapwise.stages.reports.papers.page import write_index, write_json_claims
+    from gapwise.stages.reports.papers.page import machine, write_index, write_json_claims
     from gapwise.stages.reports.papers.short_page import write_markdown
     from gapwise.stages.reports.papers.shown import standings
 
-    parts = f"{len(shown)} of {len(wanted)}"
-    about = {"command": command, "budget": options.budget, "parts": parts, "source": commit()}
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = standings(shown)
-    write_json_claims(folder / "papers.json", shown, about, lines)
-    write_index(folder / "index.html", shown, about, lines, options.figures)
-    if options.record and len(shown) == len(wanted):
-        pictures = location(options.pictures) if options.pictures else None
-        write_markdown(location(options.record), shown, about, lines, options.figures, pictures)
+    shown = [*pages.parts.values()]
+    about = {"command": command_of(given), "budget": options.budget, "parts": parts, "source": commit()}
+    about |= {"made": f"{datetime.now(UTC):%Y-%m-%d}", **machine()}
+    lines = standings(shown, pages.told)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json_claims(folder / "papers.json", shown, about, lines)
+        write_index(folder / "index.html", shown, about, lines, options.figures)
+        if options.record and finished:
+            record = location(options.record)
+            pictures = location(options.pictures) if options.pictures else None
+            write_json_claims(record.with_suffix(".json"), shown, about, lines, here=False)
+            write_markdown(record, shown, about, lines, options.figures, pictures)
+    except OSError as error:
+        return refuse(error, FAILED, "papers: ")
+    return DONE

@@ -127,15 +127,17 @@ def of_the_page(measured: str) -> list[str]:
 
 def main(runs: Path, rows: list[str]) -> int:
     """Print every row twice if it differs, once if it agrees."""
-    page = json.loads((runs / "papers" / "papers.json").read_text())["claims"]
-    known = {f"{row['claim']}@{row['part']}": row for row in page}
+    page = json.loads((runs / "papers" / "papers.json").read_text())
+    known = {f"{row['claim']}@{row['part']}": row for row in page["claims"]}
+    sweeps = {part["name"]: Path(part["sweep"]) for part in page["parts_made"] if "sweep" in part}
     differ = 0
     for name in rows or ROWS:
         if name not in known:
             print(f"absent   {name}")
             differ += 1
             continue
-        theirs, ours = of_the_page(known[name]["measured"]), recounted(known[name]["claim"], Path(known[name]["sweep"]))
+        claim = known[name]
+        theirs, ours = of_the_page(claim["measured"]), recounted(claim["claim"], sweeps[claim["part"]])
         print(f"{'agrees ' if ours == theirs else 'DIFFERS'}  {name}: {'; '.join(ours)}")
         if ours != theirs:
             print(f"         the page: {'; '.join(theirs)}")

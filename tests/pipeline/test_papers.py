@@ -21,6 +21,9 @@ from gapwise.pipeline.config.settings import CONF
 from gapwise.pipeline.sweep.papers import PaperOptions, wanted_parts, words
 from gapwise.pipeline.sweep.plan import sweep_options
 from gapwise.stages.reports.papers import claims
+from gapwise.stages.reports.papers.earlier import earlier
+from gapwise.stages.reports.papers.short_page import page_text
+from gapwise.stages.reports.papers.shown import standings
 from gapwise.storage.results import read_path
 
 PAPERS = OmegaConf.to_container(OmegaConf.load(CONF / "experiment" / "papers.yaml").papers)
@@ -87,6 +90,17 @@ def test_page__has_the_claims_that_there_are_and_counts_them() -> None:
     assert text.format(len(rows), *counts) in page
     assert re.findall(r"^### Claims: (.*)$", page, re.MULTILINE) == ["does not hold", "not decided", "holds"]
     assert not re.search(r"(?:^|[\s='\"(])/(?:\w+/)+", page)
+
+
+def test_page__is_made_from_the_numbers_in_the_repository() -> None:
+    """Word for word; the runs themselves are on the machines that made them."""
+    file = ROOT / "stages" / "reports" / "PAPERS.md"
+    told = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+    pages = earlier([told], PARTS)
+    shown = [*pages.parts.values()]
+    assert {part.folder for part in shown} == {None}
+    text = page_text(file, shown, told, standings(shown, pages.told), FIGURES, ROOT / ".github" / "figures" / "papers")
+    assert text.splitlines() == file.read_text(encoding="utf-8").splitlines()
 
 
 def test_page__shows_what_it_lists() -> None:
@@ -195,6 +209,12 @@ def test_papers__carry_out_their_parts_and_go_on(four: Path) -> None:
     assert shown.code == 0, shown.err
     assert [*(four / "elsewhere").iterdir()] == [four / "elsewhere" / "papers"], "nothing ran"
     assert json.loads((four / "elsewhere" / "papers" / "papers.json").read_text())["claims"] == record["claims"]
+    added = "papers.recorded=[PAPERS.json]", "sweep.only=[lj13_fig1_conll]", "papers.record=ADDED.md", given[2]
+    done = ended(started(four, "elsewhere", *added))
+    assert done.code == 0, done.err
+    assert "1/1 lj13_fig1_conll" in done.err, "and no other"
+    tables = [text.partition("## Claims\n")[2] for text in (short, (four / "ADDED.md").read_text(encoding="utf-8"))]
+    assert tables[0] == tables[1]
     nothing = ended(started(four, "elsewhere", "papers.recorded=[PAPERS.md]"))
     assert nothing.code == 2
     assert "PAPERS.md: not valid JSON" in nothing.err

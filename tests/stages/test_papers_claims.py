@@ -26,16 +26,18 @@ from gapwise.stages.reports.papers.comparisons import (
     verdict,
     work_to,
 )
+from gapwise.stages.reports.papers.earlier import earlier
 from gapwise.stages.reports.papers.measured import Finding, Measured
-from gapwise.stages.reports.papers.ours import contests, rows, said
+from gapwise.stages.reports.papers.ours import Contest, contests, rows, said
 from gapwise.stages.reports.papers.page import write_index, write_json_claims
-from gapwise.stages.reports.papers.short_page import draw_smaller, write_markdown
+from gapwise.stages.reports.papers.short_page import draw_smaller, page_text, write_markdown
 from gapwise.stages.reports.papers.shown import Shown, origin_rows, recorded, standings
 from gapwise.stages.reports.sweep_figures import paths
 from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
 
 N = 9
 PAPERS = ("LJ13", "S15", "O16")
+ABOUT = {"command": "c", "budget": "minutes", "parts": "2 of 2", "made": "a day", "python": "P", "machine": "m"}
 TEXTS = Path(__file__).resolve().parents[3] / "shared" / "papers"
 
 
@@ -227,7 +229,7 @@ def test_contests__set_ours_beside_the_best_of_the_papers_methods(tmp_path: Path
     }  # listed first, and not the best in passes
     runs = {**slow, "accelerated": trace(0.1), "bcfw": trace(0.5, seconds=0.001), "MP-BCPFW": trace(0.01)}
     part = sweep(tmp_path, runs)
-    passes, seconds = contests("task", [part])
+    passes, seconds = contests("task", {"a": part})
     assert passes.goal == seconds.goal == "a gap of 0.01 D*"
     assert (passes.best, passes.best_work, passes.ours, passes.our_work) == ("bcfw", 8.0, "accelerated", 3.0)
     assert (seconds.best, seconds.best_work) == ("bcfw", pytest.approx(0.008)), (
@@ -236,7 +238,7 @@ def test_contests__set_ours_beside_the_best_of_the_papers_methods(tmp_path: Path
     assert (seconds.over, seconds.ratio) == ("seconds", pytest.approx(0.008 / 0.03))
     assert said(passes) == "λ = 0.01, to a gap of 0.01 D*: accelerated 3 passes, bcfw 8 passes, 2.7 times less"
     assert rows([passes, seconds])[0][3:6] == ["bcfw: 8 passes", "accelerated: 3 passes", "2.7"]
-    assert contests("task", [sweep(tmp_path, {"bcfw": trace(0.5)})]) == []
+    assert contests("task", {"a": sweep(tmp_path, {"bcfw": trace(0.5)})}) == []
 
 
 def test_contests__look_at_all_parts_of_a_task(tmp_path: Path) -> None:
@@ -244,12 +246,34 @@ def test_contests__look_at_all_parts_of_a_task(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     first = sweep(tmp_path / "one", {"bcfw": trace(0.5), "accelerated": trace(0.2)})
     two = sweep(tmp_path / "two", {"MP-BCFW": trace(0.3)}, figure="multiplane")
-    assert {line.best for line in contests("task", [first])} == {"bcfw"}
-    assert {line.best for line in contests("task", [first, two])} == {"MP-BCFW"}
-    assert contests("task", [two]) == []
+    assert {(line.best, line.parts) for line in contests("task", {"a": first})} == {("bcfw", ("a",))}
+    assert {(line.best, line.parts) for line in contests("task", {"a": first, "b": two})} == {("MP-BCFW", ("b", "a"))}
+    assert contests("task", {"b": two}) == []
     shown = [Shown("a", "a", "c", task="t").of(first.folder), Shown("b", "b", "c", task="t").of(two.folder)]
     assert [line.best for line in standings(shown)] == ["MP-BCFW", "MP-BCFW"]
     assert [line.task for line in standings([Shown("a", "alone", "c").of(first.folder)])] == ["alone", "alone"]
+
+
+def test_standings__keep_what_earlier_pages_told_of_runs_that_are_elsewhere(tmp_path: Path) -> None:
+    """The finer accuracy of the two, or the least work to the same; not what rests on a part that was carried out again."""
+    here = Shown("a", "a", "c", task="t").of(sweep(tmp_path, {"bcfw": trace(0.5), "accelerated": trace(0.2)}).folder)
+    passes, seconds = standings([here])
+
+    def with_told(part: str = "b", **other: object) -> tuple[float | None, str, float, str, float, tuple[str, ...]]:
+        told = replace(passes, best="fw", ours="anytime", parts=(part,), **other)
+        lines = standings([here, Shown("b", "b", "c", task="t", origin=("1",))], [told])
+        assert lines[1] == seconds
+        return (lines[0].level, lines[0].best, lines[0].best_work, lines[0].ours, lines[0].our_work, lines[0].parts)
+
+    assert passes.level is not None
+    assert with_told(level=passes.level / 2, our_work=99.0)[:5:2] == (passes.level / 2, passes.best_work, 99.0)
+    assert with_told(level=passes.level * 2)[1] == "bcfw"
+    assert with_told(best_work=1.0, our_work=99.0)[1:] == ("fw", 1.0, "accelerated", passes.our_work, ("b", "a"))
+    assert with_told(best_work=99.0, our_work=1.0)[1:] == ("bcfw", passes.best_work, "anytime", 1.0, ("a", "b"))
+    assert with_told("a", level=passes.level / 2)[1] == "bcfw"
+    other = replace(passes, lam="0.1", value=0.1, parts=("b",))
+    assert standings([here], [other]) == [other, passes, seconds]
+    assert standings([here], [replace(other, task="gone")]) == [passes, seconds]
 
 
 def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> None:
@@ -258,12 +282,7 @@ def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> No
     assert folder is not None
     done = Shown("lj13_fig1", "LJ13 Fig. 1", "python -m pipeline +experiment=x", "something", "t", "small").of(folder)
     absent = Shown("s15_usps", "S15 Fig. 4", "python -m pipeline +experiment=y").without("no such file")
-    about = {
-        "command": "python -m pipeline +experiment=papers sweep.workers=1",
-        "budget": "minutes",
-        "parts": "2 of 2",
-        "source": "abc",
-    }
+    about = ABOUT | {"command": "python -m pipeline +experiment=papers sweep.workers=1", "source": "abc"}
     lines = standings([done, absent])
     write_json_claims(tmp_path / "papers.json", [done, absent], about, lines)
     where_shown = {"LJ13 Fig. 1 (a)": ["lj13_fig1"], "LJ13 Fig. 9": "a drawing", "LJ13 Fig. 8": ["other"]}
@@ -279,9 +298,10 @@ def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> No
     (row,) = [row for row in written["claims"] if row["claim"] == "step_size_later_bcfw_nols"]
     assert (row["holds"], row["part"]) == (True, "lj13_fig1")
     assert written["left_out"] == {"s15_usps": "no such file"}
-    again, gone = (recorded(row) for row in written["parts_made"])
+    again, gone = (recorded(row, written["claims"]) for row in written["parts_made"])
     assert replace(again, figures=done.figures, measured=done.measured) == done
     assert gone == absent
+    assert_same_pages_elsewhere(tmp_path, [done, absent], about, lines, where_shown)
     assert [line["ours"] for line in written["ours"]] == ["accelerated"] * 2
     page, text = ((tmp_path / name).read_text(encoding="utf-8") for name in ("index.html", "PAPERS.md"))
     for words in (
@@ -301,6 +321,50 @@ def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> No
     assert "x.svg" not in page
     assert "What this project adds: λ = 0.01, to a gap of" in page
     assert "\npython -m pipeline +experiment=papers sweep.workers=1\n" in text
+
+
+def assert_same_pages_elsewhere(
+    here: Path, parts: Sequence[Shown], about: dict, lines: Sequence[Contest], where_shown: dict
+) -> None:
+    """From the numbers alone, and pictures that are there, comes the same page in Markdown; the other has no pictures."""
+    write_json_claims(here / "told.json", parts, about, lines, here=False)
+    text = (here / "told.json").read_text(encoding="utf-8")
+    assert str(here) not in text
+    told = json.loads(text)
+    names = {part.name: {"shows": part.shows, "differs": "other words"} for part in parts if part.name == "lj13_fig1"}
+    pages = earlier([told], names)
+    shown = [*pages.parts.values()]
+    assert [part.folder for part in shown] == [None, None]
+    assert [part.differs for part in shown] == ["other words", ""]
+    assert standings(shown, pages.told) == [*lines]
+    same = page_text(here / "x.md", shown, told, lines, where_shown, here / "pictures")
+    assert same.replace("other words", "something") == (here / "PAPERS.md").read_text(encoding="utf-8")
+    write_index(here / "elsewhere.html", shown, told, lines, where_shown)
+    page = (here / "elsewhere.html").read_text(encoding="utf-8")
+    assert page.count("Its runs are not on this machine") == 1
+    assert ("data:image/" in page, page.count("Left out: no such file")) == (False, 1)
+
+
+def test_earlier_pages__of_later_files_and_parts_carried_out_now_come_first(tmp_path: Path) -> None:
+    def told(budget: str, *names: str) -> dict:
+        parts = [Shown(name, name, "c", budget=budget, origin=("1",)) for name in names]
+        line = Contest("x", "0.1", 0.1, 0.5, "passes", "bcfw", 2.0, "accelerated", 1.0, names)
+        write_json_claims(tmp_path / "told.json", parts, ABOUT, [line], here=False)
+        return json.loads((tmp_path / "told.json").read_text())
+
+    pages = earlier([told("small", "s15_ocr", "s15_usps"), told("full", "s15_usps")], {"s15_usps": {}, "s15_ocr": {}})
+    assert [(part.name, part.budget) for part in pages.parts.values()] == [("s15_usps", "full"), ("s15_ocr", "small")]
+    assert [line.parts for line in pages.told] == [("s15_usps",)], "the other rests on runs that are not shown"
+    wanted = {claim.name for claim in claims() if "s15_ocr" in claim.parts}
+    assert {claim.name for claim, _ in pages.parts["s15_ocr"].claims} == wanted
+    assert {finding.why for _, finding in pages.parts["s15_ocr"].claims} == {"runs are missing"}
+    new = {name: Shown(name, name, "c", budget="now") for name in ("s15_ocr", "s15_horses")}
+    after = pages.with_parts({**new, "s15_usps": replace(new["s15_ocr"], origin=("1",))}, ["s15_horses", "s15_ocr"])
+    assert [(name, part.budget) for name, part in after.parts.items()] == [
+        ("s15_horses", "now"),
+        ("s15_ocr", "small"),
+        ("s15_usps", "now"),
+    ], "without runs now, the earlier ones stay"
 
 
 def test_pictures__are_drawn_again_only_from_another_figure(tmp_path: Path) -> None:
@@ -323,7 +387,7 @@ def test_open_claims__say_why(tmp_path: Path) -> None:
     runs = {name: [trace(0.5), trace(fall)] for name, fall in (("bcfw", 0.6), ("bcfw_wavg", 0.7), ("ssg", 0.9))}
     part = Shown("lj13_ocr_small", "LJ13 Fig. 1", "c", budget="small")
     part = part.of(sweep(tmp_path, {**runs, "ssg_wavg": [trace(0.91), trace(0.92)]}).folder)
-    write_markdown(tmp_path / "PAPERS.md", [part], {"command": "c", "budget": "small"}, [], {})
+    write_markdown(tmp_path / "PAPERS.md", [part], ABOUT, [], {})
     text = (tmp_path / "PAPERS.md").read_text(encoding="utf-8")
     assert "\nWhy these runs do not tell:\n\n- runs are missing: 6.\n- seeds overlap: 3.\n" in text
     (row,) = [line for line in text.splitlines() if line.startswith("| “the weighted average")]
@@ -369,14 +433,14 @@ def test_origin__is_that_of_the_runs_and_says_what_is_not_recorded(tmp_path: Pat
         ]
     ]
     other = Shown("s15_usps", "S15 Fig. 4", "c").of(sweep(tmp_path, {"fast": trace(0.5)}).folder)
-    assert other.origin == ["1", "1", "unknown", "unknown", "not recorded"]
+    assert other.origin == ("1", "1", "unknown", "unknown", "not recorded")
 
 
 def test_short_page__begins_with_what_does_not_hold(tmp_path: Path) -> None:
     part = Shown("lj13_fig1", "LJ13 Fig. 1", "c", budget="small").of(
         sweep(tmp_path, {"bcfw": trace(0.7), "bcfw_nols": trace(0.4), "ssg": trace(0.5)}).folder
     )
-    write_markdown(tmp_path / "PAPERS.md", [part], {"command": "c", "budget": "small"}, [], {})
+    write_markdown(tmp_path / "PAPERS.md", [part], ABOUT, [], {})
     head = (tmp_path / "PAPERS.md").read_text(encoding="utf-8").split("## What this project adds")[0]
     assert "- `small`: two or three seeds" in head
     quote = "“optimal step-size leads to a significant advantage during the first few passes”"

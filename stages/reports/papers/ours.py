@@ -6,11 +6,12 @@ of all of the papers' methods at that lambda against the best of ours, wherever 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT
 from gapwise.stages.reports.curves import Curves
 from gapwise.stages.reports.papers.comparisons import ACCURACIES, amount, work_to
@@ -31,7 +32,10 @@ class Contest:
     task: str
     lam: str
     """As the sweeps name it; `all` for whole paths."""
-    goal: str
+    value: float
+    """Of lambda; 0 for whole paths."""
+    level: float | None
+    """The gap to get to, a share of D*; None for whole paths."""
     over: str
     """`passes` or `seconds`: what is compared."""
     best: str
@@ -39,6 +43,13 @@ class Contest:
     best_work: float
     ours: str
     our_work: float
+    parts: tuple[str, ...]
+    """Of `+experiment=papers`: those with runs of either method."""
+
+    @property
+    def goal(self) -> str:
+        """What both get to, in words."""
+        return "the whole path" if self.level is None else f"a gap of {self.level:g} D*"
 
     @property
     def ratio(self) -> float:
@@ -46,48 +57,60 @@ class Contest:
         return self.best_work / max(self.our_work, 1e-12)
 
 
-def contests(task: str, parts: Sequence[Measured]) -> list[Contest]:
-    """Lines of the runs of `parts`, which are all of `task`, by falling lambda; empty if there is nothing to compare."""
-    paths = [part for part in parts if part.summary.get("figure") == "paths"]
-    merged: Curves = {}
-    for part in parts:
-        if part not in paths:
-            for key, traces in part.curves.items():
-                merged.setdefault(key, []).extend(traces)
-    sense = ESTIMATE if any(part.certainty == ESTIMATE for part in parts if part not in paths) else EXACT
-    lines = [line for lam, value in _lambdas(merged) for line in _at(task, with_suboptimality(value, sense), lam)]
-    return lines + [line for part in paths for line in _paths(task, part)]
+def contest_of(row: Facts) -> Contest:
+    """The line that `papers.json` tells."""
+    told = {one.name: row[one.name] for one in fields(Contest)}
+    return Contest(**told | {"parts": tuple(told["parts"])})
 
 
-def _lambdas(curves: Curves) -> list[tuple[str, Curves]]:
-    """The curves at each lambda, by falling lambda; those that neither we nor the papers stand for are left out."""
+def contests(task: str, parts: Mapping[str, Measured]) -> list[Contest]:
+    """Lines of the runs of `parts` (by name, all of `task`), by falling lambda; empty if nothing can be compared."""
+    paths = {name: part for name, part in parts.items() if part.summary.get("figure") == "paths"}
+    together: Curves = {}
+    holders: dict[Key, list[str]] = {}
+    others = {name: part for name, part in parts.items() if name not in paths}
+    for name, part in others.items():
+        for key, traces in part.curves.items():
+            together.setdefault(key, []).extend(traces)
+            holders.setdefault(key, []).append(name)
+    sense = ESTIMATE if any(part.certainty == ESTIMATE for part in others.values()) else EXACT
+    at_lambdas = [(lam, value, with_suboptimality(curves, sense)) for lam, value, curves in _lambdas(together)]
+    lines = [line for lam, value, curves in at_lambdas for line in _at(task, curves, lam, value, holders)]
+    return merged([*lines, *(line for name, part in paths.items() for line in _paths(task, name, part))], [task])
+
+
+Key = tuple[str, str]
+"""Variant and lambda."""
+
+
+def _lambdas(curves: Curves) -> list[tuple[str, float, Curves]]:
+    """The name, the value and the curves of each lambda; those that neither we nor the papers stand for are left out."""
     by_lambda: dict[str, Curves] = {}
     for (name, lam), traces in curves.items():
         if name not in NEITHER:
             by_lambda.setdefault(lam, {})[name, lam] = traces
-
-    def value(item: tuple[str, Curves]) -> float:
-        return -float(next(iter(item[1].values()))[0]["lambda"][0])
-
-    return sorted(by_lambda.items(), key=value)
+    return [(lam, float(next(iter(some.values()))[0]["lambda"][0]), some) for lam, some in by_lambda.items()]
 
 
-def _at(task: str, curves: Curves, lam: str) -> list[Contest]:
+def _at(task: str, curves: Curves, lam: str, value: float, holders: Mapping[Key, Sequence[str]]) -> list[Contest]:
     """To the least share of D* that both certify, in passes and in seconds; empty if they certify none together."""
     sides = [[key for key in curves if (key[0] in OURS) == mine] for mine in (False, True)]
     for level in reversed(ACCURACIES):
         contestants = [[_least(curves, level, over, keys) for keys in sides] for over in OVERS]
         if all(side and side[1] > 0.0 for pair in contestants for side in pair):
-            goal = f"a gap of {level:g} D*"
             return [
-                Contest(task, lam, goal, over, *best, *ours)
+                Contest(task, lam, value, level, over, *best, *ours, _parts([best[0], ours[0]], lam, holders))
                 for over, (best, ours) in zip(OVERS, contestants, strict=True)
                 if best and ours
             ]
     return []
 
 
-def _least(curves: Curves, level: float, over: str, keys: list[tuple[str, str]]) -> tuple[str, float] | None:
+def _parts(methods: Sequence[str], lam: str, holders: Mapping[Key, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part for name in methods for part in holders[name, lam]))
+
+
+def _least(curves: Curves, level: float, over: str, keys: list[Key]) -> tuple[str, float] | None:
     """The method with the least work to a gap of `level` times the best dual value; None if none gets there."""
     work = {key[0]: work_to(curves[key], "gap", over, level) for key in keys}
     reached = {name: spent for name, spent in work.items() if np.isfinite(spent)}
@@ -95,17 +118,35 @@ def _least(curves: Curves, level: float, over: str, keys: list[tuple[str, str]])
     return None if name is None else (name, reached[name])
 
 
-def _paths(task: str, part: Measured) -> list[Contest]:
+def _paths(task: str, name: str, part: Measured) -> list[Contest]:
     """The certified path of O16 against ours; grids certify no lambda between theirs."""
-    mine = [name for name in part.variants if name in OURS]
+    mine = [variant for variant in part.variants if variant in OURS]
     if "paper" not in part.variants or not mine:
         return []
     lines = []
     for over, column in zip(OVERS, ("effective_passes", "seconds"), strict=True):
-        work = {name: float(np.sum(part.path(name)[column])) for name in ("paper", *mine)}
-        best = min(mine, key=lambda name: work[name])
-        lines.append(Contest(task, "all", "the whole path", over, "paper", work["paper"], best, work[best]))
+        work = {variant: float(np.sum(part.path(variant)[column])) for variant in ("paper", *mine)}
+        best = min(mine, key=lambda variant: work[variant])
+        lines.append(Contest(task, "all", 0.0, None, over, "paper", work["paper"], best, work[best], (name,)))
     return lines
+
+
+def merged(lines: Iterable[Contest], tasks: Sequence[str]) -> list[Contest]:
+    """One line a task, lambda and `over`, in the order of `tasks` and by falling lambda."""
+    best: dict[tuple[str, str, str], Contest] = {}
+    for line in lines:
+        key = line.task, line.lam, line.over
+        best[key] = _finer(best[key], line) if key in best else line
+    return sorted(best.values(), key=lambda line: (tasks.index(line.task), -line.value, OVERS.index(line.over)))
+
+
+def _finer(a: Contest, b: Contest) -> Contest:
+    """The line to the finer accuracy; of lines to the same, the least work of either side."""
+    if a.level != b.level:
+        return min(a, b, key=lambda line: line.level or 0.0)
+    best, ours = min(a, b, key=lambda line: line.best_work), min(a, b, key=lambda line: line.our_work)
+    parts = tuple(dict.fromkeys((*best.parts, *ours.parts)))
+    return replace(best, ours=ours.ours, our_work=ours.our_work, parts=parts)
 
 
 def times(line: Contest) -> str:

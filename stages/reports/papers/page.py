@@ -31,25 +31,29 @@ BUDGETS = {
 }
 
 
-def write_json_claims(target: Location, parts: Sequence[Shown], about: Facts, lines: Sequence[Contest]) -> None:
-    """papers.json: every part and its sweep, a row a claim and part, and the lines of what this project adds."""
+def write_json_claims(
+    target: Location, parts: Sequence[Shown], about: Facts, lines: Sequence[Contest], here: bool = True
+) -> None:
+    """papers.json: every part, a row a claim and part, and the lines of what this project adds.
+
+    From it the same pages are made where the runs are not. `here`: it also says where they are on this machine.
+    """
     claims = [
         {"claim": claim.name, "source": claim.source, "quote": claim.quote, "judged": claim.judged, "part": part.name,
-         "holds": finding.holds, "why": finding.why, "measured": finding.measured, "ratio": finding.ratio,
-         "command": part.command, "sweep": str(part.folder)}
+         "holds": finding.holds, "why": finding.why, "measured": finding.measured, "ratio": finding.ratio}
         for part in parts for claim, finding in part.claims
     ]  # fmt: skip
-    ours = [{**vars(line), "ratio": line.ratio} for line in lines]
+    ours = [{**vars(line), "goal": line.goal, "ratio": line.ratio} for line in lines]
     left_out = {part.name: part.problem for part in parts if part.problem}
-    made = [part.record for part in parts]
-    write_json(target, {**about, **machine(), "claims": claims, "ours": ours, "left_out": left_out, "parts_made": made})
+    made = [part.record(here) for part in parts]
+    write_json(target, {**about, "claims": claims, "ours": ours, "left_out": left_out, "parts_made": made})
 
 
 def write_index(
     target: Location, parts: Sequence[Shown], about: Facts, lines: Sequence[Contest], where_shown: Places
 ) -> None:
     """index.html: what this project adds, all claims, where every figure is, then every part with figures and claims."""
-    said_of = f"{BUDGETS[about['budget']]}; {about['parts']} parts; {', '.join(machine().values())}"
+    said_of = f"{BUDGETS[about['budget']]}; {about['parts']} parts; {about['python']}, {about['machine']}"
     if about.get("source"):
         said_of += f"; source {about['source']}"
     sections = [
@@ -110,11 +114,11 @@ def _claim_table(parts: Sequence[Shown]) -> Markup:
 
 
 def _part(part: Shown, target: Location) -> Markup:
-    if part.folder is None:
-        return fill("paper", part=part, figures=[], claims=[], contests=[], report="")
+    folder = part.folder
     figures = [
-        {"name": name, "uri": saved(figure_file(part.folder, name)), "on_paper": _on_paper(part.folder, name, target)}
+        {"name": name, "uri": saved(figure_file(folder, name)), "on_paper": _on_paper(folder, name, target)}
         for name in part.figures
+        if folder is not None
     ]
     claims = [
         {
@@ -126,7 +130,7 @@ def _part(part: Shown, target: Location) -> Markup:
         }
         for claim, finding in part.claims
     ]
-    report = link(part.folder / "report.html", target)
+    report = link(folder / "report.html", target) if folder is not None else ""
     return fill("paper", part=part, figures=figures, claims=claims, contests=map(said, part.contests), report=report)
 
 

@@ -8,7 +8,6 @@ import io
 import re
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -23,7 +22,6 @@ from gapwise.stages.reports.papers.page import (
     Places,
     claim_rows,
     link,
-    machine,
     place_rows,
 )
 from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, origin_rows
@@ -66,17 +64,33 @@ def write_markdown(
     Parameters
     ----------
     about : mapping
-        `command`, `budget`, `source` (the commit that made the page).
+        `command`, `budget`, `source` (the commit that made the page), `made` (the day), `python` and `machine`.
     ours : sequence of Contest
         What this project adds, by `standings`.
     where_shown : mapping
         Every figure and table of the papers to the names of its parts, or to why there is none.
     pictures : Path or UrlPath, optional
-        A folder for the figures of all parts, which the page then shows.
+        A folder for the figures of all parts, which the page then shows. Those of parts whose runs are not here stay.
     """
-    lines = ["# The papers' figures and claims, here", "", f"Made on {datetime.now(UTC):%Y-%m-%d} by", ""]
+    if pictures is not None:
+        for part in parts:
+            draw_pictures(part, pictures)
+    aside(target).write_text(page_text(target, parts, about, ours, where_shown, pictures), encoding="utf-8")
+    publish(target)
+
+
+def page_text(
+    target: Location,
+    parts: Sequence[Shown],
+    about: Facts,
+    ours: Sequence[Contest],
+    where_shown: Places,
+    pictures: Location | None = None,
+) -> str:
+    """What `write_markdown` writes to `target`; the parameters are the same."""
+    lines = ["# The papers' figures and claims, here", "", f"Made on {about['made']} by", ""]
     lines += ["```bash", about["command"], "```", ""]
-    lines += [f"at commit {about.get('source') or 'unknown'}, on {', '.join(machine().values())}.", ""]
+    lines += [f"at commit {about.get('source') or 'unknown'}, on {about['python']}, {about['machine']}.", ""]
     budgets = dict.fromkeys(part.budget for part in parts if part.budget)
     lines += [*(f"- `{budget}`: {BUDGETS[budget]}" for budget in budgets), ""]
     claims = claim_rows(parts)
@@ -94,8 +108,7 @@ def write_markdown(
     lines += _section("Where the runs come from", [ORIGIN_HEADS, *origin_rows(parts)])
     for part in parts:
         lines += ["", f"## {part.shows}", "", *_part(part, target, pictures)]
-    aside(target).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    publish(target)
+    return "\n".join(lines) + "\n"
 
 
 def _why_open(parts: Sequence[Shown]) -> list[str]:
@@ -140,15 +153,26 @@ def _part(part: Shown, target: Location, pictures: Location | None) -> list[str]
     """What differs from the paper, what is missing, the command, the figures."""
     lines = [f"Differs: {part.differs}.", ""] if part.differs else []
     if part.problem:
-        lines += [f"{'Missing' if part.folder else 'Left out'}: {part.problem}.", ""]
+        lines += [f"{'Left out' if part.left_out else 'Missing'}: {part.problem}.", ""]
     lines += ["```bash", part.command, "```"]
-    if pictures is not None and part.folder is not None:
-        pictures.mkdir(parents=True, exist_ok=True)
-        for name in part.figures:
-            picture = pictures / f"{part.name}-{name.replace('/', '-')}"
-            draw_smaller(figure_file(part.folder, name), picture)
+    files = {name: picture_file(pictures, part, name) for name in part.figures} if pictures is not None else {}
+    for name, picture in files.items():
+        if picture.is_file():
             lines += ["", f"![{part.shows}: {name.removesuffix('.png')}]({link(picture, target) or picture})"]
     return lines
+
+
+def picture_file(pictures: Location, part: Shown, figure: str) -> Location:
+    """Where the smaller picture of a figure is."""
+    return pictures / f"{part.name}-{figure.replace('/', '-')}"
+
+
+def draw_pictures(part: Shown, pictures: Location) -> None:
+    """The figures of a part whose runs are here, smaller, into a folder."""
+    if part.folder is not None:
+        pictures.mkdir(parents=True, exist_ok=True)
+        for name in part.figures:
+            draw_smaller(figure_file(part.folder, name), picture_file(pictures, part, name))
 
 
 def draw_smaller(figure: Location, picture: Location) -> None:

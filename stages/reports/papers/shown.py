@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from gapwise.records import Facts
-from gapwise.stages.reports.papers import findings
+from gapwise.stages.reports.papers import MISSING, claims, findings
 from gapwise.stages.reports.papers.claim import Claim
 from gapwise.stages.reports.papers.measured import Finding, Measured
-from gapwise.stages.reports.papers.ours import Contest, contests
+from gapwise.stages.reports.papers.ours import Contest, contests, merged
 from gapwise.storage.backend import Location, location
 
 
@@ -27,10 +27,12 @@ class Shown:
     budget: str = ""
     """By which its runs were planned."""
     folder: Location | None = None
-    """The sweep's directory; None if the part was left out."""
+    """The sweep's directory; None if the part was left out, or if its runs are not here and a record tells of them."""
     problem: str = ""
     figures: tuple[str, ...] = ()
     claims: tuple[tuple[Claim, Finding], ...] = ()
+    origin: tuple[str, ...] = ()
+    """Where its runs come from, in the order of `ORIGIN_HEADS` from `runs` on; empty if there are none."""
     contests: tuple[Contest, ...] = field(default=())
     """On the runs of this part alone."""
     measured: Measured | None = field(default=None, repr=False)
@@ -45,44 +47,71 @@ class Shown:
         try:
             measured = Measured(folder)
             figures = tuple(name for name in measured.summary.get("figures", ()) if name.endswith(".png"))
-            checked, lines = tuple(findings(self.name, measured)), tuple(contests(self.task or self.shows, [measured]))
+            checked = tuple(findings(self.name, measured))
+            lines = tuple(contests(self.task or self.shows, {self.name: measured}))
         except (ValueError, OSError) as error:
             return replace(done, problem=str(error))
         statuses = measured.summary["statuses"]
         missing = ", ".join(f"{n} {status}" for status, n in statuses.items() if status not in ("complete", "done"))
         return replace(
-            done, figures=figures, claims=checked, contests=lines, measured=measured,
+            done, figures=figures, claims=checked, origin=origin_of(measured.jobs), contests=lines, measured=measured,
             problem=missing and f"of its runs {missing}",
         )  # fmt: skip
 
     @property
-    def record(self) -> Facts:
-        """What another page makes the same part from."""
-        names = ("name", "shows", "command", "differs", "task", "budget")
-        row: Facts = {name: getattr(self, name) for name in names}
-        return {**row, "sweep": str(self.folder)} if self.folder is not None else {**row, "left_out": self.problem}
+    def left_out(self) -> bool:
+        """Whether there are no runs of it, here or elsewhere."""
+        return self.folder is None and not self.origin
 
-    @property
-    def origin(self) -> list[str]:
-        """How many runs and seeds, the commits that began them, the days, the load averages at the ends of their solves."""
-        jobs = self.measured.jobs if self.measured else []
-        commits = dict.fromkeys(str(job.get("commit") or "unknown")[:8] for job in jobs)
-        days = sorted({str(job.get("made") or "unknown") for job in jobs})
-        loads = sorted(float(job["load"]) for job in jobs if job.get("load") is not None)
-        load = f"{loads[0]:.1f} to {loads[-1]:.1f}, median {median(loads):.1f}" if loads else "not recorded"
-        return [
-            f"{len(jobs):,}",
-            str(len({job["seed"] for job in jobs})),
-            ", ".join(commits),
-            " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
-            load,
-        ]
+    def record(self, here: bool = True) -> Facts:
+        """What another page makes the same part from, together with its rows of claims; `here`: on this machine, too."""
+        row: Facts = {name: getattr(self, name) for name in (*TOLD, "problem")}
+        where = {"sweep": str(self.folder)} if here and self.folder is not None else {}
+        return {**row, "figures": [*self.figures], "origin": [*self.origin], **where}
 
 
-def recorded(row: Facts) -> Shown:
-    """The part that `Shown.record` describes, with what its sweep found."""
-    part = Shown(**{name: value for name, value in row.items() if name not in ("sweep", "left_out")})
-    return part.of(location(row["sweep"])) if "sweep" in row else part.without(row["left_out"])
+TOLD = ("name", "shows", "command", "differs", "task", "budget")
+"""What is known of a part before it is carried out."""
+
+
+def origin_of(jobs: Sequence[Facts]) -> tuple[str, ...]:
+    """How many runs and seeds, the commits that began them, the days, the load averages at the ends of their solves."""
+    commits = dict.fromkeys(str(job.get("commit") or "unknown")[:8] for job in jobs)
+    days = sorted({str(job.get("made") or "unknown") for job in jobs})
+    loads = sorted(float(job["load"]) for job in jobs if job.get("load") is not None)
+    return (
+        f"{len(jobs):,}",
+        str(len({job["seed"] for job in jobs})),
+        ", ".join(commits),
+        " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
+        f"{loads[0]:.1f} to {loads[-1]:.1f}, median {median(loads):.1f}" if loads else "not recorded",
+    )
+
+
+def recorded(row: Facts, rows_of_claims: Sequence[Facts]) -> Shown:
+    """The part that `Shown.record` describes: measured again if its sweep is on this machine, otherwise as it was told.
+
+    Parameters
+    ----------
+    row : mapping
+        `Shown.record`.
+    rows_of_claims : sequence of mappings
+        Those of `papers.json`, of this part and others.
+    """
+    part = Shown(**{name: row[name] for name in TOLD})
+    if "sweep" in row and (folder := location(row["sweep"])).is_dir():
+        return part.of(folder)
+    told = {
+        claim["claim"]: Finding(claim["holds"], claim["measured"], claim["ratio"], claim["why"])
+        for claim in rows_of_claims
+        if claim["part"] == part.name
+    }
+    nothing = Finding(None, "its runs are not here, and were not asked for this", why=MISSING)
+    known = tuple((claim, told.get(claim.name, nothing)) for claim in claims() if part.name in claim.parts)
+    return replace(
+        part, problem=row["problem"], figures=tuple(row["figures"]), origin=tuple(row["origin"]),
+        claims=known if row["origin"] else (),
+    )  # fmt: skip
 
 
 ORIGIN_HEADS = ("part", "budget", "runs", "seeds", "code of commit", "made on", "load average while solving")
@@ -90,14 +119,18 @@ ORIGIN_HEADS = ("part", "budget", "runs", "seeds", "code of commit", "made on", 
 
 def origin_rows(parts: Sequence[Shown]) -> list[list[str]]:
     """A row a part that was carried out: by which budget, and where its runs come from."""
-    return [[part.shows, part.budget, *part.origin] for part in parts if part.folder is not None]
+    return [[part.shows, part.budget, *part.origin] for part in parts if part.origin]
 
 
-def standings(parts: Sequence[Shown]) -> list[Contest]:
-    """Ours against the papers' methods on all runs of each task, wherever in the parts they are."""
+def standings(parts: Sequence[Shown], told: Sequence[Contest] = ()) -> list[Contest]:
+    """Ours against the papers' methods on all runs of each task, wherever in the parts they are.
+
+    Lines that earlier pages `told` stand for runs that are not here: those of parts whose runs are here are dropped.
+    """
     tasks = dict.fromkeys(part.task or part.shows for part in parts)
-    return [
-        line
-        for task in tasks
-        for line in contests(task, [p.measured for p in parts if p.measured and (p.task or p.shows) == task])
-    ]
+    here = {part.name for part in parts if part.measured}
+    lines = [line for line in told if line.task in tasks and not here & {*line.parts}]
+    for task in tasks:
+        of_task = {p.name: p.measured for p in parts if p.measured and (p.task or p.shows) == task}
+        lines += contests(task, of_task)
+    return merged(lines, [*tasks])
