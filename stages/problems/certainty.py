@@ -13,14 +13,31 @@ estimates.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from gapwise.stages.problems.capabilities import ESTIMATE, EXACT, UPPER_BOUNDED, oracle_facts
 
-__all__ = ["ESTIMATE", "EXACT", "UPPER_BOUNDED", "accuracy_of", "certainty_of", "is_accuracy", "promise"]
+__all__ = [
+    "ESTIMATE",
+    "EXACT",
+    "UPPER_BOUNDED",
+    "accuracy_of",
+    "certainty_of",
+    "certainty_told",
+    "is_accuracy",
+    "promise",
+]
 
 
 def certainty_of(problem: object) -> str:
     """What the gaps of this problem are; structures without the attribute `certainty` are EXACT."""
     return oracle_facts(problem).certainty
+
+
+def certainty_told(attrs: Mapping[str, Any]) -> str:
+    """What the attributes of a stored trace or path say of its gaps; EXACT where they are silent."""
+    return str(attrs.get("certainty", EXACT))
 
 
 def accuracy_of(problem: object) -> float | None:

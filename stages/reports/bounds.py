@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.certainty import EXACT
+from gapwise.stages.problems.certainty import certainty_told
 from gapwise.stages.solver.path.rules import path_rule
 from gapwise.storage.layout import EVALUATED
 
@@ -20,7 +20,7 @@ Curve = tuple[np.ndarray, np.ndarray]
 
 def gap_label(attrs: Attrs, *, relative: bool = False) -> str:
     """The label of an axis of gaps, with their kind: exact, upper-bounded or estimate."""
-    return f"duality gap{' / primal' if relative else ''} ({attrs.get('certainty', EXACT)})"
+    return f"duality gap{' / primal' if relative else ''} ({certainty_told(attrs)})"
 
 
 def whole_axis(arrays: Arrays, attrs: Attrs, first: float, last: float) -> Curve:

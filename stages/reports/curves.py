@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gapwise.records import Facts
-from gapwise.stages.problems.certainty import EXACT
+from gapwise.stages.problems.certainty import certainty_told
 from gapwise.stages.reports.gap_trace import gap_trace_attributes, read_gap_trace
 from gapwise.stages.reports.paint import StyleOf
 from gapwise.storage.backend import Location
@@ -45,7 +45,7 @@ def trace_attributes(runs: Runs) -> Facts:
 
 def certainty_of_curves(runs: Runs) -> str:
     """What the gaps of a sweep are: EXACT, UPPER_BOUNDED or ESTIMATE (`problems.certainty`)."""
-    return str(trace_attributes(runs).get("certainty", EXACT))
+    return certainty_told(trace_attributes(runs))
 
 
 def by_lambda(curves: Curves) -> dict[str, dict[str, list[Trace]]]:

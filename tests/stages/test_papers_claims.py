@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from gapwise.stages.problems.certainty import ESTIMATE
 from gapwise.stages.reports import papers
 from gapwise.stages.reports.papers import claims, findings
 from gapwise.stages.reports.papers.claim import MOST_WORDS, Claim
@@ -252,6 +253,20 @@ def test_contests__look_at_all_parts_of_a_task(tmp_path: Path) -> None:
     shown = [Shown("a", "a", "c", task="t").of(first.folder), Shown("b", "b", "c", task="t").of(two.folder)]
     assert [line.best for line in standings(shown)] == ["MP-BCFW", "MP-BCFW"]
     assert [line.task for line in standings([Shown("a", "alone", "c").of(first.folder)])] == ["alone", "alone"]
+
+
+def test_contests__of_estimates_take_no_primal_value_below_the_largest_dual(tmp_path: Path) -> None:
+    """An oracle without a bound may show P too low; exact runs with such a P are refused."""
+    low = trace(0.1)
+    runs = {"bcfw": trace(0.5), "accelerated": low | {"primal": low["primal"] - 0.1}}
+    part = sweep(tmp_path, runs)
+    with pytest.raises(ValueError, match="no dual value can be"):
+        contests("task", {"a": part})
+    for name in runs:
+        write_group(
+            tmp_path / f"{name}-0" / "gap_trace.zarr", (*GAP_TRACE, *TRACE_LOSSES), runs[name], {"certainty": ESTIMATE}
+        )
+    assert {line.ours for line in contests("task", {"a": Measured(tmp_path)})} == {"accelerated"}
 
 
 def test_standings__keep_what_earlier_pages_told_of_runs_that_are_elsewhere(tmp_path: Path) -> None:
