@@ -2,6 +2,7 @@
 
     python tests/benchmarks/bench_cluster.py [--blocks 2000] [--delay 0.02] [--workers 3] [--namespaces]
     python tests/benchmarks/bench_cluster.py --horses RELEASE [--blocks 600] [--workers 3]
+    python tests/benchmarks/bench_cluster.py --horses RELEASE --path [--blocks 600] [--workers 3] [--limit 250]
 
 The oracle sleeps, so the waiting is simulated and the figures do not depend on the number of cores; passes here and on the
 workers are measured in one run. Each worker is a process with its own port; with --namespaces (as root, with iproute2) each
@@ -10,6 +11,10 @@ is also in its own network namespace, behind a bridge, and talks to the schedule
 With --horses, a release of `synthetic_horseseg.py`, the features lie on a disk and then in an S3 server on this machine, and
 each worker has a cache of its own, as on a machine of its own. After exact passes, one with a worker that dies, the bench
 prints each process's memory and what it has fetched.
+
+With --path, a whole run with its root in the S3 server (`expensive_oracle`, down to lambda = 40) loses a worker while
+it solves. With --limit, as root, the driver and each worker may have this many MB, the pages of files that they have read
+included. The bench prints the most that each had, the seconds, and whether path.zarr has a serial run's bits.
 """
 
 from __future__ import annotations
@@ -20,14 +25,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
+from equality import assert_same_path
+from limited import limited
 from s3_server import serving
 from workers import Site, held, site
 
@@ -40,7 +48,9 @@ from gapwise.stages.solver.oracles import vertices_at
 from gapwise.storage.backend import Location, UrlPath, location
 from gapwise.storage.backend.cloud import CloudBackend
 from gapwise.storage.features import open_features
+from gapwise.storage.files import read_json
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 BRIDGE, NET = "gapwise0", "10.213.7"
 
 
@@ -51,7 +61,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--namespaces", action="store_true")
     parser.add_argument("--horses", type=Path, metavar="RELEASE")
+    parser.add_argument("--path", action="store_true")
+    parser.add_argument("--limit", type=float, metavar="MB")
     options = parser.parse_args()
+    if options.path:
+        whole_path(options.horses, options.blocks, options.workers, options.limit)
+        return
     if options.horses is not None:
         shares(options.horses, options.blocks, options.workers)
         return
@@ -153,6 +168,87 @@ def held_by_each(made: Site, compute: Compute, features: Location, folder: Locat
     timer.join()
     show("one killed in a pass")
     print(f"{'':28} {bits(gaps, expected)}")
+
+
+def whole_path(release: Path, images: int, workers: int, limit: float | None) -> None:
+    """A run in an object store beside a serial one on a disk."""
+    words = [
+        *("dataset=hdseg", f"dataset.root={release.resolve()}", "dataset.size=large", "dataset.pictures=false"),
+        *("dataset.precision=u8", f"dataset.n_train={images}", "solver=expensive_oracle", "path.rule=two_sided"),
+        *("path.eps=0.1", "path.kappa=0.7", "path.lambda_min=40", "tracking=none", "checkpoint.every_seconds=1"),
+    ]
+
+    def started(root: Location, cache: Path, *more: str, within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        command = [*within, sys.executable, "-m", "pipeline", *words, f"run.root={root}", *more]
+        env = {**os.environ, "PYTHONPATH": str(REPOSITORY), "GAPWISE_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
+        return subprocess.Popen(command, env=env, cwd=cache.parent)
+
+    def done(process: subprocess.Popen[bytes]) -> float:
+        start = time.perf_counter()
+        if process.wait() != 0:
+            raise SystemExit(f"a run ended with {process.returncode}")
+        return time.perf_counter() - start
+
+    with tempfile.TemporaryDirectory(dir="/tmp") as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        bucket = stack.enter_context(serving(folder))
+        alone, root = folder / "alone", location(f"{bucket}/runs")
+        seconds = {"serial, on a disk": done(started(alone, folder / "no cache", "compute=serial"))}
+        done(started(root, folder / "cache of featurize", "run.until=featurize"))
+        made = Site(folder / "site")
+        stack.callback(made.close)
+        names = ["driver", *(f"worker-{k}" for k in range(workers))]
+        groups = {one: stack.enter_context(limited(one, limit)) for one in names} if limit else {}
+        within = {one: groups[one].within if groups else [] for one in names}
+        for k in range(workers):
+            made.add(within=[*within[f"worker-{k}"], "env", f"GAPWISE_CACHE={folder / f'cache {k}'}"])
+        more = "compute=cluster", f"compute.address={made.address}"
+        driver = started(root, folder / "cache of the driver", *more, within=within["driver"])
+        peaks = Peaks({"driver": driver.pid, **{f"worker-{k}": one.pid for k, one in enumerate(made.workers)}})
+        threading.Thread(target=kill_in_solve, args=(root, made), daemon=True).start()
+        seconds["cluster, in an object store"] = done(driver)
+        most = peaks.end()
+        print(f"n = {images}, {workers} workers, worker-0 killed; load {os.getloadavg()[0]:.1f}; seconds:", seconds)
+        for one in names:
+            group = f", {groups[one].peak():.0f} of at most {limit:.0f} with pages of files" if groups else ""
+            print(f"{one:>10}: {most[one]['RssAnon']:.0f} MB of its own{group}; {most[one]['RssFile']:.0f} mapped")
+        made.close()
+        assert_same_path(*(next(where.glob("hdseg-*")) for where in (root, alone)))
+        print("path.zarr and the traces: same bits")
+
+
+def kill_in_solve(root: Location, made: Site) -> None:
+    """Kill the first worker once the solve has committed for the second time."""
+    while True:
+        heads = [run / "state" / "HEAD.json" for run in root.glob("hdseg-*")]
+        if any(head.is_file() and int(read_json(head)["generation"]) >= 2 for head in heads):
+            made.kill(0)
+            return
+        time.sleep(0.5)
+
+
+class Peaks:
+    """The most memory of processes, in MB, looked at ten times a second."""
+
+    def __init__(self, pids: dict[str, int]) -> None:
+        self.pids, self.over = pids, threading.Event()
+        self.most = {name: {"RssAnon": 0.0, "RssFile": 0.0} for name in pids}
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+        self.thread.start()
+
+    def _watch(self) -> None:
+        while not self.over.wait(0.1):
+            for name, pid in self.pids.items():
+                with contextlib.suppress(OSError):
+                    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+                        kind, _, value = line.partition(":")
+                        if kind in self.most[name]:
+                            self.most[name][kind] = max(self.most[name][kind], int(value.split()[0]) / 1024)
+
+    def end(self) -> dict[str, dict[str, float]]:
+        self.over.set()
+        self.thread.join()
+        return self.most
 
 
 def bits(gaps, expected) -> str:
