@@ -123,7 +123,11 @@ def _earlier(options: PaperOptions) -> Pages:
     for file, record in zip(options.recorded, records, strict=True):
         if not {"parts_made", "claims", "ours"} <= {*(record or ())}:
             raise ConfigError(f"papers.recorded: {file}: expected a papers.json that lists its parts")
-    return earlier(records, options.parts)
+    try:
+        return earlier(records, options.parts)
+    except KeyError as error:
+        what = f"an entry without {error}, as another version wrote it; make that page again with this one"
+        raise ConfigError(f"papers.recorded: {', '.join(options.recorded)}: {what}") from None
 
 
 def wanted_parts(options: PaperOptions, only: Sequence[str]) -> list[str]:

@@ -82,7 +82,7 @@ def test_page__has_the_claims_that_there_are_and_counts_them() -> None:
     known = {(f"“{claim.quote}”", claim.source, claim.judged) for claim in claims()}
     assert rows
     assert {tuple(row[:3]) for row in rows} <= known
-    assert {row[3] for row in rows} <= {part["shows"] for part in PARTS.values()}
+    assert {shows for row in rows for shows in row[3].split("; ")} <= {part["shows"] for part in PARTS.values()}
     said = [row[4].partition(": ") for row in rows]
     counts = [sum(words == held for held, *_ in said) for words in ("holds", "does not hold", "not decided")]
     assert [held for held, _, why in said if bool(why) != (held == "not decided")] == [], "and it says why"
@@ -215,6 +215,9 @@ def test_papers__carry_out_their_parts_and_go_on(four: Path) -> None:
     assert "1/1 lj13_fig1_conll" in done.err, "and no other"
     tables = [text.partition("## Claims\n")[2] for text in (short, (four / "ADDED.md").read_text(encoding="utf-8"))]
     assert tables[0] == tables[1]
+    (four / "old.json").write_text((four / "PAPERS.json").read_text().replace('"origin"', '"made"'))
+    other = ended(started(four, "elsewhere", "papers.recorded=[old.json]"))
+    assert (other.code, "papers.recorded: old.json: an entry without 'origin'" in other.err) == (2, True)
     nothing = ended(started(four, "elsewhere", "papers.recorded=[PAPERS.md]"))
     assert nothing.code == 2
     assert "PAPERS.md: not valid JSON" in nothing.err

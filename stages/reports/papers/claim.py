@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from gapwise.stages.reports.papers.comparisons import Outcome
 from gapwise.stages.reports.papers.measured import Finding, Measured
 
 MOST_WORDS = 15
@@ -27,3 +28,6 @@ class Claim:
     """The parts of `+experiment=papers` on which it is measured."""
     measure: Callable[[Measured], Finding]
     """Raises KeyError if the part lacks one of the runs."""
+    together: Callable[[Mapping[str, Finding]], Outcome] | None = None
+    """Of a sentence about several data sets at once: its outcome from the findings on the parts, by their names. The words
+    are those of the findings."""

@@ -32,6 +32,7 @@ OVERLAP, CLOSE, SHORT, LARGE = (
     "runs are too short",
     "gaps are still large",
 )
+ONE_PART = "it was measured on one data set"
 SEEDS_DIFFER = "some seeds say yes, others no"
 """Why a comparison decides nothing."""
 BUDGETS = (0.125, 0.25, 0.5, 1.0)
@@ -66,10 +67,10 @@ def decided(ours: np.ndarray, theirs: np.ndarray, times: float = 1.0) -> tuple[f
     return ratio, False if theirs.max() * margin < ours.min() else None
 
 
-def verdict(outcomes: Sequence[Outcome], sometimes: bool = False, without: Sequence[str] = (SHORT,)) -> Finding:
-    """A claim of all `outcomes`, or of one at least; `without` says why there are none."""
+def verdict(outcomes: Sequence[Outcome], sometimes: bool = False, without: Sequence[tuple[str, str]] = ()) -> Finding:
+    """A claim of all `outcomes`, or of one at least; `without` has the lambdas that decide nothing, and why."""
     if not outcomes:
-        return Finding(None, "these runs have no numbers there", why=_reasons(without))
+        return Finding(None, "these runs have no numbers there", why=_reasons([why for _, why in without] or [SHORT]))
     held = [outcome.holds for outcome in outcomes]
     if sometimes:
         holds = True if True in held else False if None not in held else None
@@ -77,6 +78,7 @@ def verdict(outcomes: Sequence[Outcome], sometimes: bool = False, without: Seque
         holds = False if False in held else True if None not in held else None
     best = max if sometimes else min
     words = [o.words + (f" ({o.why})" if o.holds is None and o.why and len(held) > 1 else "") for o in outcomes]
+    words += [f"λ = {lam}: {why}" for lam, why in without]
     known = [outcome.ratio for outcome in outcomes if np.isfinite(outcome.ratio)]
     why = "" if holds is not None else _reasons([o.why for o in outcomes if o.holds is None])
     return Finding(holds, "; ".join(words), float(best(known)) if known else None, why)
@@ -115,23 +117,71 @@ def better_at_equal_work(
     """
 
     def measure(part: Measured) -> Finding:
-        outcomes, without = [], [] if part.among(lambdas) else ["no such λ was run"]
+        outcomes, without = [], list[tuple[str, str]]()
         for lam in part.among(lambdas):
             pair = [part.traces(name, lam) for name in (ours, theirs)]
             x = min(after, *(float(trace[over][-1]) for traces in pair for trace in traces))
             first = max(float(trace[over][min(1, len(trace[over]) - 1)]) for traces in pair for trace in traces)
             mine, other = (values_at(traces, over, x, quantity) for traces in pair)
             if x <= 0.0 or x < first * (1.0 - 1e-9) or not (np.isfinite(mine).all() and np.isfinite(other).all()):
-                without.append(SHORT)
+                without.append((lam, SHORT))
                 continue
             if min(np.median(mine), np.median(other)) > small * best_dual(pair[0][0]):
-                without.append(LARGE)
+                without.append((lam, LARGE))
                 continue
             ratio, holds = decided(mine, other)
             how = "" if holds else trend(pair, over, x, quantity)
             words = f"λ = {lam}: {against(mine, other)} after {amount(x, over)}{how}"
             outcomes.append(Outcome(ratio, holds, words, undecided(mine, other)))
+        if not part.among(lambdas):
+            return Finding(None, "these runs have no numbers there", why="no such λ was run")
         return verdict(outcomes, sometimes, without)
+
+    return measure
+
+
+def not_worse(ours: str, theirs: str, quantity: str = "gap", over: str = "passes") -> Measure:
+    """A claim that `ours` has no more of `quantity` than `theirs` after equal work: fails if all seeds have more."""
+
+    def judge(mine: np.ndarray, other: np.ndarray) -> tuple[float, bool | None]:
+        ratio, worse = 1.0 / decided(other, mine)[0], decided(other, mine)[1]
+        return ratio, False if worse else True if ratio >= 1.0 else None
+
+    return _at_equal_work(judge, ours, theirs, quantity, over)
+
+
+def alike_at_equal_work(ours: str, theirs: str, quantity: str, over: str, lambdas: Sequence[str] = ()) -> Measure:
+    """A claim that both have as much of `quantity` after equal work: their medians are within a factor of two."""
+
+    def judge(mine: np.ndarray, other: np.ndarray) -> tuple[float, bool | None]:
+        one = comparable(float(np.median(mine)), float(np.median(other)), "")
+        return one.ratio or np.nan, one.holds
+
+    return _at_equal_work(judge, ours, theirs, quantity, over, lambdas)
+
+
+def _at_equal_work(
+    judge: Callable[[np.ndarray, np.ndarray], tuple[float, bool | None]],
+    ours: str,
+    theirs: str,
+    quantity: str,
+    over: str,
+    lambdas: Sequence[str] = (),
+) -> Measure:
+    """`judge` of `quantity`, a number a seed, after the work that all runs of both reach."""
+
+    def measure(part: Measured) -> Finding:
+        outcomes, without = [], list[tuple[str, str]]()
+        for lam in part.among(lambdas):
+            pair = [part.traces(name, lam) for name in (ours, theirs)]
+            x = min(float(trace[over][-1]) for traces in pair for trace in traces)
+            mine, other = (values_at(traces, over, x, quantity) for traces in pair)
+            if np.isfinite([*mine, *other]).all():
+                words = f"λ = {lam}: {against(mine, other)} after {amount(x, over)}"
+                outcomes.append(Outcome(*judge(mine, other), words, undecided(mine, other)))
+            else:
+                without.append((lam, SHORT))
+        return verdict(outcomes, without=without)
 
     return measure
 
@@ -164,7 +214,7 @@ def less_work(
     """
 
     def measure(part: Measured) -> Finding:
-        outcomes = []
+        outcomes, without = [], list[tuple[str, str]]()
         for lam in part.among(lambdas):
             mine, other = (part.traces(name, lam) for name in (ours, theirs))
             work = {
@@ -180,7 +230,9 @@ def less_work(
             if np.isfinite(a).all() and a.min() > 0.0 and spent / a.max() > times:
                 said = f"{amount(np.median(a), over)} against more than {amount(spent, over)} to {ACCURACIES[0]:g} D*"
                 outcomes.append(Outcome(spent / float(a.max()) / times, True, f"λ = {lam}: {said}"))
-        return verdict(outcomes)
+            else:
+                without.append((lam, SHORT))
+        return verdict(outcomes, without=without)
 
     return measure
 
@@ -196,7 +248,7 @@ def work_to(traces: Sequence[Trace], quantity: str, over: str, level: float) -> 
 
 
 def stronger_at_larger_lambda(ours: str, theirs: str, quantity: str = "gap", over: str = "passes") -> Measure:
-    """A claim that the ratio of `theirs` to `ours` after equal work rises with lambda."""
+    """A claim that the ratio of `theirs` to `ours` after equal work rises with lambda, to more than 1."""
 
     def measure(part: Measured) -> Finding:
         ratios_at = []
@@ -211,7 +263,8 @@ def stronger_at_larger_lambda(ours: str, theirs: str, quantity: str = "gap", ove
         ratios = np.array([ratio for _, ratio, _ in ratios_at])
         words = [f"a ratio of {ratio:.2g} at λ = {lam}" for _, ratio, lam in ratios_at]
         steps = ratios[1:] / ratios[:-1]
-        holds = True if (steps > 1.0).all() else False if ratios[-1] < ratios[0] else None
+        rises, falls = bool((steps > 1.0).all()), bool(ratios[-1] < ratios[0])
+        holds = False if falls or ratios[-1] <= 1.0 else True if rises else None
         why = "" if holds is not None else "it rises between some λ's only"
         return Finding(holds, "; ".join(words), float(steps.min()), why)
 
@@ -240,6 +293,37 @@ def _outcomes(measures: Mapping[str, Measure], part: Measured) -> list[Outcome]:
         Outcome(np.nan if one.ratio is None else one.ratio, one.holds, f"{name}: {one.measured}", one.why)
         for name, one in measured.items()
     ]
+
+
+def on_one_part(findings: Mapping[str, Finding]) -> Outcome:
+    """A sentence that says "sometimes": it holds if it does on one of the parts."""
+    finding = verdict(
+        [Outcome(one.ratio or np.nan, one.holds, "", one.why) for one in findings.values()], sometimes=True
+    )
+    return Outcome(np.nan if finding.ratio is None else finding.ratio, finding.holds, "", finding.why)
+
+
+def neither_always(findings: Mapping[str, Finding]) -> Outcome:
+    """There is no consistent difference: none of two sides is better by `ALONE`, at equal work, on every part."""
+    ratios = [one.ratio for one in findings.values() if one.ratio is not None]
+    if len(ratios) < 2:
+        return Outcome(np.nan, None, "", ONE_PART)
+    least = max(min(ratios), min(1.0 / ratio for ratio in ratios))
+    return Outcome(ALONE / least, least <= ALONE, "")
+
+
+def stronger_than_on(part: str) -> Callable[[Mapping[str, Finding]], Outcome]:
+    """A ratio is larger on every other part than on `part`."""
+
+    def together(findings: Mapping[str, Finding]) -> Outcome:
+        ratios = {name: one.ratio for name, one in findings.items() if one.ratio is not None}
+        others = [ratio for name, ratio in ratios.items() if name != part]
+        if part not in ratios or not others:
+            return Outcome(np.nan, None, "", ONE_PART)
+        ratio = min(others) / ratios[part]
+        return Outcome(ratio, ratio > 1.0, "")
+
+    return together
 
 
 def spread(values: np.ndarray, digits: int = DIGITS[0]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from gapwise.stages.reports.curves import SMALLEST, column, first_at, values_at
 from gapwise.stages.reports.papers.claim import Claim
 from gapwise.stages.reports.papers.comparisons import (
+    ALONE,
     CLOSE,
     SEEDS_DIFFER,
     Measure,
@@ -18,8 +20,12 @@ from gapwise.stages.reports.papers.comparisons import (
     better_at_equal_work,
     comparable,
     decided,
+    neither_always,
+    not_worse,
+    on_one_part,
     spread,
     stronger_at_larger_lambda,
+    undecided,
     verdict,
 )
 from gapwise.stages.reports.papers.measured import Finding, Measured
@@ -73,15 +79,16 @@ def _never_refreshed(part: Measured) -> Finding:
 
 
 def _underestimated(part: Measured) -> Finding:
-    """The true gap over the sum of the known gaps at the end, without exact passes: over `UNDERESTIMATED`."""
+    """The true gap over the sum of the known gaps at the end, without exact passes: over `UNDERESTIMATED`, and with exact
+    passes less."""
     outcomes = []
     for lam in part.lambdas:
         share = {
             name: np.array([1.0 / max(column(trace, "stale_ratio")[-1], SMALLEST) for trace in part.traces(name, lam)])
             for name in ("never", "every 10")
         }
-        never = share["never"]
-        holds = True if never.min() > UNDERESTIMATED else False if never.max() <= UNDERESTIMATED else None
+        never, most = share["never"], max(UNDERESTIMATED, float(share["every 10"].max()))
+        holds = True if never.min() > most else False if never.max() <= UNDERESTIMATED else None
         words = f"λ = {lam}: {spread(never)} without exact passes, {spread(share['every 10'])} with one every 10"
         outcomes.append(Outcome(float(np.median(never)) / UNDERESTIMATED, holds, words, SEEDS_DIFFER))
     return verdict(outcomes, sometimes=True)
@@ -118,14 +125,47 @@ def _total(part: Measured, name: str, column: str = "effective_passes") -> float
     return float(np.sum(part.path(name)[column]))
 
 
-def _fewer_passes(ours: str, theirs: str) -> Measure:
+def _fewer_passes(ours: str, theirs: str, seconds: bool = False) -> Measure:
+    """Fewer passes, and if `seconds` less time, too."""
+
     def measure(part: Measured) -> Finding:
-        mine, other = _total(part, ours), _total(part, theirs)
-        seconds = [_total(part, name, "seconds") for name in (ours, theirs)]
-        text = f"{mine:,.1f} against {other:,.1f} passes, {seconds[0]:.2g} against {seconds[1]:.2g} s"
-        return verdict([Outcome(*decided(np.array([mine]), np.array([other])), text, CLOSE)])
+        passes, time = (
+            [_total(part, name, over) for name in (ours, theirs)] for over in ("effective_passes", "seconds")
+        )
+        texts = f"{passes[0]:,.1f} against {passes[1]:,.1f} passes", f"{time[0]:.2g} against {time[1]:.2g} s"
+        pairs = [passes, time] if seconds else [passes]
+        decisions = [decided(np.array([less]), np.array([more])) for less, more in pairs]
+        one = verdict([Outcome(*decision, "", CLOSE) for decision in decisions])
+        return replace(one, measured=", ".join(texts))
 
     return measure
+
+
+def _passes_of_both(ours: str, theirs: str) -> Measure:
+    """Nothing is claimed of one data set; the ratio is more than 1 if `ours` takes fewer passes."""
+
+    def measure(part: Measured) -> Finding:
+        mine, other = _total(part, ours), _total(part, theirs)
+        return Finding(
+            None, f"{mine:,.1f} against {other:,.1f} passes", other / mine, "judged on all data sets together"
+        )
+
+    return measure
+
+
+def _local_dominates(part: Measured) -> Finding:
+    """The best with a dominating local component against the best with the global component alone."""
+    local = [f"F={F} nu={nu}" for F in ("0.1", "0.25") for nu in ("0", "0.01")]
+    alone = [f"F=0 nu={nu}" for nu in ("0.01", "0.1", "1")]
+    outcomes = []
+    for lam in part.lambdas:
+        traces = {name: part.traces(name, lam) for name in (*local, *alone)}
+        x = min(float(trace["passes"][-1]) for some in traces.values() for trace in some)
+        gaps = {name: values_at(some, "passes", x) for name, some in traces.items()}
+        mine, other = (min(names, key=lambda name: float(np.median(gaps[name]))) for names in (local, alone))
+        words = f"λ = {lam}: {mine} {spread(gaps[mine])}, {other} {spread(gaps[other])}, after {x:.3g} passes"
+        outcomes.append(Outcome(*decided(gaps[mine], gaps[other]), words, undecided(gaps[mine], gaps[other])))
+    return verdict(outcomes)
 
 
 def _comparable_passes(ours: str, theirs: str, factor: float) -> Measure:
@@ -162,9 +202,9 @@ def _alike(passes: Mapping[float, float]) -> float:
 
 
 def _slower_ends(passes: Mapping[float, float]) -> float:
-    """The lesser of the passes at both ends over the least between 0.5 and 0.95."""
+    """The lesser of the passes at both ends over `ALONE` times the least between 0.5 and 0.95."""
     middle = [spent for kappa, spent in passes.items() if 0.5 <= kappa <= 0.95]
-    return min(passes[min(passes)], passes[max(passes)]) / min(middle)
+    return min(passes[min(passes)], passes[max(passes)]) / min(middle) / ALONE
 
 
 def _toy(part: Measured) -> Finding:
@@ -195,36 +235,20 @@ def _as_uniform(part: Measured) -> Finding:
     return comparable(calls["lipschitz"], calls["uniform"], words, 1.25)
 
 
-def _predicted(part: Measured) -> Finding:
-    """chi(g_i)^3 / chi(C_i) at the snapshots of uniform sampling and of gap sampling: above 1 at nine of ten."""
-    outcomes = []
-    for lam in part.lambdas:
-        for name in ("uniform", "every 10"):
-            factors = [column(trace, "predicted") for trace in part.traces(name, lam)]
-            known = [factor[np.isfinite(factor)] for factor in factors]
-            if min((factor.size for factor in known), default=0) == 0:
-                continue
-            low = min(float(np.quantile(factor, 0.1)) for factor in known)
-            middle, most = (float(np.median([f(factor) for factor in known])) for f in (np.median, np.max))
-            words = f"λ = {lam}, {name}: median {middle:.2g}, largest {most:.2g}, a tenth below {low:.2g}"
-            outcomes.append(Outcome(low, low > 1.0, words))
-    return verdict(outcomes)
-
-
 FASTER = "gap sampling always leads to faster convergence"
 BOTH = "faster convergence (both in terms of time and the number of effective passes)"
 CACHED = "caching always helps in terms of number of effective passes"
 PAIRWISE = "pairwise steps (BCPFW) lead to an improvement to get smaller values of duality gaps"
 CLAIMS = (
     Claim(
-        "never_refreshed", "O16 3.1, Fig. 1", "becomes significantly underestimated and the algorithm does not converge",
+        "never_refreshed", "O16 3.1, Fig. 1", "the algorithm does not converge",
         "gap of gap sampling without any exact pass: it falls by less than a quarter in the second half of 600 passes",
         ("o16_fig1_long",), _never_refreshed,
     ),
     Claim(
         "underestimated", "O16 3.1, Fig. 1 (b)", "the gap becomes significantly underestimated",
-        "true gap over the sum of the known gaps, without any exact pass, at the end: over 1.5 at one λ at least",
-        ("o16_fig1", "o16_fig1_long"), _underestimated,
+        "true gap over the sum of the known gaps at the end: without any exact pass over 1.5, and less with one every 10",
+        ("o16_fig1_long",), _underestimated,
     ),
     Claim(
         "refreshed_each_pass", "O16 3.1, Fig. 1", "the algorithm wastes too many computations and converges slowly",
@@ -242,11 +266,6 @@ CLAIMS = (
         "gap after equal passes: gap sampling with an exact pass every 10 passes against uniform sampling",
         ("o16_fig1",), better_at_equal_work("every 10", "uniform"),
     ),
-    Claim(
-        "predicted", "O16 3.1, Fig. 1", "the improvement of gap sampling at each iteration w.r.t. uniform sampling",
-        "χ(gaps)³ / χ(curvatures), which Theorem 2 has as the improvement: above 1 at nine of ten snapshots of each run",
-        ("o16_fig1",), _predicted,
-    ),
     *_family("gap_sampling", FASTER, "duality gap of the same steps", {
         "bcfw_gap": "bcfw", "bcpfw_gap": "bcpfw", "bcfw_gap_cache": "bcfw_cache", "bcpfw_gap_cache": "bcpfw_cache",
     }),
@@ -257,25 +276,26 @@ CLAIMS = (
     Claim(
         "cache_overhead", "O16 5.1", "overhead caused by maintaining the cache is significant when the max oracle is fast",
         "duality gap after equal seconds, at the end: BCFW with gap sampling without a cache against with one",
-        (OCR, CONLL), better_at_equal_work("bcfw_gap", "bcfw_gap_cache", over="seconds"),
+        (OCR,), better_at_equal_work("bcfw_gap", "bcfw_gap_cache", over="seconds"),
     ),
     Claim(
         "cache_negligible", "O16 5.1", "In the case of expensive oracle (Figure 3c), the cache overhead is negligible",
-        "duality gap after equal seconds, at the end: BCFW with gap sampling and a cache against without one",
-        (LSP,), better_at_equal_work("bcfw_gap_cache", "bcfw_gap", over="seconds"),
+        "duality gap after equal seconds, at the end: BCFW with gap sampling and a cache is not behind BCFW without one",
+        (LSP,), not_worse("bcfw_gap_cache", "bcfw_gap", over="seconds"),
     ),
     *_family("pairwise", PAIRWISE, "duality gap, once below a tenth of D*", {
         "bcpfw": "bcfw", "bcpfw_gap": "bcfw_gap", "bcpfw_gap_cache": "bcfw_gap_cache",
     }, small=SMALL),
     Claim(
         "pairwise_larger_lambda", "O16 5.1", "The effect is stronger when the problem is more strongly convex",
-        "ratio of the gaps of BCFW and BCPFW, both with gap sampling, after equal passes: it rises with λ",
+        "ratio of the gaps of BCFW and BCPFW, both with gap sampling, after equal passes: it rises with λ, to more than 1",
         FAMILY, stronger_at_larger_lambda("bcpfw_gap", "bcfw_gap"),
     ),
     Claim(
-        "active_sets", "O16 5.1", "maintaining the active sets results in computational overheads",
-        "seconds of as many passes, both with gap sampling: BCFW against BCPFW, at one λ at least",
+        "active_sets", "O16 5.1", "computational overheads, which sometimes are significant",
+        "seconds of as many passes, both with gap sampling: BCFW against BCPFW, at one λ of one data set at least",
         (OCR, LONG, CONLL, HORSES, LSP), better_at_equal_work("bcfw_gap", "bcpfw_gap", "seconds", sometimes=True),
+        on_one_part,
     ),
     Claim(
         "constants", "O16 3.3, Fig. 2", "Our experiments show that the method is not very sensitive to the",
@@ -284,8 +304,8 @@ CLAIMS = (
     ),
     Claim(
         "local_dominates", "O16 3.3, Fig. 2", "the regime with the local component dominating leads to faster convergence",
-        "gap after equal passes: F = 0.25, ν = 0.01 against F = 0, ν = 0.1",
-        ("o16_fig2",), better_at_equal_work("F=0.25 nu=0.01", "F=0 nu=0.1"),
+        "gap after equal passes: the best of F = 0.1, 0.25 with ν = 0, 0.01 against the best with F = 0",
+        ("o16_fig2",), _local_dominates,
     ),
     Claim(
         "warm_start", "O16 5.2, Fig. 4", "First, we observe that warm start speeds up the grid search",
@@ -300,21 +320,21 @@ CLAIMS = (
     ),
     Claim(
         "warm_starts_alike", "O16 App. K", "we do not notice any consistent difference between the two approaches",
-        "passes for the whole grid, keeping the primal or the dual variables: within a factor of 1.25",
-        PATHS, _comparable_passes("grid_keep_primal", "grid_keep_dual", 1.25),
+        "passes for the whole grid, keeping the primal or the dual variables: not the same one is better on every data set",
+        PATHS, _passes_of_both("grid_keep_primal", "grid_keep_dual"), neither_always,
     ),
     Claim(
         "heuristic_saves", "O16 App. K", "At the cost of losing the guarantees, we can expect computational speed-up",
-        "passes of the heuristic path (κ = 0.7) against those of the certified path (κ = 0.9)",
-        PATHS, _fewer_passes("heuristic", "paper"),
+        "passes and seconds of the heuristic path (κ = 0.7) against those of the certified path (κ = 0.9)",
+        PATHS, _fewer_passes("heuristic", "paper", seconds=True),
     ),
     Claim(
         "kappa", "O16 App. K, Fig. 7", "but overall the method is not too sensitive to κ",
         "passes of the certified path: κ from 0.3 to 0.99 within a factor of two", ("o16_fig7",), _kappas(_alike),
     ),
     Claim(
-        "kappa_ends", "O16 App. K, Fig. 7", "too large (≈ 1) values of parameter κ result in slower methods",
-        "passes of the certified path: the least with κ from 0.5 to 0.95 against those with κ = 0.3 and with κ = 0.99",
+        "kappa_ends", "O16 App. K, Fig. 7", "both too small (< 0.5) and too large (≈ 1) values of parameter κ",
+        "passes of the certified path with κ = 0.3 and with κ = 0.99: over 1.25 times the least with κ from 0.5 to 0.95",
         ("o16_fig7",), _kappas(_slower_ends),
     ),
     Claim(

@@ -16,7 +16,7 @@ from gapwise.stages.reports.page.html import paragraph, table
 from gapwise.stages.reports.page.pixels import saved
 from gapwise.stages.reports.papers.measured import Finding
 from gapwise.stages.reports.papers.ours import HEADS, Contest, rows, said
-from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, origin_rows
+from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, judged, origin_rows
 from gapwise.stages.reports.sweep_figures import figure_file
 from gapwise.storage.backend import Location
 from gapwise.storage.files import write_json
@@ -100,12 +100,11 @@ CLAIM_HEADS = ("the paper's words", "where", "judged here by", "measured on", "h
 
 
 def claim_rows(parts: Sequence[Shown]) -> list[list[str]]:
-    """A row a claim and part: those that do not hold first, then those that these runs do not decide."""
-    every = [(claim, part, finding) for part in parts for claim, finding in part.claims]
-    every.sort(key=lambda row: list(HOLDS).index(row[2].holds))
+    """The rows of `judged`: claims that do not hold first, then those that these runs do not decide."""
+    every = sorted(judged(parts), key=lambda row: list(HOLDS).index(row.finding.holds))
     return [
-        [f"“{claim.quote}”", claim.source, claim.judged, part.shows, outcome(finding), finding.measured]
-        for claim, part, finding in every
+        [f"“{row.claim.quote}”", row.claim.source, row.claim.judged, row.on, outcome(row.finding), row.finding.measured]
+        for row in every
     ]
 
 

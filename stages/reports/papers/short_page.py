@@ -24,7 +24,7 @@ from gapwise.stages.reports.papers.page import (
     link,
     place_rows,
 )
-from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, origin_rows
+from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, judged, origin_rows
 from gapwise.stages.reports.sweep_figures import figure_file
 from gapwise.stages.reports.tables import markdown
 from gapwise.storage.backend import Location
@@ -44,6 +44,8 @@ The claim holds if every seed of the first is better than every seed of the seco
 Where the seeds overlap, it is not decided.
 One seed a side decides only a factor of 1.25.
 A claim about several λ's holds if it holds at each, and does not if it fails at one.
+A λ without numbers, or with gaps too large for a claim about small ones, is named and decides nothing.
+Seconds were measured beside other runs where the load average is above the number of cores.
 “Ratio” is by how much the first is better; below 1 it is worse.
 Before the first snapshot of a run nothing is compared.
 D* is the largest dual value of any run.
@@ -94,7 +96,7 @@ def page_text(
     budgets = dict.fromkeys(part.budget for part in parts if part.budget)
     lines += [*(f"- `{budget}`: {BUDGETS[budget]}" for budget in budgets), ""]
     claims = claim_rows(parts)
-    held = [finding.holds for part in parts for _, finding in part.claims]
+    held = [row.finding.holds for row in judged(parts)]
     counts = [sum(h is is_so for h in held) for is_so in (True, False, None)]
     text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
     lines += [text.format(len(held), *counts)]
@@ -113,7 +115,7 @@ def page_text(
 
 def _why_open(parts: Sequence[Shown]) -> list[str]:
     """Why these runs do not decide some claims, with how many of them."""
-    why = Counter(finding.why for part in parts for _, finding in part.claims if finding.holds is None)
+    why = Counter(row.finding.why for row in judged(parts) if row.finding.holds is None)
     said = [f"- {reason or 'unknown'}: {number}." for reason, number in why.most_common()]
     return ["", "Why these runs do not tell:", "", *said] if said else []
 
@@ -121,9 +123,8 @@ def _why_open(parts: Sequence[Shown]) -> list[str]:
 def _against(parts: Sequence[Shown]) -> list[str]:
     """The sentences that fail somewhere, in how many of their rows, and in how many they hold."""
     rows_of: dict[tuple[str, str], list[bool | None]] = {}
-    for part in parts:
-        for claim, finding in part.claims:
-            rows_of.setdefault((claim.quote, claim.source), []).append(finding.holds)
+    for row in judged(parts):
+        rows_of.setdefault((row.claim.quote, row.claim.source), []).append(row.finding.holds)
     failed = {key: held for key, held in rows_of.items() if False in held}
     if not failed:
         return []
@@ -140,7 +141,7 @@ def _section(title: str, cells: Sequence[Sequence[str]]) -> list[str]:
 
 def _cells(row: Sequence[str]) -> list[str]:
     """A row of claims with a line for each lambda."""
-    return [re.sub(r"; (?=λ = |[^;:]*: λ = )", "<br>", cell).replace("|", "\\|") for cell in row]
+    return [re.sub(r"; (?=λ = |[^;]*: λ = )", "<br>", cell).replace("|", "\\|") for cell in row]
 
 
 def plain_table(cells: Sequence[Sequence[str]]) -> list[str]:

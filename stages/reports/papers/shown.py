@@ -102,12 +102,13 @@ def recorded(row: Facts, rows_of_claims: Sequence[Facts]) -> Shown:
     if "sweep" in row and (folder := location(row["sweep"])).is_dir():
         return part.of(folder)
     told = {
-        claim["claim"]: Finding(claim["holds"], claim["measured"], claim["ratio"], claim["why"])
+        (claim["claim"], claim["judged"]): Finding(claim["holds"], claim["measured"], claim["ratio"], claim["why"])
         for claim in rows_of_claims
         if claim["part"] == part.name
     }
-    nothing = Finding(None, "its runs are not here, and were not asked for this", why=MISSING)
-    known = tuple((claim, told.get(claim.name, nothing)) for claim in claims() if part.name in claim.parts)
+    nothing = Finding(None, "its runs are not here, and were not judged in this way", why=MISSING)
+    mine = [claim for claim in claims() if part.name in claim.parts]
+    known = tuple((claim, told.get((claim.name, claim.judged), nothing)) for claim in mine)
     return replace(
         part, problem=row["problem"], figures=tuple(row["figures"]), origin=tuple(row["origin"]),
         claims=known if row["origin"] else (),
@@ -120,6 +121,31 @@ ORIGIN_HEADS = ("part", "budget", "runs", "seeds", "code of commit", "made on", 
 def origin_rows(parts: Sequence[Shown]) -> list[list[str]]:
     """A row a part that was carried out: by which budget, and where its runs come from."""
     return [[part.shows, part.budget, *part.origin] for part in parts if part.origin]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A row of the pages: a claim on a part, or on several together."""
+
+    claim: Claim
+    on: str
+    """What the parts show."""
+    finding: Finding
+
+
+def judged(parts: Sequence[Shown]) -> list[Judged]:
+    """The claims on every part; those about several data sets at once last."""
+    every = [(claim, part, finding) for part in parts for claim, finding in part.claims]
+    rows = [Judged(claim, part.shows, finding) for claim, part, finding in every if claim.together is None]
+    joint = {claim.name: claim for claim, *_ in every if claim.together is not None}
+    for name, claim in joint.items():
+        mine = [(part, finding) for other, part, finding in every if other.name == name and finding.why != MISSING]
+        if mine and claim.together is not None:
+            outcome = claim.together({part.name: finding for part, finding in mine})
+            words = "; ".join(f"{part.shows}: {finding.measured}" for part, finding in mine)
+            found = Finding(outcome.holds, words, outcome.ratio, outcome.why)
+            rows.append(Judged(claim, "; ".join(part.shows for part, _ in mine), found))
+    return rows
 
 
 def standings(parts: Sequence[Shown], told: Sequence[Contest] = ()) -> list[Contest]:
