@@ -25,6 +25,10 @@ R = TypeVar("R")
 MapRanges = Callable[[Callable[[int, int], Any], list[tuple[int, int]]], list[Any]]
 """map_ranges(fn, ranges): fn(start, stop) of every range, in order, by threads that share this process's arrays."""
 
+JobFunction = Callable[[Problem, np.ndarray, Callable[[], bool]], R]
+"""fn(problem, state, given_up): a module-level function, or a partial of one. It works on all blocks, from an array that it
+understands; once given_up() is True nobody waits for its result."""
+
 BlockFunction = Callable[[Problem, np.ndarray, np.ndarray], R]
 """fn(problem, w, blocks): a module-level function, so that only its name is sent; entry k of the result is for blocks[k]."""
 
@@ -137,6 +141,14 @@ class Elsewhere(Protocol):
         """fn(problem of the split, w, blocks) of every part, in order.
 
         Entry k of `places`, in [0, 1), says where among all blocks part k begins, by the work before it.
+        """
+
+    def jobs(
+        self, fns: Sequence[JobFunction[R]], split: str, states: Sequence[np.ndarray], stop: Callable[[], object]
+    ) -> list[R] | None:
+        """fn(problem of the split, state, given_up) of every function and its state, in order, several at a time.
+
+        `stop` is asked several times a second; once it returns something true, all are given up, and the result is None.
         """
 
 

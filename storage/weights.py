@@ -1,4 +1,4 @@
-"""Weights in a file that the processes of a computation map into memory, or in an object that they fetch."""
+"""Weights, or another array, in a file that the processes of a computation map into memory, or an object that they fetch."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Compute:
             self.cluster.prepare(str(features))
         elif not (self.kind == "processes" and python):
             return Spread(self.map_ranges, check=self._check, workers=self.workers)
-        return Spread(self.map_ranges, Sender(self.map_tasks, features, folder), self._check, workers=default_workers())
+        return Spread(self.map_ranges, Sender(self.map_tasks, features, folder), self._check)
 
     def _check(self) -> None:
         """Raise Interrupted if a stop is requested."""

@@ -28,6 +28,8 @@ class Choice:
     path: PathOptions
     problem: Problem | None = None
     """None where only the configuration is known."""
+    threads: int = 1
+    """Of this process, which would work on the problem at a time."""
 
 
 @dataclass(frozen=True)
@@ -187,12 +189,12 @@ REFUSED = (
         rule=lambda r: r.abreast,
         structure=lambda s: s.one_thread,
         says=lambda c: (
-            f"path.parallel: one thread at a time can use a {_type(c)}; use path.parallel=1 (compute=processes calls the "
-            "oracles of a pass side by side)"
+            f"path.parallel: one thread at a time can use a {_type(c)}; use compute=processes for oracles in Python or "
+            "compute=cluster, whose processes solve a lambda each, or path.parallel=1"
         ),
-        why="only with `path.parallel` above 1: one thread at a time can use the structure",
+        why="only with `path.parallel` above 1 on threads: one thread at a time can use the structure",
         structures="in Python, or with a kernel",
-        also=lambda c: c.path.parallel > 1,
+        also=lambda c: c.path.parallel > 1 and c.threads > 1,
     ),
     Refused(
         method=lambda m: True,
@@ -211,15 +213,15 @@ def check_path(options: MethodOptions, path: PathOptions) -> None:
     _check(Choice(options, path), None)
 
 
-def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -> None:
-    """Raise ValueError for combinations that cannot be solved or certified."""
+def check_choices(problem: Problem, options: MethodOptions, path: PathOptions, threads: int = 1) -> None:
+    """Raise ValueError for combinations that cannot be solved or certified, where so many threads share the problem."""
     from gapwise.stages.problems.capabilities import traits_of
 
     if traits_of(problem).decodes_only:
         raise ValueError(
             "problem: its blocks are not for training (a test or validation split); they can only be decoded"
         )
-    _check(Choice(options, path, problem), structure_capabilities(problem))
+    _check(Choice(options, path, problem, threads), structure_capabilities(problem))
     options.check_problem(problem)
 
 

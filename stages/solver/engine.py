@@ -67,9 +67,10 @@ class Task:
         """Whether a method may go on with other steps at a hard lambda of this task."""
         return self.switches or self.path.can.switches
 
-    def check(self) -> None:
+    def check(self, spread: Spread = HERE) -> None:
         """Raise ValueError for combinations that cannot be solved or certified."""
-        check_choices(self.problem, self.options, self.path)
+        threads = 1 if spread.elsewhere is not None else spread.workers
+        check_choices(self.problem, self.options, self.path, threads)
 
     def without_steps(self) -> Task:
         """The same with nothing left but one exact pass a lambda, which certifies the point where it is."""
@@ -97,25 +98,27 @@ class Engine:
     @classmethod
     def begin(cls, task: Task, spread: Spread = HERE) -> Self:
         """At the first lambda; ValueError for what cannot be solved."""
-        task.check()
+        task.check(spread)
         problem, path = task.problem, task.path
         start = task.start or rule_of(path).start(problem, path, spread)
         solver = begin(problem, task.options, path, start, task.seed, spread, task.initial)
         rule = in_metric_of(problem, rule_of(path).begin(path, start))
-        lanes = Lanes.begin(setting_of(task), solver) if path.parallel > 1 else None
+        lanes = Lanes.begin(problem, setting_of(task), solver) if path.parallel > 1 else None
         return cls(task, solver, rule, start, spread, lanes=lanes)
 
     @classmethod
     def restored(cls, task: Task, arrays: Mapping[str, np.ndarray], attrs: Facts, spread: Spread = HERE) -> Self:
         """At a packed state; ValueError, KeyError or TypeError if that does not fit the task."""
-        task.check()
+        task.check(spread)
         problem, path, nothing = task.problem, task.path, np.empty(0)
         own, scalars, of_method = own_primal(task.options, path), attrs["start"], dict(attrs["method"])
         start = None if scalars is None else PathStart(labels=nothing, losses=nothing, psi=nothing, **scalars)
         kind = method(of_method.pop("name"))
         solver = kind.restored(problem, task.options, task.seed, arrays, of_method, own_primal=own, spread=spread)
         rule = rule_of(path).restored(path, start, arrays, attrs["rule"])
-        lanes = Lanes.restored(setting_of(task), kind.specs, arrays, attrs["lanes"]) if path.parallel > 1 else None
+        lanes = None
+        if path.parallel > 1:
+            lanes = Lanes.restored(problem, setting_of(task), kind.specs, arrays, attrs["lanes"])
         return cls(task, solver, in_metric_of(problem, rule), start, spread, lanes=lanes)
 
     @property
@@ -172,8 +175,8 @@ class Engine:
         if self.lanes is None:
             breakpoints = walk(self.solver, self.rule, self.task.path, boundary)
         else:
-            most, workers = self.task.path.parallel, self.spread.workers
-            breakpoints = walk_abreast(self.lanes, self.solver, self.rule, most, workers, boundary, asked)
+            most, spread = self.task.path.parallel, self.spread
+            breakpoints = walk_abreast(self.lanes, self.solver, self.rule, most, spread, boundary, asked)
         try:
             while True:
                 try:
@@ -238,7 +241,7 @@ def setting_of(task: Task) -> Setting:
     """What the lanes of a walk share."""
     path = task.path
     own, can = own_primal(task.options, path), path.can
-    return Setting(task.problem, task.options, task.seed, own, can.open_ended, task.may_switch, path.relative)
+    return Setting(task.options, task.seed, own, can.open_ended, task.may_switch, path.relative)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Lambdas of a path solved side by side: rounds of up to `path.parallel` of them, each by a solver of its own, on threads.
+"""Lambdas of a path solved side by side: rounds of up to `path.parallel` of them, each by a solver of its own.
+
+They are solved on threads of this process, or in other processes that have the problem open (`stages.parallel.Elsewhere`).
 
 Not the loop of `path.walk`: there one solver keeps its state from lambda to lambda, and the next lambda waits for the last.
 Here the lambdas of a round (`path.abreast`) wait for nothing but the round before, of which the packed states are kept.
@@ -24,6 +26,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 import numpy as np
@@ -70,6 +73,45 @@ class LaneState(NamedTuple):
     attrs: Facts
 
 
+class Beginning(NamedTuple):
+    """A `LaneState` for another process: its arrays are one array of bytes there."""
+
+    lam: float
+    attrs: Facts
+    layout: tuple[tuple[str, str, tuple[int, ...]], ...]
+    """name, dtype and shape of each array, in the order of the bytes"""
+
+    @classmethod
+    def of(cls, state: LaneState) -> Self:
+        """That of a state."""
+        layout = tuple((name, array.dtype.str, array.shape) for name, array in state.arrays.items())
+        return cls(state.lam, state.attrs, layout)
+
+    def state(self, packed: np.ndarray) -> LaneState:
+        """The state whose arrays are `packed`, uint8, by `flat`."""
+        arrays, first = {}, 0
+        for name, dtype, shape in self.layout:
+            size = math.prod(shape) * np.dtype(dtype).itemsize
+            arrays[name] = np.frombuffer(packed[first : first + size].tobytes(), dtype).reshape(shape)
+            first += size
+        return LaneState(self.lam, arrays, self.attrs)
+
+
+def flat(state: LaneState) -> np.ndarray:
+    """The arrays of a state as one array, uint8."""
+    return np.frombuffer(b"".join(array.tobytes() for array in state.arrays.values()), np.uint8)
+
+
+class Lane(NamedTuple):
+    """What is asked of a lane, besides where it begins."""
+
+    lam: float
+    number: int
+    """of the breakpoint"""
+    asked: Tolerance
+    mixture: Mixture | None
+
+
 class Answer(NamedTuple):
     """What a lane gives back."""
 
@@ -89,9 +131,8 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """What all lanes of a walk share."""
+    """What all lanes of a walk share, besides the problem."""
 
-    problem: Problem
     options: MethodOptions
     seed: int
     own_primal: bool
@@ -103,8 +144,9 @@ class Setting:
 
 @dataclass
 class Lanes:
-    """What is kept from round to round; all of it is committed but the setting."""
+    """What is kept from round to round; all of it is committed but the problem and the setting."""
 
+    problem: Problem
     setting: Setting
     specs: tuple[ArraySpec, ...]
     """The arrays of a packed solver."""
@@ -120,11 +162,11 @@ class Lanes:
     """Of the present round, the number of the state at which each lane begins."""
 
     @classmethod
-    def begin(cls, setting: Setting, solver: Solver) -> Self:
+    def begin(cls, problem: Problem, setting: Setting, solver: Solver) -> Self:
         """Before the first round, which is the first lambda alone."""
         solver.rebase()
         solver.stay()
-        return cls(setting, solver.recipe.specs, [packed_lane(solver)], [solver.counts.lam])
+        return cls(problem, setting, solver.recipe.specs, [packed_lane(solver)], [solver.counts.lam])
 
     def origins(self) -> list[int]:
         """Of each lane of the present round, the number of its state."""
@@ -139,7 +181,7 @@ class Lanes:
         """Compare where the first two lanes began."""
         if len(answers) < 2 or self.begun[0] == 0 or self.begun[1] != 0:
             return
-        costs = operations_of(self.setting.problem)
+        costs = operations_of(self.problem)
         near, far = (costs.oracle * answer.calls + costs.visit * answer.steps for answer in answers[:2])
         self.cold, self.tried = far <= WORTH * near, self.tried + 1
 
@@ -160,15 +202,16 @@ class Lanes:
 
     @classmethod
     def restored(
-        cls, setting: Setting, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Facts
-    ) -> Self:
+        cls, problem: Problem, setting: Setting, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray],
+        attrs: Facts,
+    ) -> Self:  # fmt: skip
         """The lanes of a `packed`; KeyError or TypeError if something is missing."""
         states = [
             LaneState(number(s, "lambda"), {spec[0]: arrays[f"lane{k}_{spec[0]}"] for spec in specs}, s["method"])
             for k, s in enumerate(attrs["states"])
         ]
         lams, tried = [float(lam) for lam in attrs["round"]], int(number(attrs, "tried"))
-        return cls(setting, specs, states, lams, bool(attrs["cold"]), tried)
+        return cls(problem, setting, specs, states, lams, bool(attrs["cold"]), tried)
 
 
 def packed_lane(solver: Solver) -> LaneState:
@@ -179,10 +222,13 @@ def packed_lane(solver: Solver) -> LaneState:
 
 
 def solve_lane(
-    setting: Setting, state: LaneState, lam: float, index: int, asked: Tolerance, mixture: Mixture | None,
-    given_up: Callable[[], bool],
+    problem: Problem, setting: Setting, state: LaneState, lane: Lane, given_up: Callable[[], bool],
+    warm_up: bool = False,
 ) -> Answer:  # fmt: skip
-    """One lambda from a packed state; Abandoned once `given_up()` is True."""
+    """One lambda from a packed state; Abandoned once `given_up()` is True.
+
+    With `warm_up`, what has to be compiled is compiled first, so that its seconds do not count.
+    """
 
     def check() -> None:
         if given_up():
@@ -194,18 +240,21 @@ def solve_lane(
 
     arrays = {name: array.copy() for name, array in state.arrays.items()}
     solver = method(setting.options.method).restored(
-        setting.problem, setting.options, setting.seed, arrays, state.attrs, own_primal=setting.own_primal,
+        problem, setting.options, setting.seed, arrays, state.attrs, own_primal=setting.own_primal,
         spread=Spread(check=check),
     )  # fmt: skip
     solver.ledger.revisits, solver.ledger.switches = setting.revisits, setting.switches
     calls, steps, seconds = solver.oracle_calls, solver.steps, solver.counts.seconds
+    if warm_up:
+        solver.warm_up()
     with solver.ledger.timed():
-        solver.move_to(lam, index, "keep_dual")
-    status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact, mixture=mixture)
+        solver.move_to(lane.lam, lane.number, "keep_dual")
+    asked = lane.asked
+    status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact, mixture=lane.mixture)
     dual = solver.iterate.dual_weights() if solver.schedule.rewrites_w else None
     worst = worst_hinge(solver) if setting.relative else math.inf
-    solved = breakpoint_of(solver, status, point, lam, dual)
-    n, rows = setting.problem.n, []
+    solved = breakpoint_of(solver, status, point, lane.lam, dual)
+    n, rows = problem.n, []
     for row in solver.trace:
         own = dict(zip(TRACE, row, strict=True))
         since = own["oracle_calls"] - calls
@@ -217,8 +266,16 @@ def solve_lane(
     return Answer(status, point, solved.weights, dual, worst, solved, packed_lane(solver), calls, steps, seconds, rows)
 
 
+def solve_from(
+    problem: Problem, packed: np.ndarray, given_up: Callable[[], bool], *, setting: Setting, beginning: Beginning,
+    lane: Lane,
+) -> Answer:  # fmt: skip
+    """`solve_lane` in another process: a `stages.parallel.JobFunction`, given the rest."""
+    return solve_lane(problem, setting, beginning.state(packed), lane, given_up, warm_up=True)
+
+
 def walk_abreast(
-    lanes: Lanes, solver: Solver, rule: PathRule, most: int, workers: int, boundary: Boundary,
+    lanes: Lanes, solver: Solver, rule: PathRule, most: int, spread: Spread, boundary: Boundary,
     stop: Callable[[], Status | None],
 ) -> Generator[Breakpoint, None, Status]:  # fmt: skip
     """Solve round after round, yielding the lambdas of each by falling lambda; returns as `path.walk.walk`.
@@ -229,8 +286,8 @@ def walk_abreast(
         Stands for all lanes to those who look on: its ledger is their sum. Its point stays at the start of the path.
     most : int
         Lanes of a round.
-    workers : int
-        How many of them are solved at a time.
+    spread : Spread
+        Where they are solved; on threads of this process `workers` at a time.
     stop : callable
         Asked every `POLL` seconds; a status gives the round up.
     """
@@ -239,7 +296,7 @@ def walk_abreast(
             return ended
         index = solver.counts.breakpoint
         lanes.begun = lanes.origins()
-        answers = solved_round(lanes, index, rule, workers, stop)
+        answers = solved_round(lanes, index, rule, spread, stop)
         if answers is None:
             ended = boundary(solver)
             assert ended is not None
@@ -258,19 +315,34 @@ def walk_abreast(
 
 
 def solved_round(
-    lanes: Lanes, index: int, rule: PathRule, workers: int, stop: Callable[[], Status | None]
+    lanes: Lanes, index: int, rule: PathRule, spread: Spread, stop: Callable[[], Status | None]
 ) -> list[Answer] | None:
     """The answers of all lanes of the present round, in their order; None if it was given up."""
+    asked = [
+        Lane(lam, index + j, rule.tolerance(), mixture_of(rule, lanes.problem, lam)) for j, lam in enumerate(lanes.lams)
+    ]
+    origins = [lanes.states[k] for k in lanes.begun]
+    if spread.elsewhere is None:
+        return on_threads(lanes, origins, asked, spread.workers, stop)
+    packed = {k: flat(lanes.states[k]) for k in set(lanes.begun)}
+    jobs = [
+        partial(solve_from, setting=lanes.setting, beginning=Beginning.of(state), lane=lane)
+        for state, lane in zip(origins, asked, strict=True)
+    ]  # begun backwards: the smallest lambda takes longest
+    answers = spread.elsewhere.jobs(jobs[::-1], "train", [packed[k] for k in lanes.begun[::-1]], stop)
+    return None if answers is None else answers[::-1]
+
+
+def on_threads(
+    lanes: Lanes, origins: Sequence[LaneState], asked: Sequence[Lane], workers: int, stop: Callable[[], Status | None]
+) -> list[Answer] | None:
+    """The same on threads of this process."""
     given_up = threading.Event()
-    pool = ThreadPoolExecutor(max(1, min(workers, len(lanes.lams))), thread_name_prefix="lane")
+    pool = ThreadPoolExecutor(max(1, min(workers, len(asked))), thread_name_prefix="lane")
     futures: dict[int, Future[Answer]] = {}
     try:
-        for j in reversed(range(len(lanes.lams))):  # the smallest lambda takes longest
-            state, lam = lanes.states[lanes.begun[j]], lanes.lams[j]
-            mixture = mixture_of(rule, lanes.setting.problem, lam)
-            futures[j] = pool.submit(
-                solve_lane, lanes.setting, state, lam, index + j, rule.tolerance(), mixture, given_up.is_set
-            )
+        for j in reversed(range(len(asked))):  # the smallest lambda takes longest
+            futures[j] = pool.submit(solve_lane, lanes.problem, lanes.setting, origins[j], asked[j], given_up.is_set)
         waiting = set(futures.values())
         while waiting:
             done, waiting = wait(waiting, timeout=POLL, return_when=FIRST_EXCEPTION)
@@ -278,7 +350,7 @@ def solved_round(
                 future.result()
             if waiting and stop():
                 return None
-        return [futures[j].result() for j in range(len(lanes.lams))]
+        return [futures[j].result() for j in range(len(asked))]
     finally:
         given_up.set()
         pool.shutdown(wait=True, cancel_futures=True)

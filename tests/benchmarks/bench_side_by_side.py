@@ -48,9 +48,9 @@ def recorded(lanes: list[Lane]) -> None:
     rounds: dict[int, int] = {}
     solve, begin = side_by_side.solve_lane, side_by_side.solved_round
 
-    def timed(setting, state, lam, index, *rest):
+    def timed(*arguments):
         before = time.thread_time()
-        answer = solve(setting, state, lam, index, *rest)
+        answer = solve(*arguments)
         lanes.append((rounds[0], time.thread_time() - before))
         return answer
 

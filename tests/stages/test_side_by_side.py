@@ -6,6 +6,7 @@ import functools
 import itertools
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import time
@@ -41,6 +42,52 @@ KINDS = {
 }
 
 
+class Copied:
+    """Another process: it has the problem, and everything else reaches it, and comes back, pickled."""
+
+    def __init__(self, problem) -> None:
+        self.problem, self.done = problem, 0
+
+    def __call__(self, fn, split, w, parts, places):
+        return [fn(self.problem, w, np.array(part)) for part in parts]
+
+    def jobs(self, fns, split, states, stop):
+        assert split == "train"
+        answers = []
+        for fn, state in zip(fns, states, strict=True):
+            if stop():
+                return None
+            fn, state = pickle.loads(pickle.dumps((fn, state)))
+            answers.append(pickle.loads(pickle.dumps(fn(self.problem, state, lambda: False))))
+            self.done += 1
+        return answers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["bcfw", "accelerated"])
+def test_lanes__in_other_processes_have_the_same_bits(tmp_path: Path, kind: str, method: str) -> None:
+    problem, options, path = multiclass_cone(), options_of(method=method), path_of(**KINDS[kind], parallel=3)
+    elsewhere = Copied(problem)
+    solved(problem, tmp_path / "threads", options, path, spread=Spread(workers=2))
+    solved(problem, tmp_path / "elsewhere", options, path, spread=Spread(elsewhere=elsewhere))
+    assert_same_path(tmp_path / "elsewhere", tmp_path / "threads")
+    assert elsewhere.done >= read_path(tmp_path / "elsewhere" / "path.zarr")[0]["lambda"].size
+
+
+@pytest.mark.slow
+def test_lanes__that_are_given_up_elsewhere_are_solved_again(tmp_path: Path, monkeypatch) -> None:
+    problem, options, path = chain(), options_of(), path_of(**KINDS["two_sided"], parallel=3)
+    solved(problem, tmp_path / "whole", options, path)
+    elsewhere = Copied(problem)
+    status = solved(
+        problem, tmp_path / "parts", options, path, stop=lambda: elsewhere.done >= 2, spread=Spread(elsewhere=elsewhere)
+    )
+    assert (status, elsewhere.done) == (Status.INTERRUPTED, 2)
+    solved(problem, tmp_path / "parts", options, path)
+    assert_same_path(tmp_path / "parts", tmp_path / "whole")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["bcfw", "accelerated_at_mean"])
@@ -70,11 +117,14 @@ def test_path__of_every_structure_is_certified(tmp_path: Path, name: str, lanes:
     problem, options = TINY[name](), options_of()
     path = path_of(rule="two_sided", eps=0.05, kappa=0.7, lambda_min=0.2, parallel=lanes)
     traits = structure_capabilities(problem)
+    spread = Spread(workers=2)
     if traits.one_thread or not traits.cone:
         with pytest.raises(ValueError, match="path"):
-            solved(problem, tmp_path / "run", options, path)
-        return
-    assert solved(problem, tmp_path / "run", options, path, spread=Spread(workers=2)) is Status.CONVERGED
+            solved(problem, tmp_path / "run", options, path, spread=spread)
+        spread = Spread(elsewhere=Copied(problem))
+        if not traits.cone:
+            return
+    assert solved(problem, tmp_path / "run", options, path, spread=spread) is Status.CONVERGED
     assert verify(problem, tmp_path / "run", samples=3)["certified"]
     arrays, attrs = read_path(tmp_path / "run" / "path.zarr")
     assert np.all(np.diff(arrays["lambda"]) < 0.0)
@@ -123,13 +173,13 @@ class GivesUp:
     def __call__(self) -> bool:
         return self.asked
 
-    def solve_lane(self, setting, state, lam, index, tolerance, mixture, given_up):
+    def solve_lane(self, problem, setting, state, lane, given_up, warm_up=False):
         self.left -= 1
         if self.left == 0:
             self.asked = True
             while not given_up():
                 pass
-        return self.solve(setting, state, lam, index, tolerance, mixture, given_up)
+        return self.solve(problem, setting, state, lane, given_up)
 
 
 @pytest.mark.slow
@@ -209,7 +259,7 @@ def test_interrupt__in_the_main_thread_ends_all_lanes(tmp_path: Path, monkeypatc
             raise Killed
         return False
 
-    def endless(setting, state, lam, index, asked, mixture, given_up):
+    def endless(problem, setting, state, lane, given_up, warm_up=False):
         begun.set()
         for _ in range(10_000):
             if given_up():
@@ -250,8 +300,11 @@ def test_choices__that_cannot_be_solved_side_by_side_are_refused(choices, option
 
 
 def test_structures__that_one_thread_can_use_are_refused() -> None:
+    task = Task(python_oracle(), options_of(), path_of(rule="two_sided", parallel=2))
     with pytest.raises(ValueError, match="one thread at a time can use a PythonOracle"):
-        Task(python_oracle(), options_of(), path_of(rule="two_sided", parallel=2)).check()
+        task.check(Spread(workers=2))
+    task.check(Spread(workers=1))
+    task.check(Spread(elsewhere=Copied(python_oracle()), workers=2))
 
 
 def test_snapshots__are_refused(tmp_path: Path) -> None:
@@ -274,9 +327,9 @@ def test_one__has_no_lanes() -> None:
 
 # -- where lanes begin ------------------------------------------------------------------------------------------------
 def lanes_at(*lams: float, round_of: tuple[float, ...]) -> side_by_side.Lanes:
-    setting = side_by_side.Setting(multiclass(), options_of(), 0, True, False, False, False)
+    setting = side_by_side.Setting(options_of(), 0, True, False, False, False)
     states = [side_by_side.LaneState(lam, {}, {}) for lam in lams]
-    return side_by_side.Lanes(setting, (), states, list(round_of))
+    return side_by_side.Lanes(multiclass(), setting, (), states, list(round_of))
 
 
 def test_origins__are_the_nearest_lambdas_but_for_those_that_try_the_start() -> None:
@@ -293,7 +346,7 @@ def test_origins__are_the_nearest_lambdas_but_for_those_that_try_the_start() -> 
 @pytest.mark.parametrize(("calls", "cold"), [((100, 120), True), ((100, 151), False)])
 def test_start__is_where_lanes_begin_if_it_costs_little_more(calls: tuple[int, int], cold: bool) -> None:
     lanes = lanes_at(100.0, 10.0, round_of=(6.0, 3.0))
-    assert operations_of(lanes.setting.problem).oracle > 0.0
+    assert operations_of(lanes.problem).oracle > 0.0
     lanes.begun = lanes.origins()
     empty = side_by_side.Answer(*[None] * len(side_by_side.Answer._fields))
     lanes.learn([empty._replace(calls=c, steps=0) for c in calls])
