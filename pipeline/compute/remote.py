@@ -157,7 +157,7 @@ def do_job(job: Job[R]) -> R:
         return job.fn(problem, _weights(job.state), given_up)
 
 
-def _problem(task: Errand[Any] | Job[Any], blocks: np.ndarray | None) -> Problem:
+def _problem(task: Errand[R] | Job[R], blocks: np.ndarray | None) -> Problem:
     """The problem of an errand or a job, with the features of `blocks`; None: of all."""
     if task.sources != sources():
         raise WorkerError(
