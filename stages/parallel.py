@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -144,7 +144,7 @@ class Elsewhere(Protocol):
         """
 
     def jobs(
-        self, fns: Sequence[JobFunction[R]], split: str, states: Sequence[np.ndarray], stop: Callable[[], object]
+        self, jobs: Iterable[tuple[JobFunction[R], np.ndarray]], split: str, stop: Callable[[], object]
     ) -> list[R] | None:
         """fn(problem of the split, state, given_up) of every function and its state, in order, several at a time.
 

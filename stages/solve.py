@@ -83,7 +83,7 @@ class Session:
     Attributes
     ----------
     spread : Spread
-        Where oracles of exact passes are called, and `Spread.check`, which may raise an error to stop. An exact pass that
+        Where oracles of exact passes are called, and `Spread.check`, which may raise an error to stop. A pass or round that
         is aborted (all workers gone, a signal) leaves a commit of the point where it began; steps that are, of the last
         rebase point.
     report : callable
@@ -131,7 +131,7 @@ def solve(
     Status
         CONVERGED, or why the path ends early; INTERRUPTED if it did not end. After TIME_LIMIT a later call continues.
     """
-    task.check()
+    task.check(session.spread)
     check_ending(task.path, ending)
     parts = SnapshotParts(run_dir / "snapshots")
     taken = Snapshots(parts, snapshots)

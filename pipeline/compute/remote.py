@@ -14,7 +14,7 @@ import platform
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
@@ -117,19 +117,16 @@ class Sender:
             return self.map_tasks(do, errands, places)
 
     def jobs(
-        self, fns: Sequence[JobFunction[R]], split: str, states: Sequence[np.ndarray], stop: Callable[[], object]
+        self, jobs: Iterable[tuple[JobFunction[R], np.ndarray]], split: str, stop: Callable[[], object]
     ) -> list[R] | None:
         """fn(problem of the split, state, given_up) of every function and its state, in order, or None after `stop()`."""
         with ExitStack() as stack:
             pool = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="jobs"))
-            paths = {id(state): "" for state in states}
-            for state in states:
-                paths[id(state)] = paths[id(state)] or str(stack.enter_context(published(self.folder, state)))
-            jobs = [
-                Job(fn, str(self.features), split, paths[id(state)], sources())
-                for fn, state in zip(fns, states, strict=True)
+            tasks = [
+                Job(fn, str(self.features), split, str(stack.enter_context(published(self.folder, state))), sources())
+                for fn, state in jobs
             ]
-            results = pool.submit(self.map_tasks, do_job, jobs)
+            results = pool.submit(self.map_tasks, do_job, tasks)
             while not wait([results], timeout=POLL).done:
                 if stop():
                     return None  # the files go first, and workers that look for them give up
@@ -151,10 +148,13 @@ def do_job(job: Job[R]) -> R:
         if time.monotonic() - looked < LOOK:
             return False
         looked = time.monotonic()
-        return not location(job.state).exists()
+        try:
+            return not location(job.state).exists()
+        except OSError:  # storage that does not answer now
+            return False
 
     with _ALONE if structure_capabilities(problem).one_thread else nullcontext():
-        return job.fn(problem, _weights(job.state), given_up)
+        return job.fn(problem, _published(job.state), given_up)
 
 
 def _problem(task: Errand[R] | Job[R], blocks: np.ndarray | None) -> Problem:
@@ -184,6 +184,10 @@ def opened(features: str, split: str) -> tuple[Problem, RangedArrays | None]:
 
 @functools.lru_cache(maxsize=2)
 def _weights(path: str) -> np.ndarray:
+    return _published(path)
+
+
+def _published(path: str) -> np.ndarray:
     try:
         return frozen(mapped(location(path)))
     except FileNotFoundError:

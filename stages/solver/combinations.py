@@ -189,8 +189,8 @@ REFUSED = (
         rule=lambda r: r.abreast,
         structure=lambda s: s.one_thread,
         says=lambda c: (
-            f"path.parallel: one thread at a time can use a {_type(c)}; use compute=processes for oracles in Python or "
-            "compute=cluster, whose processes solve a lambda each, or path.parallel=1"
+            f"path.parallel: one thread at a time can use a {_type(c)}; use compute=processes (oracles in Python) or "
+            "cluster, whose processes solve a lambda each, compute.workers=1, or path.parallel=1"
         ),
         why="only with `path.parallel` above 1 on threads: one thread at a time can use the structure",
         structures="in Python, or with a kernel",

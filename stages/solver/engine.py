@@ -87,7 +87,8 @@ class Engine:
     rule: PathRule
     start: PathStart | None
     spread: Spread = HERE
-    """Where oracles of exact passes are called, and `Spread.check`, which may raise an error to stop; changes no bit."""
+    """Where oracles of exact passes are called and lambdas are solved side by side, and `Spread.check`, which may raise an
+    error to stop; changes no bit."""
     status: Status | None = None
     """How the last `walk` ended."""
     stopped: bool = False

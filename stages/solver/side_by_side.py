@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, cast
 import numpy as np
 
 from gapwise.records import Facts, Json
-from gapwise.stages.parallel import Spread
+from gapwise.stages.parallel import JobFunction, Spread
 from gapwise.stages.problems.operations import operations_of
 from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.counts import TRACE
@@ -51,7 +51,10 @@ if TYPE_CHECKING:
     from gapwise.stages.solver.path.abreast import Abreast
 
 POLL = 0.05
-"""Longest time, in seconds, from a request to stop to its notice while lanes are solved."""
+"""Longest time, in seconds, from a request to stop to its notice while lanes are solved on threads."""
+
+MIXTURE, NOTHING = "mixture", np.empty(0)
+"""The weights of a lane's mixture among its arrays, and what stands in their place meanwhile."""
 
 TRIED = 3
 """Rounds of two and more lanes whose second lane begins at the start of the path, to see what that costs."""
@@ -73,35 +76,6 @@ class LaneState(NamedTuple):
     attrs: Facts
 
 
-class Beginning(NamedTuple):
-    """A `LaneState` for another process: its arrays are one array of bytes there."""
-
-    lam: float
-    attrs: Facts
-    layout: tuple[tuple[str, str, tuple[int, ...]], ...]
-    """name, dtype and shape of each array, in the order of the bytes"""
-
-    @classmethod
-    def of(cls, state: LaneState) -> Self:
-        """That of a state."""
-        layout = tuple((name, array.dtype.str, array.shape) for name, array in state.arrays.items())
-        return cls(state.lam, state.attrs, layout)
-
-    def state(self, packed: np.ndarray) -> LaneState:
-        """The state whose arrays are `packed`, uint8, by `flat`."""
-        arrays, first = {}, 0
-        for name, dtype, shape in self.layout:
-            size = math.prod(shape) * np.dtype(dtype).itemsize
-            arrays[name] = np.frombuffer(packed[first : first + size].tobytes(), dtype).reshape(shape)
-            first += size
-        return LaneState(self.lam, arrays, self.attrs)
-
-
-def flat(state: LaneState) -> np.ndarray:
-    """The arrays of a state as one array, uint8."""
-    return np.frombuffer(b"".join(array.tobytes() for array in state.arrays.values()), np.uint8)
-
-
 class Lane(NamedTuple):
     """What is asked of a lane, besides where it begins."""
 
@@ -110,6 +84,27 @@ class Lane(NamedTuple):
     """of the breakpoint"""
     asked: Tolerance
     mixture: Mixture | None
+
+
+Layout = tuple[tuple[str, str, tuple[int, ...]], ...]
+"""Name, dtype and shape of each array, in the order of their bytes."""
+
+
+def flat(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, Layout]:
+    """Arrays as one array, uint8, and their layout."""
+    layout = tuple((name, array.dtype.str, array.shape) for name, array in arrays.items())
+    flats = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays.values()]
+    return np.concatenate(flats), layout
+
+
+def unflat(packed: np.ndarray, layout: Layout) -> dict[str, np.ndarray]:
+    """The arrays of `flat`, copied."""
+    arrays, first = {}, 0
+    for name, dtype, shape in layout:
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        arrays[name] = np.frombuffer(packed[first : first + size].tobytes(), dtype).reshape(shape)
+        first += size
+    return arrays
 
 
 class Answer(NamedTuple):
@@ -267,11 +262,23 @@ def solve_lane(
 
 
 def solve_from(
-    problem: Problem, packed: np.ndarray, given_up: Callable[[], bool], *, setting: Setting, beginning: Beginning,
-    lane: Lane,
+    problem: Problem, packed: np.ndarray, given_up: Callable[[], bool], *, setting: Setting, state: LaneState,
+    layout: Layout, lane: Lane,
 ) -> Answer:  # fmt: skip
-    """`solve_lane` in another process: a `stages.parallel.JobFunction`, given the rest."""
-    return solve_lane(problem, setting, beginning.state(packed), lane, given_up, warm_up=True)
+    """`solve_lane` in another process: a `stages.parallel.JobFunction`, given the rest without its arrays (`job_of`)."""
+    arrays = unflat(packed, layout)
+    if lane.mixture is not None:
+        lane = lane._replace(mixture=lane.mixture._replace(weights=arrays.pop(MIXTURE)))
+    return solve_lane(problem, setting, state._replace(arrays=arrays), lane, given_up, warm_up=True)
+
+
+def job_of(setting: Setting, state: LaneState, lane: Lane) -> tuple[JobFunction[Answer], np.ndarray]:
+    """A lane for another process: the function that solves it there, and all its arrays as one."""
+    arrays, mixture = state.arrays, lane.mixture
+    if mixture is not None:
+        arrays, lane = {**arrays, MIXTURE: mixture.weights}, lane._replace(mixture=mixture._replace(weights=NOTHING))
+    packed, layout = flat(arrays)
+    return partial(solve_from, setting=setting, state=state._replace(arrays={}), layout=layout, lane=lane), packed
 
 
 def walk_abreast(
@@ -296,7 +303,8 @@ def walk_abreast(
             return ended
         index = solver.counts.breakpoint
         lanes.begun = lanes.origins()
-        answers = solved_round(lanes, index, rule, spread, stop)
+        with solver.ledger.asking():  # nothing that is packed changes before the answers are taken
+            answers = solved_round(lanes, index, rule, spread, stop)
         if answers is None:
             ended = boundary(solver)
             assert ended is not None
@@ -324,12 +332,9 @@ def solved_round(
     origins = [lanes.states[k] for k in lanes.begun]
     if spread.elsewhere is None:
         return on_threads(lanes, origins, asked, spread.workers, stop)
-    packed = {k: flat(lanes.states[k]) for k in set(lanes.begun)}
-    jobs = [
-        partial(solve_from, setting=lanes.setting, beginning=Beginning.of(state), lane=lane)
-        for state, lane in zip(origins, asked, strict=True)
-    ]  # begun backwards: the smallest lambda takes longest
-    answers = spread.elsewhere.jobs(jobs[::-1], "train", [packed[k] for k in lanes.begun[::-1]], stop)
+    # backwards: the smallest lambda takes longest
+    jobs = (job_of(lanes.setting, state, lane) for state, lane in zip(origins[::-1], asked[::-1], strict=True))
+    answers = spread.elsewhere.jobs(jobs, "train", stop)
     return None if answers is None else answers[::-1]
 
 

@@ -4,15 +4,20 @@ FEATURES is a feature store (``runs/features/<dataset>-<key>``). A path with `pa
 lanes: effective passes, lambdas, CPU seconds, the bytes of the kept states, and the gain on as many cores as lanes. The gain
 is replayed: lanes are solved on one worker, their CPU seconds are recorded, and a round takes as long as its longest lane.
 The gain is relative to the CPU seconds of `path.parallel=1`. `--workers N`: also by the clock, on N threads.
+`--processes N`: by the clock alone, with the N processes that `compute=processes` starts for oracles in Python. There
+`path.parallel=1` calls the oracles of exact passes side by side, and more lanes solve a lambda in each process.
 `--origins near|start`: all lanes begin at the nearest lambda of the round before, or all at the start of the path.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from pathlib import Path
 
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.init_path import init_path
 from gapwise.stages.parallel import Spread
@@ -33,10 +38,10 @@ Lane = tuple[int, float]
 
 
 def walked(
-    problem: Problem, options: MethodOptions, path: PathOptions, workers: int
+    problem: Problem, options: MethodOptions, path: PathOptions, spread: Spread
 ) -> tuple[Engine, int, float, float]:
     """(engine at its end, lambdas, CPU seconds, seconds by the clock)."""
-    engine = Engine.begin(Task(problem, options, path, start=init_path(problem, path)), Spread(workers=workers))
+    engine = Engine.begin(Task(problem, options, path, start=init_path(problem, path)), spread)
     engine.warm_up()
     cpu, clock = time.process_time(), time.perf_counter()
     lambdas = len(list(engine.walk()))
@@ -69,6 +74,22 @@ def replayed(lanes: list[Lane]) -> float:
     return sum(longest.values())
 
 
+def by_processes(
+    features: Path, problem: Problem, options: MethodOptions, path: PathOptions, asked: list[int], workers: int
+) -> None:
+    """A row by the clock for `path.parallel=1` and for each number of lanes."""
+    alone = 0.0
+    with tempfile.TemporaryDirectory() as folder, Compute(ComputeOptions(kind="processes", workers=workers)) as compute:
+        spread = compute.spread(features, Path(folder), True)
+        for k in (1, 1, *asked):  # the first starts the processes and compiles there
+            side = PathOptions(**{**vars(path), "parallel": k})
+            engine, lambdas, _, clock = walked(problem, options, side, spread)
+            passes, first = engine.solver.oracle_calls / problem.n, alone == 0.0
+            alone = clock if k == 1 else alone
+            if not first:
+                print(f"  {k:2}: {passes:7.1f} {lambdas:4} {clock:7.2f} s, gain {alone / clock:.2f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("features", type=Path)
@@ -78,6 +99,7 @@ def main() -> None:
     parser.add_argument("--solver", nargs="*", choices=PRESETS, default=["default", "accelerated"])
     parser.add_argument("--lanes", nargs="*", type=int, default=[2, 4, 8, 16])
     parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=0)
     parser.add_argument("--origins", choices=("near", "start"))
     arguments = parser.parse_args()
     if arguments.origins == "near":
@@ -92,8 +114,12 @@ def main() -> None:
     for name in arguments.solver:
         options = PRESETS[name]
         path = PathOptions(rule=arguments.rule, eps=arguments.eps, lambda_min=arguments.lambda_min).for_method(options)
-        walked(problem, options, path, 1)  # compiles
-        engine, lambdas, alone, clock_alone = walked(problem, options, path, 1)
+        if arguments.processes:
+            print(f"{name}, {arguments.processes} processes, lanes: passes, lambdas, clock", flush=True)
+            by_processes(arguments.features, problem, options, path, arguments.lanes, arguments.processes)
+            continue
+        walked(problem, options, path, Spread())  # compiles
+        engine, lambdas, alone, clock_alone = walked(problem, options, path, Spread())
         passes = engine.solver.oracle_calls / problem.n
         print(
             f"{name:18}  1: {passes:7.1f} {lambdas:4} {alone:7.2f} s; clock {clock_alone:.2f} s, {engine.status}",
@@ -102,13 +128,13 @@ def main() -> None:
         for k in arguments.lanes:
             side = PathOptions(**{**vars(path), "parallel": k})
             lanes.clear()
-            engine, lambdas, cpu, _ = walked(problem, options, side, 1)
+            engine, lambdas, cpu, _ = walked(problem, options, side, Spread())
             passes, replay = engine.solver.oracle_calls / problem.n, replayed(lanes)
             assert engine.lanes is not None
             size = sum(array.nbytes for array in engine.lanes.packed()[0].values()) / 1e6
             clock = ""
             if arguments.workers:
-                seconds = walked(problem, options, side, arguments.workers)[3]
+                seconds = walked(problem, options, side, Spread(workers=arguments.workers))[3]
                 clock = f"; clock {seconds:.2f} s on {arguments.workers}, gain {clock_alone / seconds:.2f}"
             print(
                 f"{name:18} {k:2}: {passes:7.1f} {lambdas:4} {cpu:7.2f} s ({cpu / alone:.2f}) {replay:7.2f} s, "

@@ -74,7 +74,7 @@ def sender(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> remote.Sender:
 def test_jobs__have_their_states_and_return_in_order(sender: remote.Sender) -> None:
     states = [np.arange(3.0), np.arange(3.0, 6.0)]
     jobs = [lambda problem, state, given_up, k=k: (k, state.tolist(), given_up()) for k in range(3)]
-    answers = sender.jobs(jobs, "train", [states[0], states[1], states[0]], lambda: False)
+    answers = sender.jobs(zip(jobs, [states[0], states[1], states[0]], strict=True), "train", lambda: False)
     assert answers == [(0, [0.0, 1.0, 2.0], False), (1, [3.0, 4.0, 5.0], False), (2, [0.0, 1.0, 2.0], False)]
     assert not sender.folder.exists()
 
@@ -88,7 +88,7 @@ def test_jobs__that_are_given_up_notice_that_their_file_is_gone(sender: remote.S
             time.sleep(0.001)
         noticed.set()
 
-    assert sender.jobs([endless], "train", [np.zeros(3)], begun.is_set) is None
+    assert sender.jobs([(endless, np.zeros(3))], "train", begun.is_set) is None
     assert noticed.is_set()
     assert not sender.folder.exists()
 
@@ -99,7 +99,7 @@ def test_jobs__that_fail_or_are_stopped_leave_no_file(sender: remote.Sender, err
         raise error
 
     with pytest.raises(type(error)):
-        sender.jobs([failing], "train", [np.zeros(3)], lambda: False)
+        sender.jobs([(failing, np.zeros(3))], "train", lambda: False)
     assert not sender.folder.exists()
 
 
@@ -115,7 +115,7 @@ def test_jobs__on_a_structure_for_one_thread_wait_for_each_other(sender: remote.
 
     with ThreadPoolExecutor(3) as pool:
         sender.map_tasks = lambda fn, items, places=None: [*pool.map(fn, items)]
-        sender.jobs([counting] * 3, "train", [np.zeros(3)] * 3, lambda: False)
+        sender.jobs([(counting, np.zeros(3))] * 3, "train", lambda: False)
     assert most == 1
 
 

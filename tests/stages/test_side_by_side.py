@@ -51,10 +51,10 @@ class Copied:
     def __call__(self, fn, split, w, parts, places):
         return [fn(self.problem, w, np.array(part)) for part in parts]
 
-    def jobs(self, fns, split, states, stop):
+    def jobs(self, jobs, split, stop):
         assert split == "train"
         answers = []
-        for fn, state in zip(fns, states, strict=True):
+        for fn, state in jobs:
             if stop():
                 return None
             fn, state = pickle.loads(pickle.dumps((fn, state)))
@@ -86,6 +86,19 @@ def test_lanes__that_are_given_up_elsewhere_are_solved_again(tmp_path: Path, mon
     assert (status, elsewhere.done) == (Status.INTERRUPTED, 2)
     solved(problem, tmp_path / "parts", options, path)
     assert_same_path(tmp_path / "parts", tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_resume__on_threads_of_what_one_thread_can_use_is_refused_and_keeps_the_state(tmp_path: Path) -> None:
+    problem, options = python_oracle(), options_of()
+    path, elsewhere = path_of(rule="two_sided", eps=0.05, kappa=0.7, lambda_min=0.2, parallel=2), Copied(problem)
+    stopped = solved(
+        problem, tmp_path, options, path, stop=lambda: elsewhere.done >= 2, spread=Spread(elsewhere=elsewhere)
+    )
+    assert stopped is Status.INTERRUPTED
+    with pytest.raises(ValueError, match="one thread at a time can use"):
+        solved(problem, tmp_path, options, path, spread=Spread(workers=2))
+    assert solved(problem, tmp_path, options, path) is Status.CONVERGED
 
 
 @pytest.mark.slow
@@ -197,7 +210,8 @@ def test_stop__inside_a_round_gives_the_round_up(tmp_path: Path, monkeypatch, la
 
 
 @pytest.mark.slow
-def test_lane__that_fails_ends_the_walk_and_loses_no_round(tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("kept", [0.0, 1e9])
+def test_lane__that_fails_ends_the_walk_and_loses_no_round(tmp_path: Path, monkeypatch, kept: float) -> None:
     problem, options, path = multiclass(), options_of(), path_of(**KINDS["two_sided"], parallel=3)
     solved(problem, tmp_path / "whole", options, path)
     counted, solve = itertools.count(), side_by_side.solve_lane
@@ -208,7 +222,7 @@ def test_lane__that_fails_ends_the_walk_and_loses_no_round(tmp_path: Path, monke
         return solve(*arguments)
 
     monkeypatch.setattr(side_by_side, "solve_lane", failing)
-    monkeypatch.setattr(sink, "KEPT_SECONDS", 0.0)  # no commit is due, but the last offer is kept in memory
+    monkeypatch.setattr(sink, "KEPT_SECONDS", kept)  # no commit is due; the last offer is kept in memory, or none is
     with pytest.raises(MemoryError):
         solved(problem, tmp_path / "parts", options, path)
     monkeypatch.setattr(side_by_side, "solve_lane", solve)
