@@ -93,6 +93,25 @@ def test_jobs__that_are_given_up_notice_that_their_file_is_gone(sender: remote.S
     assert not sender.folder.exists()
 
 
+def test_jobs__go_on_where_the_storage_does_not_answer(sender: remote.Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    def failing(path):
+        nonlocal asked
+        asked += 1
+        raise OSError("stale file handle")
+
+    def job(problem, state, given_up):
+        monkeypatch.setattr(type(sender.folder), "exists", failing)
+        answer = given_up()
+        monkeypatch.undo()
+        return answer
+
+    monkeypatch.setattr(remote, "LOOK", 0.0)
+    assert sender.jobs([(job, np.zeros(3))], "train", lambda: False) == [False]
+    assert asked == 1
+
+
 @pytest.mark.parametrize("error", [ValueError("no such label"), Killed()])
 def test_jobs__that_fail_or_are_stopped_leave_no_file(sender: remote.Sender, error: BaseException) -> None:
     def failing(problem, state, given_up):

@@ -117,9 +117,12 @@ def test_result__is_the_same_for_one_two_and_three_workers(tmp_path: Path, kind:
 @pytest.mark.slow
 def test_lanes__certify_lambdas_between_solved_ones_without_an_oracle_call(tmp_path: Path) -> None:
     problem, path = multiclass_cone(), path_of(rule="two_sided", eps=0.003, kappa=0.85, parallel=2)
-    assert solved(problem, tmp_path, options_of(method="accelerated_at_mean"), path) is Status.CONVERGED
-    assert verify(problem, tmp_path)["certified"]
-    assert 0 in read_path(tmp_path / "path.zarr")[0]["oracle_calls"]
+    options, run = options_of(method="accelerated_at_mean"), tmp_path / "here"
+    assert solved(problem, run, options, path) is Status.CONVERGED
+    assert verify(problem, run)["certified"]
+    assert 0 in read_path(run / "path.zarr")[0]["oracle_calls"]
+    solved(problem, tmp_path / "elsewhere", options, path, spread=Spread(elsewhere=Copied(problem)))
+    assert_same_path(tmp_path / "elsewhere", run)
 
 
 @pytest.mark.slow
