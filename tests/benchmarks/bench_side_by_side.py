@@ -81,13 +81,12 @@ def by_processes(
     alone = 0.0
     with tempfile.TemporaryDirectory() as folder, Compute(ComputeOptions(kind="processes", workers=workers)) as compute:
         spread = compute.spread(features, Path(folder), True)
-        for k in (1, 1, *asked):  # the first starts the processes and compiles there
+        for k in (1, *asked):
             side = PathOptions(**{**vars(path), "parallel": k})
+            walked(problem, options, side, spread)  # starts the processes and compiles there
             engine, lambdas, _, clock = walked(problem, options, side, spread)
-            passes, first = engine.solver.oracle_calls / problem.n, alone == 0.0
-            alone = clock if k == 1 else alone
-            if not first:
-                print(f"  {k:2}: {passes:7.1f} {lambdas:4} {clock:7.2f} s, gain {alone / clock:.2f}", flush=True)
+            passes, alone = engine.solver.oracle_calls / problem.n, alone or clock
+            print(f"  {k:2}: {passes:7.1f} {lambdas:4} {clock:7.2f} s, gain {alone / clock:.2f}", flush=True)
 
 
 def main() -> None:
