@@ -1,7 +1,7 @@
 """Workers on other machines: those of a running dask scheduler, or of one that starts workers in Slurm jobs.
 
-Tasks name functions and files; no array of theirs is sent or scattered, so another worker can repeat the task of one that
-died. What they return is.
+Tasks name functions and files, and carry no arrays, so another worker can repeat the task of one that died. Only results
+bring arrays back.
 `pure=False` everywhere: otherwise dask would return the results of the previous gap pass for the next.
 """
 

@@ -49,7 +49,7 @@ def arrays_of(runs: Path) -> dict[str, bytes]:
 
 
 def lanes_at_work(runs: Path) -> bool:
-    """Whether a round with several states, of the path's second half, is being solved."""
+    """Whether a round of several lanes is being solved."""
     return len([*runs.glob("*/.tmp-weights/w-*")]) >= 2
 
 
