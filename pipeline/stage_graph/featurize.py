@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
@@ -32,11 +34,18 @@ def make_features(
 ) -> None:
     """Make the features of a data set at `path` unless they are there; waits while another process makes them.
 
-    Nothing is kept if the raw data are no longer `source`, what the key was computed from.
+    Nothing is kept if the raw data are no longer `source`, what the key was computed from. Features in a folder that cannot
+    be written, such as a mounted object store, are used as they are; ValueError if they are damaged.
     """
     from gapwise.pipeline.data import refuse_others
-    from gapwise.stages.featurize import featurize
+    from gapwise.stages.featurize import damaged, featurize
+    from gapwise.storage.features import is_complete
     from gapwise.storage.files import locked
+
+    if is_complete(path) and not _writable(path.parent):
+        if damage := damaged(path):
+            raise ValueError(f"{path}: {damage}; {path.parent} cannot be written, so they cannot be made again here")
+        return
 
     def waiting(holder: str) -> None:
         report(0, 0, f"waiting for the features that {holder} is making")
@@ -53,6 +62,11 @@ def make_features(
                 f"{settings.dataset['name']}-{_without_validation(settings).features_key(source)[:8]}"
             ),
         )
+
+
+def _writable(folder: Location) -> bool:
+    """Whether this process may write here; a URL is tried when it is written."""
+    return not isinstance(folder, Path) or os.access(folder, os.W_OK)
 
 
 def _without_validation(settings: Settings) -> Settings:

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/bench_cluster.py [--blocks 2000] [--delay 0.02] [--workers 3] [--namespaces]
     python tests/benchmarks/bench_cluster.py --horses RELEASE [--blocks 600] [--workers 3]
-    python tests/benchmarks/bench_cluster.py --horses RELEASE --path [--blocks 600] [--workers 3] [--limit 250]
+    python tests/benchmarks/bench_cluster.py --horses RELEASE --path [--mount] [--blocks 600] [--workers 3] [--limit 250]
 
 The oracle sleeps, so the waiting is simulated and the figures do not depend on the number of cores; passes here and on the
 workers are measured in one run. Each worker is a process with its own port; with --namespaces (as root, with iproute2) each
@@ -15,6 +15,9 @@ prints each process's memory and what it has fetched.
 With --path, a whole run with its root in the S3 server (`expensive_oracle`, down to lambda = 40) loses a worker while
 it solves. With --limit, as root, the driver and each worker may have this many MB, the pages of files that they have read
 included. The bench prints the most that each had, the seconds, and whether path.zarr has a serial run's bits.
+
+With --mount, as root and with rclone 1.65 or later, the run is on a disk, its features are in an S3 server of rclone. The
+driver and each worker have them mounted, each in a mount namespace of its own, without a cache on the disk.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -62,10 +67,11 @@ def main() -> None:
     parser.add_argument("--namespaces", action="store_true")
     parser.add_argument("--horses", type=Path, metavar="RELEASE")
     parser.add_argument("--path", action="store_true")
+    parser.add_argument("--mount", action="store_true")
     parser.add_argument("--limit", type=float, metavar="MB")
     options = parser.parse_args()
     if options.path:
-        whole_path(options.horses, options.blocks, options.workers, options.limit)
+        whole_path(options.horses, options.blocks, options.workers, options.limit, options.mount)
         return
     if options.horses is not None:
         shares(options.horses, options.blocks, options.workers)
@@ -170,8 +176,8 @@ def held_by_each(made: Site, compute: Compute, features: Location, folder: Locat
     print(f"{'':28} {bits(gaps, expected)}")
 
 
-def whole_path(release: Path, images: int, workers: int, limit: float | None) -> None:
-    """A run in an object store beside a serial one on a disk."""
+def whole_path(release: Path, images: int, workers: int, limit: float | None, mount: bool) -> None:
+    """A run in an object store, or with its features mounted from there, beside a serial one on a disk."""
     words = [
         *("dataset=hdseg", f"dataset.root={release.resolve()}", "dataset.size=large", "dataset.pictures=false"),
         *("dataset.precision=u8", f"dataset.n_train={images}", "solver=expensive_oracle", "path.rule=two_sided"),
@@ -192,21 +198,26 @@ def whole_path(release: Path, images: int, workers: int, limit: float | None) ->
     with tempfile.TemporaryDirectory(dir="/tmp") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         bucket = stack.enter_context(serving(folder))
-        alone, root = folder / "alone", location(f"{bucket}/runs")
+        alone, root = folder / "alone", folder / "runs" if mount else location(f"{bucket}/runs")
         seconds = {"serial, on a disk": done(started(alone, folder / "no cache", "compute=serial"))}
         done(started(root, folder / "cache of featurize", "run.until=featurize"))
+        entry: list[str] = []
+        if mount:
+            (folder / "buckets").mkdir()
+            shutil.move(folder / "runs" / "features", folder / "buckets" / "features")
+            entry = stack.enter_context(mounted(folder / "buckets", "features", folder / "runs" / "features"))
         made = Site(folder / "site")
         stack.callback(made.close)
         names = ["driver", *(f"worker-{k}" for k in range(workers))]
         groups = {one: stack.enter_context(limited(one, limit)) for one in names} if limit else {}
-        within = {one: groups[one].within if groups else [] for one in names}
+        within = {one: [*entry, *(groups[one].within if groups else [])] for one in names}
         for k in range(workers):
             made.add(within=[*within[f"worker-{k}"], "env", f"GAPWISE_CACHE={folder / f'cache {k}'}"])
         more = "compute=cluster", f"compute.address={made.address}"
         driver = started(root, folder / "cache of the driver", *more, within=within["driver"])
         peaks = Peaks({"driver": driver.pid, **{f"worker-{k}": one.pid for k, one in enumerate(made.workers)}})
         threading.Thread(target=kill_in_solve, args=(root, made), daemon=True).start()
-        seconds["cluster, in an object store"] = done(driver)
+        seconds["cluster, features mounted" if mount else "cluster, in an object store"] = done(driver)
         most = peaks.end()
         print(f"n = {images}, {workers} workers, worker-0 killed; load {os.getloadavg()[0]:.1f}; seconds:", seconds)
         for one in names:
@@ -215,6 +226,30 @@ def whole_path(release: Path, images: int, workers: int, limit: float | None) ->
         made.close()
         assert_same_path(*(next(where.glob("hdseg-*")) for where in (root, alone)))
         print("path.zarr and the traces: same bits")
+
+
+@contextlib.contextmanager
+def mounted(buckets: Path, bucket: str, point: Path) -> Iterator[list[str]]:
+    """What a command is started with to see a bucket at `point`, read-only; `buckets`, a folder, is served as S3."""
+    point.mkdir()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    served = ["rclone", "serve", "s3", str(buckets), "--addr", address, "--auth-key", "nobody,nothing"]
+    facts = {"TYPE": "s3", "PROVIDER": "Rclone", "ENDPOINT": f"http://{address}", "ACCESS_KEY_ID": "nobody"}
+    remote = [
+        f"RCLONE_CONFIG_STORE_{name}={value}" for name, value in {**facts, "SECRET_ACCESS_KEY": "nothing"}.items()
+    ]
+    how = "--read-only --vfs-cache-mode off --buffer-size 0 --vfs-read-chunk-size 4M --max-read-ahead 1M --daemon"
+    command = f'env -u AWS_CA_BUNDLE {" ".join(remote)} rclone mount store:{bucket} {point} {how} && exec "$@"'
+    with (buckets.parent / "rclone.log").open("w") as log:
+        server = subprocess.Popen(served, stdout=log, stderr=log)
+    try:
+        yield ["unshare", "--mount", "--propagation", "private", "sh", "-c", command, "sh"]
+    finally:
+        subprocess.run(["pkill", "-f", f"rclone mount store:{bucket} {point}"], check=False)
+        server.kill()
+        server.wait()
 
 
 def kill_in_solve(root: Location, made: Site) -> None:

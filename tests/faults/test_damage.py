@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +96,23 @@ def test_features__damaged_are_made_again(
         assert done.code == 1
         assert "run.stage=featurize makes the features again" in done.err
     goes_on(sandbox, calm, "the features are made again")
+
+
+def test_features__in_a_folder_that_cannot_be_written_are_used_and_if_damaged_refused(
+    halfway: Sandbox, calm: Calm, copy: Callable[[Sandbox], Sandbox], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = copy(halfway)
+    features = sandbox.root / "features"
+    for lock in features.glob("*.lock"):
+        lock.unlink()
+    monkeypatch.setattr(os, "access", lambda path, mode, **_: Path(path) != features)
+    sandbox.finish()
+    assert_same_results(sandbox, calm)
+    assert not list(features.glob("*.lock")), "nothing was written there"
+    flip(largest(next(features.glob("sequences_csv-????????"))))
+    done = sandbox.issue("run.stage=featurize")
+    assert done.code == 1
+    assert f"{features} cannot be written, so they cannot be made again here" in done.err
 
 
 @pytest.mark.fault("result")
