@@ -34,6 +34,8 @@ def limited(name: str, megabytes: float) -> Iterator[Limited]:
     try:
         folder.mkdir(exist_ok=True)
         (folder / ("memory.max" if new else "memory.limit_in_bytes")).write_text(str(round(megabytes * 2**20)))
+        if not new:  # a group that was left behind knows what it has had
+            (folder / "memory.max_usage_in_bytes").write_text("0")
     except OSError as error:
         raise SystemExit(f"{folder}: {error}; limits need root and a memory controller") from None
     try:
