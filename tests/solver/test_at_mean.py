@@ -190,6 +190,26 @@ def test_steps__become_shorter_once_a_lambda_between_takes_oracle_calls():
     assert TwoSided.restored(path, rule.zero, *rule.packed()).stride.most == 2.5
 
 
+def test_step__is_short_below_a_lambda_that_took_many_passes():
+    path = PathOptions(rule="two_sided", eps=EPS)
+    problem, _, records, start, _ = tiny_path("multiclass")
+    above, between, below = records[0], records[1], records[-1]
+    last, rule = SolvedPoint(0.1, 0.01, 0.5, 0.45, 1.0, 0.01), TwoSided.begin(path, start)
+
+    def step_after(b, passes: float) -> float:
+        solved = Solved(b.index, b.status, b.point, b.weights, lambda: 1.0, round(passes * problem.n), b.weights)
+        assert rule.add(solved, b.point, Goal(1.0, False))
+        rule.stride.theta = 3.6
+        return rule.stride.below(last, Goal(EPS, False))
+
+    far = step_after(above, 20.0)
+    assert far < 0.1 / 16
+    assert step_after(below, 20.5) == 0.1 / 8
+    assert step_after(between, 1.0) == 0.1 / 8, "it lies above another one"
+    assert TwoSided.restored(path, rule.zero, *rule.packed()).stride.below(last, Goal(EPS, False)) == 0.1 / 8
+    assert far == Stride(path, start.hinge_at_zero, start.lam_top, theta=3.6).below(last, Goal(EPS, False))
+
+
 def test_rule__keeps_the_norm_of_the_dual_point_and_not_that_of_w():
     _, _, records, _, sides = tiny_path("multiclass")
     (point,), (dual,), last = sides.stack.points, sides.stack.duals, records[-1]

@@ -34,6 +34,10 @@ PAST_END = 0.25
 """Share of the lambda at which the path would end (`rule.negligible`) if w stayed, below which no step goes: w still grows,
 but lambdas far below the end of the path cost more than all others together."""
 
+MANY, CLOSE = 20.0, 8.0
+"""After a lambda that took more than so many effective passes, the next lies at most this factor below it: such lambdas take
+more and more passes, and a far start takes more than the lambdas between would."""
+
 
 @dataclass
 class Stride:
@@ -47,6 +51,8 @@ class Stride:
     """d log R / d log lambda between the last two certified points."""
     most: float = math.inf
     """Where the range of theta ends, if before that of `theta_range`."""
+    passes: float = 0.0
+    """Effective passes that the lowest lambda took."""
 
     def restrain(self) -> None:
         """A lambda between solved ones has taken oracle calls: shorter steps from now on."""
@@ -84,18 +90,19 @@ class Stride:
         if self.path.lambda_min == 0.0 and out_of_reach:
             far = math.inf if self.hinge_at_zero - last.hinge >= eps else PAST_TOP * self.lam_top
             lam = max(lam, PAST_END * min(2.0 * NEGLIGIBLE * eps / last.norm2, far))
-        return lam
+        return max(lam, last.lam / CLOSE) if self.passes > MANY else lam
 
     # -- committed state ----------------------------------------------------------------------------------------------
     def packed(self) -> dict[str, Json]:
         """What changes along a path."""
         most: dict[str, Json] = {"most": self.most} if self.most < math.inf else {}
-        return {"theta": self.theta, "fall": self.fall, **most}
+        return {"theta": self.theta, "fall": self.fall, "passes": self.passes, **most}
 
     def restored(self, attrs: Mapping[str, object]) -> Self:
         """This stride with what `packed` has returned, which may be among other attributes."""
         most = number(attrs, "most") if "most" in attrs else math.inf
-        return replace(self, theta=number(attrs, "theta"), fall=number(attrs, "fall"), most=most)
+        passes = number(attrs, "passes") if "passes" in attrs else 0.0
+        return replace(self, theta=number(attrs, "theta"), fall=number(attrs, "fall"), most=most, passes=passes)
 
 
 def theta_range(apart: bool) -> tuple[float, float]:
