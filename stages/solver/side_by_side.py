@@ -365,7 +365,7 @@ def solved_of(answer: Answer) -> Solved:
     """What the rule is told."""
     return Solved(
         answer.breakpoint.index, answer.status, answer.point, answer.weights, lambda: answer.worst_hinge,
-        answer.calls, answer.dual_weights,
+        answer.calls, answer.breakpoint.effective_passes, answer.dual_weights,
     )  # fmt: skip
 
 

@@ -166,10 +166,10 @@ def test_rule__knows_a_lambda_that_took_no_oracle_call_by_its_count():
             if other is not b:
                 rule.stack.add(solved_point(other.point, dual_norm2=other.dual_norm2), other.weights, other.weights)
         assert rule.mixture(b.point.lam) is not None
-        solved = Solved(b.index, b.status, b.point, b.weights, lambda: 1.0, calls, b.weights)
+        solved = Solved(b.index, b.status, b.point, b.weights, lambda: 1.0, calls, dual_weights=b.weights)
         assert rule.add(solved, b.point, Goal(EPS, False))
         assert (rule.stride.most < np.inf) is restrained
-    first = Solved(0, b.status, b.point, b.weights, lambda: 1.0, problem.n, b.weights)
+    first = Solved(0, b.status, b.point, b.weights, lambda: 1.0, problem.n, dual_weights=b.weights)
     rule = TwoSided.begin(PathOptions(eps=EPS, lambda_min=LOWEST), start)
     assert rule.add(first, b.point, Goal(EPS, False))
     assert rule.stride.most == np.inf, "which lies between no two points"
@@ -197,7 +197,7 @@ def test_step__is_short_below_a_lambda_that_took_many_passes():
     last, rule = SolvedPoint(0.1, 0.01, 0.5, 0.45, 1.0, 0.01), TwoSided.begin(path, start)
 
     def step_after(b, passes: float) -> float:
-        solved = Solved(b.index, b.status, b.point, b.weights, lambda: 1.0, round(passes * problem.n), b.weights)
+        solved = Solved(b.index, b.status, b.point, b.weights, lambda: 1.0, 9, passes, b.weights)
         assert rule.add(solved, b.point, Goal(1.0, False))
         rule.stride.theta = 3.6
         return rule.stride.below(last, Goal(EPS, False))

@@ -99,6 +99,8 @@ class Solved:
     """worst_hinge() -> the largest hinge of a block in units of the least loss of its wrong labellings"""
     oracle_calls: int
     """at this lambda; 0 where a mixture of solved points certified it"""
+    passes: float = 0.0
+    """the same in effective passes"""
     dual_weights: np.ndarray | None = None
     """float64, (d,): w(alpha) of the dual point, if `weights` is another point"""
 

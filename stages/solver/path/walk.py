@@ -75,9 +75,8 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
             return status
         index = solver.counts.breakpoint
         dual = solver.iterate.dual_weights() if on_path and solver.schedule.rewrites_w else None
-        solved = Solved(
-            index, status, point, solver.primal(), lambda: worst_hinge(solver), solver.ledger.calls_here, dual
-        )
+        here = solver.ledger.calls_here, solver.ledger.passes_here
+        solved = Solved(index, status, point, solver.primal(), lambda: worst_hinge(solver), *here, dual)
         following = rule.following(solved)
         if following.again:
             solver.move_to(following.lam, 0, rule.warm_start())

@@ -163,7 +163,7 @@ class TwoSided:
         if solved.oracle_calls and self.mixture(point.lam) is not None:
             self.stride.restrain()
         if point.lam < self.stack.points[-1].lam:
-            self.stride.passes = solved.oracle_calls / self.zero.losses.size
+            self.stride.passes = solved.passes
         worst = solved.worst_hinge() if self.path.relative else math.inf
         dual = solved.dual_weights
         own = None if dual is None else point.lam**2 * self.stack.product(dual, dual)
