@@ -192,7 +192,7 @@ def test_steps__become_shorter_once_a_lambda_between_takes_oracle_calls():
 
 def test_step__is_short_below_a_lambda_that_took_many_passes():
     path = PathOptions(rule="two_sided", eps=EPS)
-    problem, _, records, start, _ = tiny_path("multiclass")
+    _, _, records, start, _ = tiny_path("multiclass")
     above, between, below = records[0], records[1], records[-1]
     last, rule = SolvedPoint(0.1, 0.01, 0.5, 0.45, 1.0, 0.01), TwoSided.begin(path, start)
 
