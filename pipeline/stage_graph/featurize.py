@@ -35,16 +35,24 @@ def make_features(
     """Make the features of a data set at `path` unless they are there; waits while another process makes them.
 
     Nothing is kept if the raw data are no longer `source`, what the key was computed from. Features in a folder that cannot
-    be written, such as a mounted object store, are used as they are; ValueError if they are damaged.
+    be written, such as a mounted object store, are used as they are; ValueError if they are damaged or not there.
     """
     from gapwise.pipeline.data import refuse_others
     from gapwise.stages.featurize import damaged, featurize
     from gapwise.storage.features import is_complete
     from gapwise.storage.files import locked
 
-    if is_complete(path) and not _writable(path.parent):
+    if not _writable(path.parent):
+        unwritable = f"{path.parent} cannot be written"
+        if not is_complete(path):
+            raise ValueError(
+                f"{path}: no features here, and {unwritable}; make them elsewhere (run.until=featurize) and copy them there, "
+                "or let their owner's group write here (umask 002)"
+            )
         if damage := damaged(path):
-            raise ValueError(f"{path}: {damage}; {path.parent} cannot be written, so they cannot be made again here")
+            raise ValueError(
+                f"{path}: {damage}; {unwritable}, so they cannot be made again here; somebody may be making them now"
+            )
         return
 
     def waiting(holder: str) -> None:
@@ -65,8 +73,8 @@ def make_features(
 
 
 def _writable(folder: Location) -> bool:
-    """Whether this process may write here; a URL is tried when it is written."""
-    return not isinstance(folder, Path) or os.access(folder, os.W_OK)
+    """Whether this process may write here; what is not there yet, or a URL, is tried when it is written."""
+    return not isinstance(folder, Path) or not folder.is_dir() or os.access(folder, os.W_OK | os.X_OK)
 
 
 def _without_validation(settings: Settings) -> Settings:

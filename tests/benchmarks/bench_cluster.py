@@ -2,7 +2,7 @@
 
     python tests/benchmarks/bench_cluster.py [--blocks 2000] [--delay 0.02] [--workers 3] [--namespaces]
     python tests/benchmarks/bench_cluster.py --horses RELEASE [--blocks 600] [--workers 3]
-    python tests/benchmarks/bench_cluster.py --horses RELEASE --path [--mount] [--blocks 600] [--workers 3] [--limit 250]
+    python tests/benchmarks/bench_cluster.py --horses RELEASE --path [--mount] [--blocks 600] [--workers 3] [--limit 520]
 
 The oracle sleeps, so the waiting is simulated and the figures do not depend on the number of cores; passes here and on the
 workers are measured in one run. Each worker is a process with its own port; with --namespaces (as root, with iproute2) each

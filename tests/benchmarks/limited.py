@@ -32,10 +32,10 @@ def limited(name: str, megabytes: float) -> Iterator[Limited]:
     new = (ROOT / "cgroup.controllers").is_file()
     folder = (ROOT if new else ROOT / "memory") / f"gapwise-{name}"
     try:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # one that was left behind knows what it has had
         folder.mkdir(exist_ok=True)
         (folder / ("memory.max" if new else "memory.limit_in_bytes")).write_text(str(round(megabytes * 2**20)))
-        if not new:  # a group that was left behind knows what it has had
-            (folder / "memory.max_usage_in_bytes").write_text("0")
     except OSError as error:
         raise SystemExit(f"{folder}: {error}; limits need root and a memory controller") from None
     try:

@@ -98,6 +98,7 @@ def test_features__damaged_are_made_again(
     goes_on(sandbox, calm, "the features are made again")
 
 
+@pytest.mark.fault("features read-only")
 def test_features__in_a_folder_that_cannot_be_written_are_used_and_if_damaged_refused(
     halfway: Sandbox, calm: Calm, copy: Callable[[Sandbox], Sandbox], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,14 +106,22 @@ def test_features__in_a_folder_that_cannot_be_written_are_used_and_if_damaged_re
     features = sandbox.root / "features"
     for lock in features.glob("*.lock"):
         lock.unlink()
-    monkeypatch.setattr(os, "access", lambda path, mode, **_: Path(path) != features)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda path, mode, **_: Path(path) != features)
+        sandbox.finish()
+        assert_same_results(sandbox, calm)
+        assert not list(features.glob("*.lock")), "nothing was written there"
+        (store,) = features.glob("sequences_csv-????????")
+        flip(largest(store))
+        done = sandbox.issue("run.stage=featurize")
+        assert done.code == 1
+        assert f"{features} cannot be written, so they cannot be made again here" in done.err
+        store.rename(features / "others")
+        done = sandbox.issue("run.stage=featurize")
+        assert done.code == 1
+        assert f"no features here, and {features} cannot be written; make them elsewhere" in done.err
     sandbox.finish()
     assert_same_results(sandbox, calm)
-    assert not list(features.glob("*.lock")), "nothing was written there"
-    flip(largest(next(features.glob("sequences_csv-????????"))))
-    done = sandbox.issue("run.stage=featurize")
-    assert done.code == 1
-    assert f"{features} cannot be written, so they cannot be made again here" in done.err
 
 
 @pytest.mark.fault("result")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 from dense import optimum, primal_value, psi_and_loss
-from solved import options_of, path_methods
+from equality import assert_same_path
+from solved import options_of, path_methods, path_of, solved, stopped_and_resumed
 from tiny import TINY, multiclass
 from walks import EPS, dense_dual, walked, weights
 
@@ -283,3 +286,24 @@ def test_path__that_cannot_certify_an_interval_ends(monkeypatch):
     assert (1.0 - two_sided.NARROW) * above <= below < above
     assert rule.stack.cells[-1].low == above
     assert 5 < len(records) < 500
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_steps__below_lambdas_of_many_passes_are_short_also_after_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lanes: int
+) -> None:
+    problem, options = TINY["chain"](), options_of(method="accelerated", rebase_steps=0)
+    path = path_of(rule="two_sided", kappa=0.7, eps=0.1, lambda_min=1e-3, parallel=lanes)
+
+    def longest(run: Path) -> float:
+        lams = np.sort(zarr.open_array(run / "path.zarr" / "lambda")[:])[::-1]
+        return float(np.max(lams[:-1] / lams[1:]))
+
+    assert solved(problem, tmp_path / "free", options, path) == "CONVERGED"
+    monkeypatch.setattr(stride, "MANY", 1.0)
+    monkeypatch.setattr(stride, "CLOSE", 3.0)
+    assert solved(problem, tmp_path / "whole", options, path) == "CONVERGED"
+    assert longest(tmp_path / "whole") <= 3.0 + 1e-9 < longest(tmp_path / "free")
+    stops = np.random.default_rng(1).integers(0, 2, size=60)
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 1
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")

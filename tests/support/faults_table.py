@@ -23,6 +23,7 @@ FAULTS: dict[str, tuple[str, str]] = {
     "all generations": ("both generations damaged", f"exit 1; with state/ deleted {SAME}"),
     "segment": ("a finished breakpoint of state/ damaged", f"exit 1; with state/ deleted {SAME}"),
     "features": ("a file of the features corrupt, truncated or missing", f"warning, made again; {SAME}"),
+    "features read-only": ("the same where the folder of features cannot be written", f"exit 1; writable again {SAME}"),
     "result": (
         "path.zarr, its losses, trace.zarr, verify.json, metrics.json, predictions.npz, predictions/, report.html or "
         "result.json damaged or missing, or a figure missing, also when all was done",

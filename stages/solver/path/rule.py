@@ -100,7 +100,7 @@ class Solved:
     oracle_calls: int
     """at this lambda; 0 where a mixture of solved points certified it"""
     passes: float = 0.0
-    """the same in effective passes"""
+    """effective passes at this lambda; at the first one with those of the path's start"""
     dual_weights: np.ndarray | None = None
     """float64, (d,): w(alpha) of the dual point, if `weights` is another point"""
 

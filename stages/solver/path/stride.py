@@ -35,8 +35,8 @@ PAST_END = 0.25
 but lambdas far below the end of the path cost more than all others together."""
 
 MANY, CLOSE = 20.0, 8.0
-"""After a lambda that took more than so many effective passes, the next lies at most this factor below it: such lambdas take
-more and more passes, and a far start takes more than the lambdas between would."""
+"""Below a lambda that took more than so many effective passes, the next is at most this factor smaller. Such lambdas take
+more and more cached steps, and from a start far above they can take more than with the lambdas between."""
 
 
 @dataclass
