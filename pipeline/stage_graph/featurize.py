@@ -38,21 +38,11 @@ def make_features(
     be written, such as a mounted object store, are used as they are; ValueError if they are damaged or not there.
     """
     from gapwise.pipeline.data import refuse_others
-    from gapwise.stages.featurize import damaged, featurize
-    from gapwise.storage.features import is_complete
+    from gapwise.stages.featurize import featurize
     from gapwise.storage.files import locked
 
     if not _writable(path.parent):
-        unwritable = f"{path.parent} cannot be written"
-        if not is_complete(path):
-            raise ValueError(
-                f"{path}: no features here, and {unwritable}; make them elsewhere (run.until=featurize) and copy them there, "
-                "or let their owner's group write here (umask 002)"
-            )
-        if damage := damaged(path):
-            raise ValueError(
-                f"{path}: {damage}; {unwritable}, so they cannot be made again here; somebody may be making them now"
-            )
+        use_as_they_are(path)
         return
 
     def waiting(holder: str) -> None:
@@ -69,6 +59,23 @@ def make_features(
             whole=path.with_name(
                 f"{settings.dataset['name']}-{_without_validation(settings).features_key(source)[:8]}"
             ),
+        )
+
+
+def use_as_they_are(path: Location) -> None:
+    """ValueError, which says what to do, unless undamaged features are at `path`, in a folder that cannot be written."""
+    from gapwise.stages.featurize import damaged
+    from gapwise.storage.features import is_complete
+
+    unwritable = f"{path.parent} cannot be written"
+    if not is_complete(path):
+        raise ValueError(
+            f"{path}: no features here, and {unwritable}; make them elsewhere (run.until=featurize) and copy them there, or "
+            "let their owner's group write here (umask 002)"
+        )
+    if damage := damaged(path):
+        raise ValueError(
+            f"{path}: {damage}; {unwritable}, so they cannot be made again here; somebody may be making them now"
         )
 
 
