@@ -48,7 +48,7 @@ def check_writable(root: Location) -> None:
     """Make the folder of the runs if it is not there; OSError says what to do if nothing can be written to it."""
     try:
         make_directory(root)
-        if isinstance(root, Path) and not os.access(root, os.W_OK | os.X_OK):
+        if not files.writable(root):
             raise PermissionError(errno.EACCES, "it is mounted read-only, or you may not write to it", str(root))
     except OSError as error:
         raise OSError(

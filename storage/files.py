@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
@@ -97,6 +98,11 @@ def rename(path: Location, name: str) -> None:
 def remove_leftovers(folder: Location) -> None:
     """Remove what killed processes left at `aside` of anything in `folder`, and undo half-done replacements."""
     backend(folder).remove_leftovers(folder)
+
+
+def writable(folder: Location) -> bool:
+    """Whether this process may write here; what is not there yet, or a URL, is tried when it is written."""
+    return not isinstance(folder, Path) or not folder.is_dir() or os.access(folder, os.W_OK | os.X_OK)
 
 
 def locked(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
@@ -39,9 +37,9 @@ def make_features(
     """
     from gapwise.pipeline.data import refuse_others
     from gapwise.stages.featurize import featurize
-    from gapwise.storage.files import locked
+    from gapwise.storage.files import locked, writable
 
-    if not _writable(path.parent):
+    if not writable(path.parent):
         use_as_they_are(path)
         return
 
@@ -77,11 +75,6 @@ def use_as_they_are(path: Location) -> None:
         raise ValueError(
             f"{path}: {damage}; {unwritable}, so they cannot be made again here; somebody may be making them now"
         )
-
-
-def _writable(folder: Location) -> bool:
-    """Whether this process may write here; what is not there yet, or a URL, is tried when it is written."""
-    return not isinstance(folder, Path) or not folder.is_dir() or os.access(folder, os.W_OK | os.X_OK)
 
 
 def _without_validation(settings: Settings) -> Settings:
