@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from gapwise.stages.problems.certainty import EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.metric import inner
+from gapwise.stages.problems.metric import inner, product_of
 from gapwise.stages.problems.protocol import JIT, widest_block
 from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.directions import line_search, update_weights, write_direction
@@ -24,18 +25,23 @@ LINE_SEARCH = -1.0
 """In place of a gamma: the one that raises the dual objective most."""
 
 
-def batch_step(it: Iterate, answers: ExactGaps, gamma: float = LINE_SEARCH) -> None:
-    """Move all blocks of an iterate by `gamma` towards the vertices of an exact pass at its current w (LJ13 Alg. 2)."""
+def batch_step(it: Iterate, answers: ExactGaps, gamma: float = LINE_SEARCH) -> float:
+    """Move all blocks of an iterate towards the vertices of an exact pass at its current w (LJ13 Alg. 2), by the gamma that
+    is returned: 0 where line search finds that the dual does not rise, as it may with an approximate oracle's vertices."""
     P = it.problem
     it.make_room(P.n)
     S, direction = it.state, np.zeros(P.d)
     given = P, S, answers.vertex, answers.loss
     add, move = direction_driver(P), move_driver(P)
     it.ledger.over_blocks(lambda start, stop: add(P, S, answers.vertex, direction, start, stop), P)
-    gamma = length_driver(P)(P, answers.gap, it.scale, direction, gamma)
+    slopes = P.n * answers.gap
+    if certainty_of(P) != EXACT:  # the gaps then need not be those of the vertices
+        slopes = np.append(answers.loss - S.ell, product_of(P, S.w, direction))
+    gamma = length_driver(P)(P, slopes, it.scale, direction, gamma)
     if gamma > 0.0:
         rest = it.scale, direction, it.setup.capacity, gamma
         it.ledger.over_blocks(lambda start, stop: move(*given, *rest, start, stop), P)
+    return gamma
 
 
 def warm_up(it: Iterate) -> None:
@@ -68,16 +74,19 @@ def direction_driver(fingerprint: str) -> Callable[..., None]:
 
 @driver
 def length_driver(fingerprint: str) -> Callable[..., float]:
-    """`length(P, gap, scale, direction, given) -> gamma`: `given`, or where that is `LINE_SEARCH` the best gamma."""
+    """`length(P, slopes, scale, direction, given) -> gamma`: `given`, or where that is `LINE_SEARCH` the best gamma.
+
+    slopes: float64, terms that sum to the slope of n D along the direction.
+    """
 
     @njit(cache=True, **JIT)
-    def length(P, gap, scale, direction, given):
+    def length(P, slopes, scale, direction, given):
         fingerprint  # noqa: B018
         if given != LINE_SEARCH:
             return given
         slope = 0.0
-        for i in range(gap.size):
-            slope += gap[i] * gap.size
+        for k in range(slopes.size):
+            slope += slopes[k]
         return line_search(slope, inner(P, direction, direction), scale, 1.0)
 
     return length

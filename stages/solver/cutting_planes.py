@@ -23,13 +23,12 @@ Each time D rises, and where D stops, c satisfies the optimality conditions.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapwise.stages.parallel import Spread, nothing, work_before
+from gapwise.stages.parallel import work_before
 from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.counts import NEVER
@@ -39,13 +38,13 @@ from gapwise.stages.solver.iterate import Iterate, check_falling
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, Status, check
 from gapwise.stages.solver.oracles import load_exact
-from gapwise.stages.solver.planes import Planes, atom_scores_driver, find_atoms
+from gapwise.stages.solver.planes import Planes, atom_scores_driver
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, Setup
 from gapwise.stages.solver.simplex_qp import maximise, restricted_gap
 from gapwise.stages.solver.state import Sums, chunk_length, derive_driver, truth_pool
 from gapwise.stages.solver.steps import PAIRWISE, StepRule
-from gapwise.stages.solver.supports import blocks_of, drop_unused, keep_vertices, normalise, repack
+from gapwise.stages.solver.supports import blocks_of, drop_unused, find_atoms, keep_vertices, normalise, repack
 
 WITHIN = 0.1
 """With bounds on w, the restricted problem is solved until its gap is below this share of the last exact gap."""
@@ -268,9 +267,8 @@ class CuttingPlanes:
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """float64, (slots,): <psi_i(y), x> of all atoms, for x (d,)."""
-        P, pool, ledger = self.it.problem, self.it.state.pool, self.it.ledger
+        P, pool, spread = self.it.problem, self.it.state.pool, self.it.ledger.spread_of_steps
         driver, out = atom_scores_driver(P), np.zeros(pool.alpha.size)
-        spread: Spread = ledger.spread if ledger.may_stop else dataclasses.replace(ledger.spread, check=nothing)
         spread.over_threads(lambda first, last: driver(P, pool, self.truth, x, first, last, out), work_before(P))
         return out
 

@@ -158,7 +158,8 @@ class Engine:
         def asked() -> Status | None:
             """How the walk is to end here, if it is."""
             answers = [observer(Event(Kind.BOUNDARY, self)) for observer in observers]
-            return next((answer for answer in answers if answer), None) or limit_of(self)
+            self.status = self.status or next((answer for answer in answers if answer), None) or limit_of(self)
+            return self.status
 
         def boundary(solver: Solver) -> Status | None:
             status = asked()

@@ -19,8 +19,11 @@ FAINT = 0.1
 """Share of the tolerance, or of the slack of the oracle's bounds if that is larger, that is reserved for the optimisation
 gap; where the optimisation gap is below it and slack takes nearly all of the tolerance, more steps do not help."""
 
-Better = Callable[[Certificate], Certificate]
-"""better(point): `point`, or the certificate of another primal point if that is better."""
+Found = tuple[Certificate, np.ndarray, float, float]
+"""Of an exact pass: its certificate, the w (d,) of that, the slack of the oracle's bounds, the share of proven blocks."""
+
+Better = Callable[[Found], Found]
+"""better(passed): `passed`, or what a pass at another primal point found if that is better."""
 
 
 def certificate_of(it: Iterate, w: np.ndarray, gap: float, hinge: float | None = None) -> Certificate:
@@ -56,15 +59,16 @@ def exact_pass(
     w = it.state.w if w is None else w
     with it.ledger.asking():
         answers = gaps(it, w)
+        point = certificate_of(it, w, float(np.sum(answers.certified)), float(np.sum(answers.hinge)) / P.n)
+        passed = point, w, answers.slack, answers.proven
+        if better is not None:
+            passed = better(passed)
     it.state.gap[:], it.hinges = answers.gap, answers.hinge
     counts.gap_passes += 1
     counts.exact_due = False
-    counts.exact_total, counts.slack, counts.proven = float(np.sum(answers.gap)), answers.slack, answers.proven
-    point = certificate_of(it, w, float(np.sum(answers.certified)), float(np.sum(answers.hinge)) / P.n)
+    counts.exact_total = float(np.sum(answers.gap))
+    point, it.weights, counts.slack, counts.proven = passed
     counts.dual = point.dual
-    it.weights = w
-    if better is not None:
-        point = better(point)
     if it.setup.caching:
         it.keep(np.arange(P.n), answers.vertex, answers.loss, answers.listed)
     it.rebuild_tree()
@@ -83,20 +87,19 @@ def due_pass(
     return certificate_of(it, it.state.w if w is None else w, stale), None
 
 
-def pass_at(it: Iterate, w: np.ndarray, point: Certificate) -> Certificate:
-    """`point`, or the certificate of w (d,) with the same dual point if that is better; takes an exact pass at w."""
-    P, counts = it.problem, it.counts
+def pass_at(it: Iterate, w: np.ndarray, passed: Found) -> Found:
+    """`passed`, or what an exact pass at w (d,) finds with the same dual point if that is better."""
+    P, (point, _, slack, proven) = it.problem, passed
     answers = vertices_at(P, w, range(P.n), it.ledger.spread)
     hinge = float(np.sum(answers.upper_hinge)) / P.n
-    counts.gap_passes += 1
+    it.counts.gap_passes += 1
     norm2 = norm2_of(P, w)
     gap = 0.5 * point.lam * norm2 + hinge - point.dual
     if gap >= point.gap:
-        return point
-    it.weights = w
+        return passed
     if answers.bound is not answers.h:
-        counts.slack, counts.proven = float(np.mean(answers.bound - answers.h)), float(np.mean(answers.proven))
-    return Certificate(point.lam, gap, hinge, point.ell, norm2, point.dual)
+        slack, proven = float(np.mean(answers.bound - answers.h)), float(np.mean(answers.proven))
+    return Certificate(point.lam, gap, hinge, point.ell, norm2, point.dual), w, slack, proven
 
 
 def judged(it: Iterate, point: Certificate, goal: Goal) -> Status | None:

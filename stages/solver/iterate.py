@@ -35,7 +35,7 @@ from gapwise.stages.solver.running import State
 from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
 from gapwise.stages.solver.schedule import Arrays
 from gapwise.stages.solver.setup import MARGINS, Setup
-from gapwise.stages.solver.several import Listed, keep_listed
+from gapwise.stages.solver.several import Listed
 from gapwise.stages.solver.state import check_state, derive, fill_from_pool, new_state, restored_state, truth_pool
 from gapwise.stages.solver.supports import (
     Pool,
@@ -43,6 +43,7 @@ from gapwise.stages.solver.supports import (
     drop_unused,
     empty_pool,
     grown,
+    keep_listed,
     keep_vertices,
     normalise,
     pack,

@@ -27,7 +27,6 @@ from gapwise.stages.problems.moves import score_labels
 from gapwise.stages.problems.protocol import JIT, largest, widest_block
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.supports import find
 
 SPECS: tuple[ArraySpec, ...] = (
     ("plane_offset", ("plane_edge",), "i8", "entries of plane k are plane_offset[k]:plane_offset[k + 1]"),
@@ -147,13 +146,6 @@ class Planes:
         cut = offset[1:-1]
         parts = [np.split(x, cut) if K else [] for x in (atom, share)]
         return cls(parts[0], parts[1], beta.copy(), loss.copy(), idle.copy(), gram.copy())
-
-
-@njit(cache=True, **JIT)
-def find_atoms(label_ptr, pool, labels, losses, slots):
-    """slots[i] <- slot of labels[i] (n, longest) with losses[i] in block i, -1 if it is not in the pool."""
-    for i in range(slots.size):
-        slots[i] = find(pool, i, labels[i, : label_ptr[i + 1] - label_ptr[i]], losses[i])
 
 
 @driver

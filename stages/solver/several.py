@@ -21,7 +21,6 @@ from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, frozen, max_label_length
 from gapwise.stages.solver.oracles import ROUNDING, Vertices, check_vertices, widest_of
-from gapwise.stages.solver.supports import find, insert
 
 
 class Listed(NamedTuple):
@@ -146,17 +145,3 @@ def several_at(
 def load_several(problem: Problem, m: int) -> None:
     """Compile or load what `several_at` calls."""
     call_several(problem, np.empty(0), np.empty(0, np.int64), m=m)
-
-
-@njit(cache=True, **JIT)
-def keep_listed(label_ptr, pool, blocks, listed, used, capacity):
-    """Put further labellings of `blocks` into the cache, the best first, so that the last of them are evicted first.
-
-    Enough slots must be free. An atom that is there already keeps its age.
-    """
-    for k in range(blocks.size):
-        i = blocks[k]
-        for j in range(listed.counts[k]):
-            y = listed.labels[k, j, : label_ptr[i + 1] - label_ptr[i]]
-            if find(pool, i, y, listed.losses[k, j]) < 0:
-                pool.used[insert(pool, i, y, listed.losses[k, j], capacity)] = used

@@ -21,7 +21,7 @@ from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Iterate, Schedul
 from gapwise.stages.solver.supports import Pool, Supports
 
 Boundary = Callable[["Solver"], Status | None]
-"""boundary(solver): called wherever the state can be committed. Returns INTERRUPTED or TIME_LIMIT to stop there."""
+"""boundary(solver): called wherever the state can be committed. Any status that it returns stops the solve there."""
 
 
 @dataclass
@@ -34,6 +34,8 @@ class Solver:
     iterate: Iterate
     schedule: Schedule
     ledger: Ledger
+    stopped: bool = False
+    """Whether `boundary` ended the last `solve`."""
 
     # -- the loop -----------------------------------------------------------------------------------------------------
     def solve(
@@ -68,12 +70,14 @@ class Solver:
             with self.ledger.timed():
                 self.rebase()
             stop = boundary(self)
-            if stop:
+            self.stopped = stop is not None
+            if stop is not None:
                 self.stay()
                 return stop, None
             with self.ledger.timed():
                 ended = self.schedule.advance(goal)
             if ended:
+                check_finite(ended)
                 return ended
 
     def rebase(self) -> None:
@@ -144,6 +148,17 @@ class Solver:
         arrays, attrs = self.iterate.packed()
         own = {name: np.array(array) for name, array in self.schedule.arrays().items()}
         return {**arrays, **own}, {**attrs, "own": self.schedule.packed_counts()}
+
+
+def check_finite(ended: Ended) -> None:
+    """Raise ArithmeticError if a lambda ends with a certificate that certifies nothing, because a number is not finite."""
+    point = ended[1]
+    if point is not None and not np.isfinite([point.gap, point.primal, point.dual]).all():
+        raise ArithmeticError(
+            f"solver: at lambda {point.lam:.6g} the primal objective is {point.primal:.3g} and the dual {point.dual:.3g}, "
+            "expected finite numbers: features, losses or 1 / lambda are too large. Scale the features, or use a larger "
+            "lambda."
+        )
 
 
 It = TypeVar("It", bound=Iterate)

@@ -250,6 +250,27 @@ def keep_vertices(label_ptr, pool, blocks, vertex, loss, used, capacity):
 
 
 @njit(cache=True, **JIT)
+def keep_listed(label_ptr, pool, blocks, listed, used, capacity):
+    """Put further labellings of `blocks` into the cache, the best first, so that the last of them are evicted first.
+
+    Enough slots must be free. An atom that is there already keeps its age.
+    """
+    for k in range(blocks.size):
+        i = blocks[k]
+        for j in range(listed.counts[k]):
+            y = listed.labels[k, j, : label_ptr[i + 1] - label_ptr[i]]
+            if find(pool, i, y, listed.losses[k, j]) < 0:
+                pool.used[insert(pool, i, y, listed.losses[k, j], capacity)] = used
+
+
+@njit(cache=True, **JIT)
+def find_atoms(label_ptr, pool, labels, losses, slots):
+    """slots[i] <- slot of labels[i] (n, longest) with losses[i] in block i, -1 if it is not in the pool."""
+    for i in range(slots.size):
+        slots[i] = find(pool, i, labels[i, : label_ptr[i + 1] - label_ptr[i]], losses[i])
+
+
+@njit(cache=True, **JIT)
 def _sizes(label_ptr, pool, active_only):
     """Number of atoms, or of those with weight, and of their labels."""
     atoms = labels = 0

@@ -11,36 +11,29 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import JIT, PLAIN
-from gapwise.stages.solver.supports import Pool, remove
+from gapwise.stages.problems.protocol import JIT
+from gapwise.stages.solver.supports import Pool, drop_unused
 
 RETIRED = -1
 """`Pool.used` of an atom that has weight but is outside its block's working set."""
 
 
-@inner(**PLAIN)
-def retire_atom(pool, i, s):
-    """Take atom s of block i out of the working set."""
-    if pool.alpha[s] > 0.0:
-        pool.used[s] = RETIRED
-    else:
-        remove(pool, i, s)
+def retire(pool: Pool, before: int, most: int) -> None:
+    """Reduce every working set to atoms last active at step `before` or later, and to the `most` last active of them."""
+    _mark(pool, before, most)
+    drop_unused(pool, RETIRED + 1)
 
 
 @njit(cache=True, **JIT)
-def retire(pool, before, most):
-    """Reduce every working set to atoms last active at step `before` or later, and to the `most` last active of them."""
+def _mark(pool, before, most):
     for i in range(pool.head.size):
         size = 0
         s = pool.head[i]
         while s >= 0:
-            following = pool.next[s]
             if pool.used[s] < before:
-                retire_atom(pool, i, s)
-            else:
-                size += 1
-            s = following
+                pool.used[s] = RETIRED
+            size += pool.used[s] != RETIRED
+            s = pool.next[s]
         while size > most:
             oldest = -1
             s = pool.head[i]
@@ -48,7 +41,7 @@ def retire(pool, before, most):
                 if pool.used[s] != RETIRED and (oldest < 0 or pool.used[s] <= pool.used[oldest]):
                     oldest = s
                 s = pool.next[s]
-            retire_atom(pool, i, oldest)
+            pool.used[oldest] = RETIRED
             size -= 1
 
 

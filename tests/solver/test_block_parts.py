@@ -14,7 +14,7 @@ from tiny import TINY
 from toys import CYCLIC, HALF
 
 from gapwise.stages.solver import margins
-from gapwise.stages.solver.block.choice import DIRECTIONS, N_MOVES, TO_VERTEX
+from gapwise.stages.solver.block.choice import DIRECTIONS, N_MOVES
 from gapwise.stages.solver.block.moves import bit, moves
 from gapwise.stages.solver.block.samplers import samplers
 from gapwise.stages.solver.block.views.chosen import views_of
@@ -93,7 +93,6 @@ def test_moves__have_the_bits_of_the_step_rules() -> None:
     assert (bit("fw"), bit("pairwise"), bit("away")) == (FW, PAIRWISE, AWAY)
     assert len(moves()) == N_MOVES
     assert DIRECTIONS[:3] == (FW, PAIRWISE, AWAY)
-    assert TO_VERTEX & (FW + PAIRWISE + AWAY) == FW + PAIRWISE
     assert step_rule("best").kinds == FW + PAIRWISE + AWAY
 
 

@@ -22,9 +22,9 @@ from gapwise.stages.solver.gaps import exact_gaps, gaps_given
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.setup import Setup
-from gapwise.stages.solver.several import keep_listed, several_at
+from gapwise.stages.solver.several import several_at
 from gapwise.stages.solver.state import truth_pool
-from gapwise.stages.solver.supports import grown, pack
+from gapwise.stages.solver.supports import grown, keep_listed, pack
 
 METHOD = "accelerated_at_mean"
 

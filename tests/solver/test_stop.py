@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +27,7 @@ from gapwise.stages.solver.counts import TRACE, Counts
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.exact import exact_pass
 from gapwise.stages.solver.margins import Margins
+from gapwise.stages.solver.methods import methods
 from gapwise.stages.solver.options import LEAST_FALL, Status
 from gapwise.stages.stopped import Stopped
 from gapwise.storage import sink
@@ -65,6 +68,89 @@ def test_stop__between_rebase_points_costs_no_bit(tmp_path: Path, monkeypatch, c
     assert all(generations[1:])  # the first stop may come before there is a state to keep
     solved(problem, tmp_path / "parts", options, path)
     assert_same_path(tmp_path / "parts", tmp_path / "whole")
+
+
+class Kept:
+    """A sink in memory that holds every offer, or none: `state` is what was committed last."""
+
+    def __init__(self, held: bool = True, state=None) -> None:
+        self.held, self.state, self.offers = held, state, []
+
+    def offer(self, pack, breakpoints) -> bool:
+        self.offers.append(pack())
+        return self.held
+
+    def commit(self, pack=None, breakpoints=()) -> None:
+        if pack is not None:
+            self.state = pack()
+        elif self.offers:
+            assert self.held, "this stop loses the work since the last commit"
+            self.state = self.offers[-1]
+
+    def end(self, breakpoints) -> None:
+        pass
+
+
+def bits_of(state) -> str:
+    """A hash of all of a committed state that no clock has written."""
+    timed = [TRACE.index("seconds"), TRACE.index("timestamp_ms")]
+    arrays = {**state.arrays, "trace": np.delete(state.arrays["trace"], timed, axis=1)}
+    attrs = json.loads(json.dumps(state.attrs))
+    counts = {name: value for name, value in attrs["method"].pop("counts").items() if "seconds" not in name}
+    data = {name: array.tolist() for name, array in arrays.items() if "seconds" not in name}
+    return sha256(json.dumps([data, counts, attrs], sort_keys=True).encode()).hexdigest()
+
+
+EVERY_STOP = {
+    **{name: {} for name in methods()},
+    "bcfw with cache and average": {"averaging": "weighted", "cache": "gap"},
+    "bcfw in batches": {"batch_size": 3, "cache": "none"},
+    "bcfw with batch steps": {"batch_step": True},
+    "n-slack by blocks": {"method": "cutting_plane_nslack", "cutting_plane": {"quadratic_variables": 0}},
+    "lists": {"method": "accelerated_at_mean", "n_best": 2},
+    "mpbcfw with two averages": {"method": "mpbcfw", "averaging": "two_track"},
+}
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["held", "not held"])
+@pytest.mark.parametrize("case", sorted(EVERY_STOP))
+def test_stop__at_any_check_leaves_a_state_of_the_undisturbed_solve(monkeypatch, case: str, held: bool) -> None:
+    """Every method, stopped at each place where a stop is noticed; what is committed goes on with the same bits.
+
+    Where no offer is held, a stop may only come where the present state can be committed.
+    """
+    monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)  # every step is a piece
+    choices = {"method": case if case in methods() else "bcfw", **EVERY_STOP[case]}
+    group = choices.pop("cutting_plane", {})
+    if choices["method"] in ("bcfw_nols", "eg", "ssg", "fw"):
+        choices["max_passes"] = 5.0
+    options = options_of(**choices)
+    for name, value in group.items():
+        setattr(options.cutting_plane, name, value)
+    task = Task(multiclass(n=5), options, path_of(rule="grid", lambdas=[0.3, 0.05], tolerance=0.02))
+    whole = Kept()
+    (*_, last) = Engine.begin(task).walk(sink=whole)
+    boundaries = {bits_of(state): k for k, state in enumerate(whole.offers)}
+    state, left, at, stops = None, 1, -1, 0
+    while True:
+        spread, sink = Spread(check=StopAtCheck(left)), Kept(held, state)
+        try:
+            if state is None:
+                engine = Engine.begin(task, spread)
+            else:
+                arrays = {name: array.copy() for name, array in state.arrays.items()}
+                engine = Engine.restored(task, arrays, json.loads(json.dumps(state.attrs)), spread)
+            (*_, end) = engine.walk(sink=sink)
+        except Stopped:
+            stops, state = stops + 1, sink.state
+            assert state is None or bits_of(state) in boundaries
+            reached = -1 if state is None else boundaries[bits_of(state)]
+            left, at = (left + 1, at) if reached == at else (1, reached)
+        else:
+            break
+    assert stops >= len(boundaries)
+    np.testing.assert_array_equal(end.weights, last.weights)
+    assert (end.point, end.oracle_calls) == (last.point, last.oracle_calls)
 
 
 def test_stop__does_not_reach_steps_whose_rebase_point_is_not_kept(tmp_path: Path, monkeypatch) -> None:

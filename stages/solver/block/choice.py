@@ -20,8 +20,6 @@ from gapwise.stages.solver.steps import AWAY, FW
 ALL: tuple[Move, ...] = tuple(move(name) for name in moves())
 N_MOVES = len(ALL)
 DIRECTIONS = tuple(move.direction for move in ALL)
-TO_VERTEX = sum(1 << bit for bit, move in enumerate(ALL) if move.direction != AWAY)
-"""Bits of the moves that need a vertex."""
 
 
 class Seen(NamedTuple):
@@ -95,10 +93,10 @@ gamma_max_of = _composed()
 
 @inner(**INLINED)
 def possible(direction, seen, target):
-    """Whether there is a direction: an away one needs two active atoms, a pairwise one two different atoms."""
+    """Whether there is a direction: an away one needs two active atoms, others a vertex, a pairwise one another atom."""
     if direction == AWAY:
         return seen.active > 1
-    return direction == FW or target != seen.away
+    return target >= 0 and (direction == FW or target != seen.away)
 
 
 @inner(**INLINED)
@@ -115,26 +113,25 @@ def steepest(kinds, seen, target, h):
 
 @inner(**INLINED)
 def choose(P, S, V, flags, i, seen, target, h):
-    """The `Choice` for block i with the vertex in slot `target`, of score h; -1 if the vertex cannot raise the dual."""
+    """The `Choice` for block i with the vertex in slot `target`, of score h; -1 if no move to the vertex raises the dual."""
     kinds = V.allowed_moves(flags)
     if flags.by_slope and kinds & (kinds - 1):  # where a view allows one move only, none of this is compiled in
         kinds = steepest(kinds, seen, target, h)
     taken, gamma, slope_taken, norm2_taken, most, measured = FW, 0.0, 0.0, 0.0, 0.0, 0
-    if target >= 0 or kinds & TO_VERTEX == 0:
-        for bit in range(N_MOVES):
-            direction = DIRECTIONS[bit]
-            if kinds & (1 << bit) == 0 or not possible(direction, seen, target):
-                continue
-            slope = slope_of(direction, h, seen.base, seen.h_away)
-            if slope <= 0.0:
-                continue
-            norm2 = V.measure_move(P, S, flags, i, direction, target, seen.away)
-            measured = direction
-            whole = 1.0 if direction == FW else largest_step(direction, S.pool.alpha[seen.away])
-            length = line_search(slope, norm2, flags.scale, gamma_max_of(bit, whole))
-            improvement = gain(length, slope, norm2, flags.scale)
-            if improvement > most:
-                most, taken, gamma, slope_taken, norm2_taken = improvement, direction, length, slope, norm2
-        if gamma > 0.0 and taken != measured:  # a later candidate has overwritten the view's workspace
-            V.measure_move(P, S, flags, i, taken, target, seen.away)
+    for bit in range(N_MOVES):
+        direction = DIRECTIONS[bit]
+        if kinds & (1 << bit) == 0 or not possible(direction, seen, target):
+            continue
+        slope = slope_of(direction, h, seen.base, seen.h_away)
+        if slope <= 0.0:
+            continue
+        norm2 = V.measure_move(P, S, flags, i, direction, target, seen.away)
+        measured = direction
+        whole = 1.0 if direction == FW else largest_step(direction, S.pool.alpha[seen.away])
+        length = line_search(slope, norm2, flags.scale, gamma_max_of(bit, whole))
+        improvement = gain(length, slope, norm2, flags.scale)
+        if improvement > most:
+            most, taken, gamma, slope_taken, norm2_taken = improvement, direction, length, slope, norm2
+    if gamma > 0.0 and taken != measured:  # a later candidate has overwritten the view's workspace
+        V.measure_move(P, S, flags, i, taken, target, seen.away)
     return Choice(taken, gamma, slope_taken, norm2_taken)

@@ -296,11 +296,13 @@ class AcceleratedAtMean:
         with it.ledger.asking():
             answers, listed = answers_at(it, w, blocks)
             base = bases(P, w, S.mu, S.ell, S.pool, it.ledger.spread, blocks)
-        self.cache_error[blocks] = np.maximum((answers.h - base) / P.n - known[blocks], 0.0)
-        predicted = float(np.sum(known) + np.sum(self.cache_error))
+        cache_error = self.cache_error.copy()  # committed, so it stays until the pass is over
+        cache_error[blocks] = np.maximum((answers.h - base) / P.n - known[blocks], 0.0)
+        predicted = float(np.sum(known) + np.sum(cache_error))
         if predicted <= max(bound, self.options.at_mean.trust * self.counts.last_whole):
             self.answered = Answered(blocks, answers, known, listed)
             return False
+        self.cache_error = cache_error
         S.counters[ORACLE_CALLS] += blocks.size
         it.keep(blocks, answers.vertex, answers.loss, listed)
         self.counts.last_exact, self.counts.partial, it.counts.exact_due = predicted, self.counts.partial + 1, False

@@ -17,12 +17,11 @@ from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.catalyst import ProximalCounts
 from gapwise.stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
 from gapwise.stages.solver.counts import NEVER
-from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
+from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.handover import Handover
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import steps_driver
 from gapwise.stages.solver.minibatch import Answers, answers_driver, collect_driver
-from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import BcfwOptions
 from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.packed import ArraySpec
@@ -165,22 +164,22 @@ class Bcfw:
                 steps, order = steps - made, order[made:]
             block = block[block >= 0]
             if block.size:
-                vertices = vertices_at(P, it.state.w, block, it.ledger.spread)
+                vertices = vertices_at(P, it.state.w, block, it.ledger.spread_of_steps)
                 answers_driver(P)(P, it.state, flags, Answers(block, vertices.loss, vertices.vertex))
             elif why != DONE:
                 return int(why)
         return DONE
 
-    def better(self, point: Certificate) -> Certificate:
-        """The certificate with the averaged iterate as primal point, if it is better (LJ13 3.4)."""
+    def better(self, passed: Found) -> Found:
+        """What a pass at the averaged iterate finds, if that is better (LJ13 3.4)."""
         P, S = self.it.problem, self.it.state
         steps = int(S.counters[AVERAGED])
         if not self.it.setup.average or steps == 0:
-            return point
+            return passed
         w = S.u - (2.0 / (steps * (steps + 1.0))) * S.z
         if P.lower.size:
             w = np.clip(w, P.lower, P.upper)
-        return pass_at(self.it, w, point)
+        return pass_at(self.it, w, passed)
 
     def count_anew(self) -> None:
         """Restart the count to the next exact pass."""

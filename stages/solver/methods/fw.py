@@ -76,7 +76,10 @@ class FrankWolfe:
         status = judged(it, point, goal)
         if status or answers is None:
             return status or Status.CONVERGED, point
-        batch_step(it, answers, LINE_SEARCH if self.options.line_search else 2.0 / (self.counts.iterations + 2.0))
+        if not batch_step(
+            it, answers, LINE_SEARCH if self.options.line_search else 2.0 / (self.counts.iterations + 2.0)
+        ):
+            return Status.STALLED, point
         drop_unused(it.state.pool, NEVER)  # a step of 1 leaves the old labellings without weight
         self.counts.iterations += 1
         it.state.counters[STEPS] += it.problem.n

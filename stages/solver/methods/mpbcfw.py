@@ -25,10 +25,9 @@ from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS, ORACLE_CALLS
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.distances import no_distances, with_room
-from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
+from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import distance_steps_driver, steps_driver
-from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import SAMPLERS, MultiplaneOptions
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.running import Flags
@@ -253,10 +252,11 @@ class Multiplane:
         marks = self.it.counts.marks
         return marks[0] + 1 if len(marks) == self.options.multiplane.unused_iterations else 0
 
-    def better(self, point: Certificate) -> Certificate:
-        """The certificate of w beside the average's, where the cache does not rule out that w is better."""
+    def better(self, passed: Found) -> Found:
+        """What a pass at w finds beside that at the average, where the cache does not rule out that w is better."""
         it = self.it
-        return pass_at(it, it.state.w, point) if self.rewrites_w and it.cached_gap(it.state.w) < point.gap else point
+        seems = self.rewrites_w and it.cached_gap(it.state.w) < passed[0].gap
+        return pass_at(it, it.state.w, passed) if seems else passed
 
     def start(self) -> None:
         """Another lambda has begun, with its own outer iterations and averages."""

@@ -40,6 +40,8 @@ GRID = 48
 """Number of steps in lambda by which the worst of an interval is searched."""
 SLACK = 1.01
 """Cells with fixed shares are closed at this multiple of the worst bound found on the grid."""
+MOST_SLACK = 1e3
+"""No bound further above the worst one on the grid is tried."""
 WHOLE = Goal(1.0, False)
 """excess + 1 is then the bound itself."""
 
@@ -142,9 +144,17 @@ class Axis:
             ways = [last.hinge, 50.0 * last.lam * last.norm2]
             if low > 0.0:
                 ways.append(0.5 * low * last.norm2 + last.hinge - last.ell + last.dual_norm2 / (2.0 * low))
-            eps = min(SLACK * way for way in ways if SLACK * way > eps and self.bottom(SLACK * way)[1])
+            eps = min(
+                (SLACK * way for way in ways if SLACK * way > eps and self.bottom(SLACK * way)[1]), default=math.inf
+            )
+        most = MOST_SLACK * eps
         while not self.cells(eps):
             eps *= SLACK
+            if not eps < most:
+                raise ArithmeticError(
+                    "path.rule=anytime: no bound holds at all lambdas, as a solved one has numbers that are too large or no "
+                    "numbers. Scale the features, or use path.rule=two_sided, which names the lambda."
+                )
         return eps
 
     def cells(self, eps: float) -> list[Cell]:

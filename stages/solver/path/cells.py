@@ -136,6 +136,11 @@ class Cell(NamedTuple):
     """S"""
 
 
+def ratio(a: float, b: float) -> float:
+    """a / b; infinite where b is 0, as ||w||^2 is of a solved w = 0."""
+    return a / b if b > 0.0 else math.inf
+
+
 def quadratic(share: Share, above: float, inner: float, below: float) -> float:
     """||s_a x_a + s_b x_b||^2 from the inner products."""
     a, b = share
@@ -234,7 +239,7 @@ def cell_to_zero(point: SolvedPoint, goal: Goal, interval: int) -> list[Cell]:
     at_zero = goal.excess(hinge, point.ell if flat else 0.0)
     primal = 0.5 * point.lam * scale**2 * point.norm2 + hinge
     dual = point.ell - point.dual_norm2 / (2.0 * point.lam)
-    if at_zero > 0.0 or goal.excess(primal, dual) > 0.0:
+    if not (at_zero <= 0.0 and goal.excess(primal, dual) <= 0.0):
         return []
     return [Cell(interval, 0.0, point.lam, (scale, 0.0), (1.0, 0.0), 0.0, 0.0)]
 
@@ -255,6 +260,6 @@ def cell_down_to(point: SolvedPoint, goal: Goal, interval: int, low: float) -> l
     """The cell [low, lambda_b] of the last point alone; [] if the goal is missed there."""
     alone = Pair(point, SolvedPoint(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
     shares: tuple[Share, Share] = (1.0, 0.0), (1.0, 0.0)
-    if max(alone.excess(lam, goal, shares) for lam in (low, point.lam)) > 0.0:
+    if not all(alone.excess(lam, goal, shares) <= 0.0 for lam in (low, point.lam)):
         return []
     return [Cell(interval, low, point.lam, *shares, 0.0, 0.0)]

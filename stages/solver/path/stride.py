@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from gapwise.stages.solver.options import PathOptions
 from gapwise.stages.solver.packed import number
-from gapwise.stages.solver.path.cells import Goal, Pair, SolvedPoint
+from gapwise.stages.solver.path.cells import Goal, Pair, SolvedPoint, ratio
 from gapwise.stages.solver.path.rule import NEGLIGIBLE, PAST_TOP
 
 if TYPE_CHECKING:
@@ -82,14 +82,14 @@ class Stride:
     def below(self, last: SolvedPoint, goal: Goal) -> float:
         """The next lambda to solve, below that of `last`."""
         eps = goal.eps * ((0.5 * last.lam * last.norm2 + last.hinge) if goal.relative else 1.0)
-        room = self.theta**2 * (1.0 - self.path.kappa) * eps / (last.lam * last.norm2)
+        room = ratio(self.theta**2 * (1.0 - self.path.kappa) * eps, last.lam * last.norm2)
         lam = last.lam * math.exp(-2.0 * math.acosh(1.0 + room))
         if self.fall > 0.0 and not goal.relative:
-            lam = max(lam, last.lam * min((LAST_HINGE * goal.eps / last.hinge) ** (1.0 / self.fall), 1.0))
+            lam = max(lam, last.lam * min(ratio(LAST_HINGE * goal.eps, last.hinge), 1.0) ** (1.0 / self.fall))
         out_of_reach = goal.relative or last.hinge - last.lam * last.norm2 > goal.eps
         if self.path.lambda_min == 0.0 and out_of_reach:
             far = math.inf if self.hinge_at_zero - last.hinge >= eps else PAST_TOP * self.lam_top
-            lam = max(lam, PAST_END * min(2.0 * NEGLIGIBLE * eps / last.norm2, far))
+            lam = max(lam, PAST_END * min(ratio(2.0 * NEGLIGIBLE * eps, last.norm2), far))
         return max(lam, last.lam / CLOSE) if self.passes > MANY else lam
 
     # -- committed state ----------------------------------------------------------------------------------------------

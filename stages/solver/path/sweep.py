@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from gapwise.stages.solver.path.axis import SLACK, Axis, Worst
-from gapwise.stages.solver.path.cells import Pair
+from gapwise.stages.solver.path.cells import Pair, ratio
 from gapwise.stages.solver.path.rule import closing
 from gapwise.stages.solver.path.stride import LAST_HINGE
 
@@ -81,10 +81,10 @@ class Sweep:
         point, level = self.axis.members[-1].point, self.level
         if self.axis.coarse(point) and (point.hinge - point.gap <= level or point.gap > level):
             return point.lam
-        room = STEP**2 * (1.0 - self.axis.path.kappa) * level / (point.lam * point.norm2)
+        room = ratio(STEP**2 * (1.0 - self.axis.path.kappa) * level, point.lam * point.norm2)
         lam = point.lam * math.exp(-2.0 * math.acosh(1.0 + room))
         above = self.axis.members[-2].point
         if math.isfinite(above.lam) and 0.0 < point.hinge < above.hinge:
             fall = math.log(above.hinge / point.hinge) / math.log(above.lam / point.lam)
-            lam = max(lam, point.lam * min((LAST_HINGE * level / point.hinge) ** (1.0 / fall), 1.0))
+            lam = max(lam, point.lam * min(LAST_HINGE * level / point.hinge, 1.0) ** (1.0 / fall))
         return max(lam, min(self.axis.floor_at(level), point.lam))

@@ -61,8 +61,8 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
     Returns
     -------
     Status
-        CONVERGED at the end of the path or grid; INTERRUPTED, TIME_LIMIT or whatever `boundary` stopped it with, the
-        solver then at a point that can be committed; a limit's status if a breakpoint could not be certified within it.
+        CONVERGED at the end of the path or grid; whatever `boundary` stopped it with, the solver then at a point that can
+        be committed; a limit's status if a breakpoint could not be certified within it.
     """
     ledger, can = solver.ledger, rule.capabilities
     ledger.revisits = can.open_ended
@@ -71,7 +71,7 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
         asked = rule.tolerance()
         mixture = mixture_of(rule, solver.problem, solver.counts.lam)
         status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact, mixture=mixture)
-        if status in (Status.INTERRUPTED, Status.TIME_LIMIT) or (point is None and on_path):
+        if solver.stopped:
             return status
         index = solver.counts.breakpoint
         dual = solver.iterate.dual_weights() if on_path and solver.schedule.rewrites_w else None

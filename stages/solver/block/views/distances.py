@@ -120,10 +120,12 @@ class ByDistances(NamedTuple):
         theta, y, count = self.theta[:size], self.y[: P.label_ptr[i + 1] - P.label_ptr[i]], self.counts[0]
         loss = P.max_oracle(i, theta, y, self.work)
         target, h = note_answer(P, S, flags, i, theta, y, loss, base)
-        if S.pool.counts[i] > count:
-            self.slots[count], self.values[count] = target, h
-            count += 1
-            self.counts[0] = count
+        k = 0
+        while k < count and self.slots[k] != target:
+            k += 1
+        if target >= 0:  # new, known, or in the slot of the labelling that it has evicted
+            self.slots[k], self.values[k] = target, h
+            count = self.counts[0] = max(count, k + 1)
         slots = self.slots[:count]
         if rows_of(S.pool, slots, self.rows) < 0:
             measure(P, S.pool, S.distances, i, slots, self.delta[:size])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot, widest_block
+from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot, largest, widest_block
 from gapwise.stages.solver.block.answers import note_answer
 from gapwise.stages.solver.block.choice import survey
 from gapwise.stages.solver.steps import PAIRWISE
@@ -28,6 +28,8 @@ class ByMargins(NamedTuple):
     slots: np.ndarray
     values: np.ndarray
     work: object
+    most: np.ndarray
+    """int64, (1,): the most atoms of a block"""
 
     def score_atoms(self, P, S, flags, i, turn):
         count, delta = S.pool.counts[i], self.delta[: P.local_ptr[i + 1] - P.local_ptr[i]]
@@ -53,6 +55,7 @@ class ByMargins(NamedTuple):
         loss = P.max_oracle(i, theta, y, self.work)
         common = P.value(i, theta, P.truth[first:last])
         target, h = note_answer(P, S, flags, i, theta, y, loss, base + common)
+        self.most[0] = max(self.most[0], S.pool.counts[i])
         return target, h - common, loss
 
     def partner(self, S, flags, i, turn, seen, target, h):
@@ -77,10 +80,7 @@ class ByMargins(NamedTuple):
         pass
 
     def exhausted(self, S):
-        most = 0  # `counts.max()` would allocate
-        for i in range(S.pool.counts.size):
-            most = max(most, S.pool.counts[i])
-        return self.left[0] <= most
+        return self.left[0] <= self.most[0]
 
 
 @inner(inline="always", **JIT)
@@ -90,7 +90,8 @@ def by_margins(P, S, margins):
     y = np.empty(S.pool.labels.shape[1], P.truth.dtype)
     theta, delta, work = np.empty(widest), np.empty(widest), P.scratch()
     atoms, values = np.empty(slots, np.int64), np.empty(slots)
-    return ByMargins(margins.psi, margins.free, margins.left, theta, delta, y, atoms, values, work)
+    most = np.full(1, largest(S.pool.counts))
+    return ByMargins(margins.psi, margins.free, margins.left, theta, delta, y, atoms, values, work, most)
 
 
 @inner(**PLAIN)
