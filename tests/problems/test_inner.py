@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
 import numba
 import numpy as np
 import pytest
@@ -9,6 +13,8 @@ from llvmlite.binding import Linkage
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
 
+from gapwise.stages.problems import inner as inner_module
+from gapwise.stages.problems.compiled import ROOMS
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import FAST, JIT, dot
 
@@ -56,3 +62,35 @@ def test_closed__nobody_else_may_call_what_it_links_in(monkeypatch: pytest.Monke
     assert twice(np.arange(4.0)) == 12.0
     assert {kind for name, kind in linkage.items() if "sum_of" in name} == {Linkage.private}
     assert {kind for name, kind in linkage.items() if "twice" in name} == {Linkage.external}
+
+
+def kernels_of(path: Path) -> Iterator[tuple[str, set[str], bool]]:
+    """(name, what it reads of other files of the project, whether its cache is that of a fingerprint) of cached kernels."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    foreign = {name.asname or name.name for node in imports if node.module.startswith("gapwise") for name in node.names}
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    by_name = {function.name: function for function in functions}
+    drivers = [f for f in functions if any(ast.unparse(d) == "driver" for d in f.decorator_list)]
+
+    def read(function: ast.FunctionDef, seen: set[str]) -> set[str]:
+        names = {node.id for part in function.body for node in ast.walk(part) if isinstance(node, ast.Name)}
+        for name in names & by_name.keys() - seen:
+            names = names | read(by_name[name], seen | names)
+        return names
+
+    for function in functions:
+        if any("cache=True" in ast.unparse(d) for d in function.decorator_list):
+            names = read(function, {function.name})
+            closed = "fingerprint" in names and any(function in ast.walk(f) for f in drivers)
+            yield f"{path.stem}.{function.name}", names & foreign, closed
+
+
+def test_cached_kernels__that_read_other_files_are_compiled_again_after_an_edit_there() -> None:
+    """numba looks at the file of the kernel alone; the others have to be in the fingerprint that `driver` closes over."""
+    stages = Path(inner_module.__file__).parents[1]
+    kernels = [
+        kernel for room in (*ROOMS, "certify") for path in (stages / room).rglob("*.py") for kernel in kernels_of(path)
+    ]
+    assert len(kernels) > 40
+    assert [(name, read) for name, read, closed in kernels if read and not closed] == []

@@ -6,8 +6,13 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.path.axis import Axis, Levels, Member
+from gapwise.stages.solver.path.cells import SolvedPoint
+from gapwise.stages.solver.path.rule import PathStart
 from gapwise.stages.solver.path.sweep import Sweep
 
 
@@ -58,3 +63,25 @@ def test_sweep__goes_on_while_rounding_stays_below_it(lams: list[float]) -> None
     sweep = Plain(axis_of(lams, rounding=0.999))
     assert sweep.following_lambda(lams[-1]) in lams[1:]
     assert sweep.level == 0.125
+
+
+def axis_with(point: SolvedPoint) -> Axis:
+    """w = 0 and one solved lambda."""
+    zero, path = np.zeros(2), PathOptions(rule="anytime", eps=0.01)
+    start = PathStart(1.0, 8.0, 1.0, 4.0, zero, zero, zero, 2)
+    members = [Member(SolvedPoint(math.inf, 0.0, 1.0, 1.0, 0.0, 4.0), zero, zero, -1), Member(point, zero, zero, 0)]
+    return Axis(path, start, Levels(path, 0.1), members)
+
+
+def test_step__below_w_zero_goes_to_the_end_of_the_axis() -> None:
+    axis = axis_with(SolvedPoint(1.0, 0.0, 1.0, 1.0, 0.0, 0.0))
+    assert Sweep(axis).below_last() == axis.floor_at(axis.levels.present)
+
+
+@pytest.mark.parametrize("name", ["hinge", "norm2", "ell", "gap", "dual_norm2"])
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_certify__raises_where_a_number_of_a_solved_lambda_is_none(name: str, wrong: float) -> None:
+    point = SolvedPoint(1.0, 0.01, 0.5, 0.7, 0.2, 0.2)
+    assert 0.01 < axis_with(point).certify() < 2.0
+    with pytest.raises(ArithmeticError, match=r"path\.rule=anytime: .*Scale the features"):
+        axis_with(point._replace(**{name: wrong})).certify()

@@ -8,13 +8,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tiny import TINY
 from toys import CYCLIC, HALF
 
 from gapwise.stages.solver import margins
-from gapwise.stages.solver.block.choice import DIRECTIONS, N_MOVES
+from gapwise.stages.solver.block.choice import DIRECTIONS, N_MOVES, Seen, choose
 from gapwise.stages.solver.block.moves import bit, moves
 from gapwise.stages.solver.block.samplers import samplers
 from gapwise.stages.solver.block.views.chosen import views_of
@@ -94,6 +95,21 @@ def test_moves__have_the_bits_of_the_step_rules() -> None:
     assert len(moves()) == N_MOVES
     assert DIRECTIONS[:3] == (FW, PAIRWISE, AWAY)
     assert step_rule("best").kinds == FW + PAIRWISE + AWAY
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("name", ["away", "best"])
+def test_away__is_made_although_the_oracle_has_nothing_better_than_the_mean(name: str) -> None:
+    """The answer of an approximate oracle may be worth less than the mean of the labellings at hand: it is no vertex."""
+    rule = step_rule(name)
+    view = SimpleNamespace(allowed_moves=lambda flags: rule.kinds, measure_move=lambda *arguments: 2.0)
+    flags, state = (
+        SimpleNamespace(by_slope=rule.by_slope, scale=1.0),
+        SimpleNamespace(pool=SimpleNamespace(alpha=[0.5, 0.5])),
+    )
+    seen = Seen(base=1.0, best=0, h_best=1.5, away=1, h_away=0.5, active=2)
+    assert choose(None, state, view, flags, 0, seen, -1, 0.2) == (AWAY, 0.25, 0.5, 2.0)
+    assert choose(None, state, view, flags, 0, seen._replace(active=1), -1, 0.2).gamma == 0.0
 
 
 def test_samplers__have_the_numbers_that_compiled_code_knows() -> None:

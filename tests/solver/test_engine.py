@@ -15,9 +15,11 @@ from tiny import TINY
 
 from gapwise.stages.outcome import in_memory
 from gapwise.stages.solver import engine as library
+from gapwise.stages.solver import side_by_side
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Event, Kind, Progress, Stop, progress
+from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import Status
 from gapwise.stages.verify import CertificateError, verified, verify
 from gapwise.stages.verify import in_memory as source
@@ -118,6 +120,52 @@ def test_walk__goes_on_after_a_stop() -> None:
         parts += [b.weights.tobytes() for b in engine.walk([Stop(StopAfter(left))])]
     assert engine.status is Status.CONVERGED
     assert parts == whole
+
+
+class Once:
+    """An observer that returns `status` at one boundary, and nothing afterwards."""
+
+    def __init__(self, status: Status, at: int) -> None:
+        self.status, self.left = status, at
+
+    def __call__(self, event: Event) -> Status | None:
+        self.left -= event.kind is Kind.BOUNDARY
+        return self.status if event.kind is Kind.BOUNDARY and self.left == 0 else None
+
+
+@pytest.mark.parametrize("status", list(Status))
+@pytest.mark.parametrize(
+    ("method", "kind"), [("bcfw", "grid_none"), ("bcfw", "single"), ("bcfw", "two_sided"), ("ssg", "grid_none")]
+)
+def test_observer__ends_the_walk_with_whatever_status_it_returns(status: Status, method: str, kind: str) -> None:
+    task = Task(TINY["multiclass"](), options_of(method=method, max_passes=40.0), path_of(**PATHS[kind]))
+    whole, engine = list(Engine.begin(task).walk()), Engine.begin(task)
+    solved = list(engine.walk([Once(status, 3)]))
+    assert (engine.status, engine.stopped) == (status, True)
+    assert len(solved) < len(whole)
+    solved += engine.walk()
+    assert not engine.stopped
+    assert [(b.point.lam, b.status, b.weights.tobytes()) for b in solved] == [
+        (b.point.lam, b.status, b.weights.tobytes()) for b in whole
+    ]
+
+
+def test_observer__ends_a_round_side_by_side_although_it_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(TINY["multiclass"](), options_of(method="accelerated"), path_of(**PATHS["two_sided"], parallel=2))
+    engine = Engine.begin(task)
+    monkeypatch.setattr(
+        side_by_side, "solved_round", lambda lanes, index, rule, spread, stop: None if stop() else 1 / 0
+    )
+    assert list(engine.walk([Once(Status.PASS_LIMIT, 2)])) == []
+    assert (engine.status, engine.stopped) == (Status.PASS_LIMIT, True)
+
+
+def test_solve__raises_where_a_certificate_has_numbers_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine.begin(Task(TINY["multiclass"](), options_of(), path_of(**PATHS["single"])))
+    point = Certificate(0.05, math.nan, math.inf, 1.0, math.inf, 1.0)
+    monkeypatch.setattr(engine.solver.schedule, "advance", lambda goal: (Status.CONVERGED, point))
+    with pytest.raises(ArithmeticError, match=r"at lambda 0\.05 the primal objective is inf .*Scale the features"):
+        engine.run()
 
 
 @pytest.mark.share(0.5)

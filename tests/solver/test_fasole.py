@@ -8,11 +8,13 @@ import pytest
 from configs import composed
 from dense import best, primal_value
 from parts_of import method_of
+from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import TINY, instance, multiclass
 
 from gapwise.pipeline.config.settings import read
-from gapwise.stages.solver.block.views.distances import best_partner
+from gapwise.stages.problems import build
+from gapwise.stages.solver.block.views.distances import ByDistances, best_partner
 from gapwise.stages.solver.directions import line_search
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, Status
@@ -86,6 +88,30 @@ def test_visit__never_loses_dual_value_and_ends_as_it_is_told(name: str) -> None
     solver.iterate.derive()
     np.testing.assert_allclose(running[0], solver.iterate.state.ell, atol=1e-11)
     np.testing.assert_allclose(running[1], solver.iterate.state.u, atol=1e-11)
+
+
+@pytest.mark.interpreted
+def test_visit__scores_the_labelling_in_an_evicted_one_s_slot(monkeypatch) -> None:
+    """At capacity the new labelling takes the slot of the evicted one: its score and its distances are its own."""
+    rng, replaced = np.random.default_rng(0), []
+    problem = build("multiclass", {"x": rng.normal(size=(30, 5)), "labels": rng.integers(12, size=30)}, {"classes": 12})
+    ask_oracle = ByDistances.ask_oracle
+
+    def checked(self, P, S, flags, i, base):
+        before = slots_of(S.pool, i)
+        labels = S.pool.labels[before].tolist()
+        answer = ask_oracle(self, P, S, flags, i, base)
+        replaced.append(S.pool.labels[before].tolist() != labels)
+        slots, theta = self.slots[: self.counts[0]], np.empty(int(np.diff(P.local_ptr)[i]))
+        assert sorted(slots.tolist()) == sorted(slots_of(S.pool, i))
+        P.scores(i, S.w, theta)
+        values = [S.pool.losses[s] + P.value(i, theta, S.pool.labels[s]) for s in slots]
+        np.testing.assert_allclose(self.values[: slots.size], values, atol=1e-12)
+        return answer
+
+    monkeypatch.setattr(ByDistances, "ask_oracle", checked)
+    solver_of(problem, 0.1, method="fasole", cache="gap", capacity=3, max_passes=20.0).solve(1e-6, never)
+    assert sum(replaced) > 5
 
 
 def test_outer__leaves_out_blocks_of_small_gap_and_takes_them_back(monkeypatch) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from dense import best, optimum, psi_and_loss
 from single import LAM, never
-from tiny import TINY, all_labels, feature_matrix, instance, local, multiclass
+from tiny import TINY, all_labels, feature_matrix, instance, local, multiclass, multiclass_cone
 
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
@@ -106,3 +106,26 @@ def test_fw__with_the_fixed_step_begins_anew_at_every_lambda():
     solver.solve(1e-9, lambda _: next(visits))
     np.testing.assert_array_equal(solver.supports().alpha, 1.0)
     assert solver.iterate.state.pool.counts.max() == 1, "labellings without weight are dropped"
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("choices", [{"method": "fw"}, {"method": "bcfw", "batch_step": True, "refresh_every": 1}])
+@pytest.mark.parametrize("make", [multiclass, multiclass_cone])
+def test_batch_step__never_lowers_the_dual_whatever_the_oracle_returns(choices, make):
+    """It is no gap that a poor labelling has as its slope; where no step ascends, the solve ends."""
+    problem, rng, duals = make(), np.random.default_rng(0), []
+
+    class Hasty(type(problem)):
+        certainty = "estimate"
+
+        def max_oracle(self, i, theta, y, scratch):
+            y[0] = (self.truth[i] + rng.integers(1, 3)) % 3
+            return self.loss(i, y)
+
+    options = method_options(**choices, max_passes=60.0)
+    solver = begin(Hasty(*problem), options, PathOptions(rule="single", lam=0.05), None, seed=0)
+    status, point = solver.solve(1e-9, lambda solver: duals.append(solver.dual_value()))
+    assert status is Status.STALLED if choices["method"] == "fw" else status is Status.PASS_LIMIT
+    assert np.diff(duals).min() >= -1e-12
+    assert duals[-1] > 0.01
+    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-12)

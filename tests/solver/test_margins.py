@@ -18,6 +18,9 @@ from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, feature_matrix, local, potts
 
 from gapwise.stages.solver import margins
+from gapwise.stages.solver.block.step import step
+from gapwise.stages.solver.block.views.margins import by_margins
+from gapwise.stages.solver.codes import ORACLE_ALWAYS
 from gapwise.stages.solver.margins import MOST_BYTES, Margins, no_rows, with_rows, worth_keeping
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.options import Status
@@ -104,6 +107,23 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(margins_kept, mo
     visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 3 * problem.n)
     total = [solver.iterate.state.pool.alpha[slots_of(solver.iterate.state.pool, i)].sum() for i in range(problem.n)]
     np.testing.assert_allclose(total, 1.0)
+
+
+@pytest.mark.interpreted
+def test_exhausted__looks_at_no_block(margins_kept):
+    """It is asked before every step, so it knows the most atoms of a block, also after an oracle has added one."""
+    problem = TINY["multiclass"]()
+    solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
+    solver.rebase()
+    it = solver.iterate
+    it.make_room(problem.n)
+    it.margins.make_room(it.state.pool)
+    view = by_margins(problem, it.state, it.margins.rows)
+    for _ in range(2):
+        counts = it.state.pool.counts
+        for left in (0, counts.max(), counts.max() + 1):
+            assert view._replace(left=np.array([left])).exhausted(None) == (left <= counts.max())
+        step(problem, it.state, view, visits_of(solver).flags(vertex_from=ORACLE_ALWAYS), 2)
 
 
 @pytest.mark.interpreted

@@ -112,6 +112,7 @@ EVERY_STOP = {
 }
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("held", [True, False], ids=["held", "not held"])
 @pytest.mark.parametrize("case", sorted(EVERY_STOP))
 def test_stop__at_any_check_leaves_a_state_of_the_undisturbed_solve(monkeypatch, case: str, held: bool) -> None:

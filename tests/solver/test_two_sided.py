@@ -204,6 +204,16 @@ def test_step__goes_little_below_the_end_of_the_path():
     assert step(point=last._replace(hinge=0.09)) < 1e-2 * end  # the hinge is about to end it
 
 
+def test_step__from_w_zero_goes_to_the_end_of_the_path():
+    """Bounds on w may leave w = 0 at a lambda below the top; then ||w||^2 says nothing of the step."""
+    path, goal = PathOptions(rule="two_sided", eps=0.1), Goal(0.1, False)
+    last = SolvedPoint(1e-2, 0.05, 1.0, 0.95, 0.0, 0.0)
+    stride = Stride(path, 1.0, 10.0)
+    assert stride.below(last, goal) == pytest.approx(2.5e-4)
+    assert Stride(path, 1.0, 10.0, fall=1e-4).below(last._replace(hinge=0.0), goal) <= last.lam
+    assert stride.below(last, Goal(0.1, True)) == pytest.approx(2.5e-4)
+
+
 # -- the end of it --------------------------------------------------------------------------------------------------------
 SEPARABLE = {"multiclass": functools.partial(multiclass, width=9), "chain_sparse": TINY["chain_sparse"]}
 

@@ -11,6 +11,9 @@ Either way D* - D <= 2 C / (k + 2) after k iterations, and the smallest gap so f
 curvature C <= 4 R^2 / lambda, R = max ||psi_i(y)|| (LJ13 Theorem 1; Jaggi, ICML 2013, Theorems 1 and 2). An iteration costs
 one effective pass, and its gap costs nothing more; its time grows with the number of labellings that have weight. The fixed
 step begins with gamma = 1 at every lambda, so that little is left of the point that it starts from.
+
+Along the vertices of an approximate oracle the dual may rise less than the gaps say. There the slope of the line search is
+sum_i (L_i(y_i*) - ell_i) + <w, sum_i B_i delta_i>, and where that is not above 0, the lambda ends with `STALLED`.
 """
 
 from __future__ import annotations
@@ -76,9 +79,8 @@ class FrankWolfe:
         status = judged(it, point, goal)
         if status or answers is None:
             return status or Status.CONVERGED, point
-        if not batch_step(
-            it, answers, LINE_SEARCH if self.options.line_search else 2.0 / (self.counts.iterations + 2.0)
-        ):
+        gamma = LINE_SEARCH if self.options.line_search else 2.0 / (self.counts.iterations + 2.0)
+        if not batch_step(it, answers, gamma):
             return Status.STALLED, point
         drop_unused(it.state.pool, NEVER)  # a step of 1 leaves the old labellings without weight
         self.counts.iterations += 1

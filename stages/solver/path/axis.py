@@ -40,6 +40,8 @@ GRID = 48
 """Number of steps in lambda by which the worst of an interval is searched."""
 SLACK = 1.01
 """Cells with fixed shares are closed at this multiple of the worst bound found on the grid."""
+LEAST = 1e-9
+"""No eps below this share of R_0 is certified: it takes too many cells, and rounding shows."""
 MOST_SLACK = 1e3
 """No bound further above the worst one on the grid is tried."""
 WHOLE = Goal(1.0, False)
@@ -138,7 +140,7 @@ class Axis:
     def certify(self) -> float:
         """The least eps, to one part in a hundred, for which the whole axis divides into cells."""
         bounds = [self.interval(k)[1].bound for k in range(len(self.members) - 1)]
-        eps = max(SLACK * max(*bounds, *(m.point.gap for m in self.members)), 1e-300)
+        eps = max(SLACK * max(*bounds, *(m.point.gap for m in self.members)), LEAST * self.zero.hinge_at_zero, 1e-300)
         if not self.bottom(eps)[1]:
             last, low = self.members[-1].point, self.path.lambda_min
             ways = [last.hinge, 50.0 * last.lam * last.norm2]
@@ -148,7 +150,7 @@ class Axis:
                 (SLACK * way for way in ways if SLACK * way > eps and self.bottom(SLACK * way)[1]), default=math.inf
             )
         most = MOST_SLACK * eps
-        while not self.cells(eps):
+        while not (eps < math.inf and self.cells(eps)):
             eps *= SLACK
             if not eps < most:
                 raise ArithmeticError(
@@ -178,7 +180,7 @@ class Axis:
         """The cells below the last lambda that certify eps, and how the axis ends there; ([], None) if it does not."""
         point, interval = self.members[-1].point, len(self.members) - 1
         goal, path = Goal(closing(eps), False), dataclasses.replace(self.path, eps=eps)
-        if math.isinf(point.lam) or point.gap > goal.eps:
+        if math.isinf(point.lam) or not point.gap <= goal.eps:
             return [], None
         if cells := cell_to_zero(point, goal, interval):
             return cells, Status.CONVERGED

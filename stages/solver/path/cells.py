@@ -153,7 +153,7 @@ def best_share(gain: Share, above: float, inner: float, below: float, scale: flo
     The stationary point if it lies inside; otherwise the best of the three edges' stationary points, clipped to their ends.
     """
     determinant = above * below - inner * inner
-    if determinant > 1e-14 * above * below:
+    if determinant > 1e-14 * above * below and scale * determinant > 0.0:  # such a product may underflow
         a = (gain[0] * below - gain[1] * inner) / (scale * determinant)
         b = (gain[1] * above - gain[0] * inner) / (scale * determinant)
         if a >= 0.0 and b >= 0.0 and a + b <= 1.0:
