@@ -148,7 +148,7 @@ def columns(width: int) -> list[str]:
 def readable(name: str) -> str:
     r"""An attribute of a template, which the vocabulary stores as ``U01:%x/%x\tthe\tNN``, in CRF++'s form: U01:the/NN."""
     skeleton, *values = name.split("\t")
-    words = [value.strip() for value in values]
+    words = [value.strip(" ") for value in values]
     if skeleton.count("%x") != len(words):
         return f"{skeleton} {' '.join(words)}"
     pieces = skeleton.split("%x")

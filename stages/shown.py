@@ -51,7 +51,7 @@ def numbers(predicted: Prediction) -> dict[str, list[str]]:
 def _with_columns(plain: Shown, new: NewInput, predicted: Prediction) -> str:
     columns = numbers(predicted)
     if isinstance(new.raw, Table):
-        by = new.raw.separator or " "
+        by = new.raw.separator
         words = iter(zip(*columns.values(), strict=True))
         lines = [by.join([line, *next(words)]) if line else line for line in plain.text.split("\n")]
         return "\n".join(lines)

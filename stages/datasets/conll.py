@@ -60,9 +60,9 @@ class Conll:
         rows = train.rows + test.rows
         columns = [[row[WORD].lower() for row in rows], [row[TAG] for row in rows]]
         attributes = expand(train, test, columns, TEMPLATES, min_count=self.min_count, one_pad=True)
-        labels = [row[2] for row in train.rows], [row[2] for row in test.rows]
+        labels = train.labels(2), test.labels(2)
         facts = write_splits(sink, report, train, test, labels, attributes, unseen="count", task=self.task)
-        text = template_facts(TEMPLATES, columns=2, lower=[WORD], one_pad=True)
+        text = template_facts(train, TEMPLATES, lower=[WORD], one_pad=True)
         return {**facts, "text": {**text, "min_count": self.min_count}}
 
 
@@ -75,8 +75,8 @@ def read(file: Path) -> Table:
     table = read_table(file)
     if len(table.rows[0]) != 3:
         raise DataError(
-            f"{file}: line 1: {len(table.rows[0])} columns, expected 3 (word, part of speech, chunk label) "
-            "separated by white space"
+            f"{table.where(0)}: {len(table.rows[0])} columns, expected 3 (word, part of speech, chunk label) "
+            "separated by blanks or tabs"
         )
     return table
 

@@ -32,6 +32,7 @@ from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.alignment.links import Links, encoded, read_links, read_pairs, word_pair, write_links
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.text.tables import words_of
 
 if TYPE_CHECKING:
     from gapwise.stages.datasets.alignment.lexicon import Lexicon
@@ -218,7 +219,7 @@ class PairsEncoder:
         for number, pair in enumerate(raw):
             if isinstance(pair, str) or len(pair) != 2:
                 raise DataError(f"input: pair {number}: expected English words and French words, got {pair!r}")
-            e, f = (side.split() if isinstance(side, str) else list(side) for side in pair)
+            e, f = (words_of(side) if isinstance(side, str) else list(side) for side in pair)
             if not e or not f or not all(isinstance(word, str) and word for word in [*e, *f]):
                 raise DataError(f"input: pair {number}: expected at least one word on either side, got {pair!r}")
             pairs.append((e, f))

@@ -7,6 +7,8 @@ Options: ``file``, the training queries; ``test_file``, without which a share ``
 ``seed``, is tested on; with ``validation: file`` also ``validation_file`` (LETOR's vali.txt). Queries whose documents
 are all equally relevant say nothing about an order and are left out; the facts of the features have their number.
 
+The files of SVM-HMM look alike, but have tags where these have relevance; `sequences_csv` reads them.
+
 New input for `encoder`: a mapping of ``x`` (documents, D) and ``query`` (documents,).
 """
 

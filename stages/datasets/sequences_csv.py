@@ -2,10 +2,11 @@
 
 Options: ``file`` and ``test_file``, one token per line and an empty line after each sequence, each option a file, a pattern
 such as ``train-*.txt`` or a list of both; in UTF-8, gzipped if the name ends in .gz. ``template``, a CRF++ template file:
-then tokens are columns separated by white space, the label last (``U01:%x[-1,0]/%x[0,1]`` looks at column 0 of the previous
-token and column 1 of this one; ``B01:%x[0,0]`` weighs pairs of labels by column 0, see `text.bigrams`; a ``B`` without
-``%x`` stands for the transitions, which are always there). Without ``template`` the lines are CRFsuite's: see
-`text.crfsuite`.
+then tokens are columns, the label last, separated by tabs if a line of the file has one, and by blanks otherwise
+(``U01:%x[-1,0]/%x[0,1]`` looks at column 0 of the previous token and column 1 of this one; ``B01:%x[0,0]`` weighs pairs of
+labels by column 0, see `text.bigrams`; a ``B`` without ``%x`` stands for the transitions, which are always there). Without
+``template`` the lines are CRFsuite's, see `text.crfsuite`, or SVM-HMM's (``tag qid:sequence index:value ... # word``), which
+are read and predicted as if they were CRFsuite's.
 ``min_count`` (1): attributes that occur less often in training are dropped, as are those that occur in test only.
 ``hash_bits``: attributes are numbered by a hash of this many bits, 20 say, and no name is stored (`text.hashing`).
 ``unseen_labels``: a label that never occurs in training is an ``error`` (default), or is ``count``-ed as a wrong prediction.
@@ -34,12 +35,13 @@ from gapwise.stages.datasets.text.hashing import hash_bits, hashed
 from gapwise.stages.datasets.text.sequences import (
     TextEncoder,
     line_facts,
+    separator_of,
     template_facts,
     text_encoder,
     trainable,
     write_splits,
 )
-from gapwise.stages.datasets.text.tables import Table, joined, read_lines
+from gapwise.stages.datasets.text.tables import BLANKS, Table, joined, read_lines
 from gapwise.stages.datasets.text.task import OPTIONS, Task, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.loss_names import PER_TOKEN
@@ -75,8 +77,9 @@ class Sequences:
         return self.task.source()
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
-        form: Record = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}
+        form: Record = {"equal_columns": self.template is not None}
         train = trainable(read_tables(self.file, **form))
+        form |= {} if self.template is None else separator_of(train)
         others = {"test": read_tables(self.test_file, **form)}
         if self.validation_file:
             others["validation"] = read_tables(self.validation_file, **form)
@@ -84,7 +87,7 @@ class Sequences:
         sizes = {split: table.start.size - 1 for split, table in others.items()}
         bigrams: list[Template] = []
         if self.template is None:
-            labels = [row[0] for row in train.rows], [row[0] for row in after.rows]
+            labels = train.labels(0), after.labels(0)
             if self.hash_bits is None:
                 attributes = number_attributes(train, after, self.min_count)
             else:
@@ -104,8 +107,8 @@ class Sequences:
                         "out the option, or these lines"
                     )
                 attributes = hashed(train, after, columns, templates, self.hash_bits)
-            labels = [row[-1] for row in train.rows], [row[-1] for row in after.rows]
-            text = template_facts(templates, columns=width - 1, lower=[], one_pad=False)
+            labels = train.labels(-1), after.labels(-1)
+            text = template_facts(train, templates, lower=[], one_pad=False)
         if bigrams:
             pairs = pair_attributes(train, after, columns, bigrams, self.min_count)
             sink = put_pairs(sink, train, after, pairs, sizes)
@@ -135,7 +138,7 @@ def same_width(train: Table, others: Iterable[Table]) -> int:
     if width < 2:
         raise DataError(
             f"{train.file}: line {train.line[0]}: one column only; expected features and then the label, "
-            "separated by white space"
+            "separated by blanks or tabs"
         )
     for other in others:
         if len(other.rows[0]) != width:
@@ -148,9 +151,9 @@ def read_template(file: Path, columns: int) -> tuple[list[Template], list[Templa
     """Unigram and bigram templates of a CRF++ template file over `columns` feature columns; DataError names the line."""
     templates: dict[str, list[Template]] = {"U": [], "B": []}
     for number, line in enumerate(read_lines(file), 1):
-        text = line.split("#", 1)[0].strip() if line.lstrip().startswith("#") else line.strip()
+        text = line.strip(BLANKS)
         macros = tuple((int(offset), int(column)) for offset, column in MACRO.findall(text))
-        if not text or (text.startswith("B") and "%" not in text):
+        if not text or text[0] == "#" or (text[0] == "B" and "%" not in text):
             continue
         where = f"{file}: line {number}: {text!r}"
         if text[0] not in templates or "%" in MACRO.sub("", text):

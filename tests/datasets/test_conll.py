@@ -80,10 +80,8 @@ def test_conll__label_of_test_only_is_an_error_there(tmp_path):
 @pytest.mark.parametrize(
     ("train", "message"),
     [
-        ([*TRAIN[:4], "", *TRAIN[4:]], "line 5: a sequence with no tokens"),
-        (["", *TRAIN], "line 1: a sequence with no tokens"),
         ([*TRAIN[:5], "cat NN", *TRAIN[6:]], "line 6: 2 columns, but 3 on line 1"),
-        (["the DT B-NP extra"], "line 1: 4 columns, expected 3"),
+        (["", "the DT B-NP extra"], "line 2: 4 columns, expected 3"),
         ([""], "holds no tokens"),
     ],
 )
@@ -101,9 +99,11 @@ def test_conll__options_that_cannot_be_used_are_named(tmp_path):
         open_dataset("conll", {**write(tmp_path), "min_count": -1})
 
 
-def test_conll__empty_lines_at_the_end_are_allowed(tmp_path):
-    (tmp_path / "x.txt").write_text("a b c\n\n\n\n")
-    np.testing.assert_array_equal(read_table(tmp_path / "x.txt").start, [0, 1])
+def test_empty_lines__count_as_one_wherever_they_stand(tmp_path):
+    (tmp_path / "x.txt").write_text("\n\na b c\n\n \t\nd e f\n\n\n")
+    table = read_table(tmp_path / "x.txt")
+    assert table.start.tolist() == [0, 1, 2]
+    assert table.line.tolist() == [3, 6]
 
 
 @pytest.mark.slow

@@ -108,10 +108,16 @@ def test_conll__real_test_file_is_encoded_as_featurized(shared_data, tmp_path):
     ("raw", "message"),
     [
         ("a\nb\n", r"^input: line 1: 1 columns; expected the 2 feature columns"),
-        ("a x\n\n\nb x\n", r"^input: line 3: a sequence with no tokens"),
         ("a x\nb x P\n", r"^input: line 2: 3 columns, but 2 on line 1"),
         ([[["a", "x"]], [["b", "x"], ["c", "x", "P"]]], r"^input: line 4: 3 columns, but 2 on line 1"),
-        ([[["New York", "x"]]], r"^input: line 1: 'New York': a column must be one word"),
+        ([[["New York\t", "x"]]], r"^input: line 1: .*: expected text without tabs and line breaks"),
+        ([[["a", "x"], [" ", ""]]], r"^input: line 2: \[' ', ''\]: expected text without tabs"),
+        (["a x", "\n"], "^input: sequence 1: holds no tokens"),
+        (["a x", "a x\n\nb x"], "^input: sequence 1: line 3: a second sequence begins; give each its own text"),
+        (
+            "a\tx y\nb x\n",
+            r"^input: line 2: 1 columns, but 2 on line 1; a line has a tab, so only tabs separate columns",
+        ),
         ([[["a", "x"]], []], "^input: sequence 1 has no tokens"),
         ([], "^input: holds no sequences"),
         ([["a", "x"]], "^input: expected the text of a file, or a list of sequences"),

@@ -23,6 +23,7 @@ from gapwise.stages.datasets.alignment.lexicon import (
     learn,
     posteriors,
 )
+from gapwise.stages.datasets.alignment.links import read_links, read_pairs
 from gapwise.stages.datasets.alignment.tokens import english, french, normal
 from gapwise.stages.datasets.inputs import Predicted, read_new, show, stored_input
 from gapwise.stages.problems import build
@@ -300,3 +301,16 @@ def test_hansards__bounds_and_prices_are_weights(root):
     assert np.isinf(train.lower[27:]).all()
     assert (train.upper[82:] == 0.0).all()
     assert train.least_loss(0) == 0.0  # possible links cost nothing
+
+
+def test_words__stand_between_blanks_and_tabs(tmp_path: Path) -> None:
+    """As the annotators number them: other white space belongs to words, and ends no line."""
+    for name, text in (
+        ("e", "10\xa0000 a\x85b\n\u3000\tc\n"),
+        ("f", "\ufeff d  e \r\nf\n"),
+        ("links", "1 2 2 S\r\n\n2\t2 1 P"),
+    ):
+        (tmp_path / name).write_bytes(text.encode())
+    pairs = read_pairs(tmp_path / "e", tmp_path / "f")
+    assert pairs == [(["10\xa0000", "a\x85b"], ["d", "e"]), (["\u3000", "c"], ["f"])]
+    assert read_links(tmp_path / "links", pairs) == [{(1, 1): "S"}, {(1, 0): "P"}]

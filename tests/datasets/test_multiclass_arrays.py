@@ -212,7 +212,10 @@ def test_csv__bad_lines_are_named(tmp_path, text, message):
         ("1 1:2\n2 7\n", r"train\.svm: line 2: '7': expected index:value"),
         ("1 -1:2\n2 7:1\n", r"train\.svm: line 1: '-1:2': expected index:value"),
         ("1 1:2\n2 7:nan\n", r"train\.svm: line 2: feature 6 \(from 0\) is not a finite number"),
-        ("1 qid:3 1:2\n", r"train\.svm: line 1: has a qid, so this is data for ranking"),
+        (
+            "1 qid:3 1:2\n",
+            r"train\.svm: line 1: has a qid; dataset=ranking reads queries, dataset=sequences_csv SVM-HMM",
+        ),
         ("1:2 3:4\n", r"train\.svm: line 1: begins with '1:2'; expected a label"),
         ("1,2 3:4\n", r"train\.svm: line 1: has the labels '1,2'; expected one label a line"),
         ("1\n2\n", r"train\.svm: no example has a feature"),

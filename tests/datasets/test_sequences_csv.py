@@ -10,6 +10,7 @@ import pytest
 from memory_sink import problems, read
 
 from gapwise.stages.datasets import NEW, Blocks, DataError, OptionError, open_dataset, sequences_csv, unpacked
+from gapwise.stages.datasets.inputs import Predicted
 from gapwise.stages.datasets.text.bigrams import read_pairs
 from gapwise.stages.datasets.text.tables import joined, parse_table
 from gapwise.stages.featurize import featurize, open_problem
@@ -150,6 +151,51 @@ def test_lines__end_where_lines_of_files_end_only(tmp_path):
     assert (train.n, meta["attributes"], meta["label_names"]) == (1, 3 + 3, ["P", "Q"])
 
 
+WORDS = ["\u3000", "\xa0", "10\xa0000", "\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\x1d\x1e"]
+"""Tokens that `str.split` takes for white space or for the end of a line."""
+
+
+@pytest.mark.parametrize("by", [" ", "\t"])
+def test_columns__are_separated_by_blanks_and_tabs_alone(tmp_path, by):
+    text = "".join(f"{word}{by}{label}\n" for word, label in zip(WORDS, "PQPQPQPQP", strict=True))
+    train, *_ = problems(open_dataset("sequences_csv", write(tmp_path, f"\ufeff{text}", text, "U:%x[0,0]\n")))
+    assert (train.n, train.truth.size, train.d) == (1, len(WORDS), (len(WORDS) + 3) * 2 + 4)
+
+
+@pytest.mark.parametrize(
+    ("train", "new", "tagged", "met"),
+    [
+        ("New York\tP\nis\tQ\n\n\nRome\tP\n", "New York\nis\n\n\nNew  \n", "New York\tP\nis\tP\n\nNew\tP\n", 2),
+        ("New York\tP\nis\tQ\n", "New York\tQ\r\nis\tQ\r\n", "New York\tQ\tP\nis\tQ\tP\n", 2),
+        ("Rome P\nis Q\n", "Rome\tQ\n\nNew York\tQ\n", "Rome\tQ\tP\n\nNew York\tQ\tP\n", 1),
+        ("Rome\tx\tP\nis\ty\tQ\n", "Rome x\nis  y \n", "Rome x P\nis y P\n", 2),
+    ],
+)  # fmt: skip
+def test_predictions__have_the_separator_of_the_input(tmp_path, train, new, tagged, met):
+    sink, meta = read(open_dataset("sequences_csv", write(tmp_path, train, train, "U:%x[0,0]\n")))
+    (tmp_path / "new.txt").write_bytes(new.encode())
+    given = sequences_csv.read_new([str(tmp_path / "new.txt")], meta)
+    labels = np.zeros(given.raw.start[-1], np.uint8)
+    assert sequences_csv.show(given, Predicted(labels, given.raw.start, ["P", "Q"])).text == tagged
+    test = sequences_csv.stored_input(sink.arrays("test"), meta)
+    assert test.raw.rows == [line.split("\t" if "\t" in train else None) for line in train.splitlines() if line]
+    encoded = Blocks("chain", decoding=True)
+    known = sequences_csv.encoder(meta, sink.whole[""]).encode(given.raw, encoded, map)
+    assert known.known == met
+
+
+def test_lines__of_svm_hmm_are_those_of_crfsuite(tmp_path):
+    hmm = "# tags\n3 qid:1 1:0.5 7:1 # w\n12  qid:1 2:1#\n3\tqid:2 1:0.5\n12 qid:1 7:2 # x qid:3\n"
+    lines = "3\t1:0.5\t7:1\n12\t2:1\n\n3\t1:0.5\n\n12\t7:2\n"
+    (one, facts), (other, _) = (
+        read(open_dataset("sequences_csv", write(tmp_path, text, text, None))) for text in (hmm, lines)
+    )
+    for split in ("train", "test"):
+        ours, theirs = one.arrays(split), other.arrays(split)
+        assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+    assert (facts["n_train"], facts["label_names"]) == (3, ["12", "3"])
+
+
 def test_lines__without_values_store_none(tmp_path):
     plain = "P\ta\tb\nQ\tb\n"
     train, *_ = problems(open_dataset("sequences_csv", write(tmp_path, plain, plain, None)))
@@ -159,7 +205,6 @@ def test_lines__without_values_store_none(tmp_path):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ({"train": "a x P\n\n\nb x Q\n"}, r"train\.txt: line 3: a sequence with no tokens"),
         ({"train": "a x P\nb Q\n"}, r"train\.txt: line 2: 2 columns, but 3 on line 1"),
         ({"test": "a P\n"}, r"test\.txt: line 1: 2 columns, but 3 in"),
         ({"test": "a x P\n\na x Z\n"}, r"test\.txt: line 3: label 'Z' never occurs in"),
@@ -176,6 +221,12 @@ def test_lines__without_values_store_none(tmp_path):
         ({"train": "P\ta:x\n", "template": None}, r"train\.txt: line 1: 'a:x': expected a finite number"),
         ({"train": "P\ta\\:p:NNP\n", "template": None}, r"a colon in a name is written \\:, as in a\\:p\\:NNP$"),
         ({"train": "P\ta\n\ta\n", "template": None}, r"train\.txt: line 2: no label before the first tab"),
+        ({"test": "a\tx\tP\nb\tx\t\n"}, r"test\.txt: line 2: no label after the last tab"),
+        (
+            {"train": "a x P\nb\tx y\tP\n"},
+            r"train\.txt: line 2: 3 columns, but 1 on line 1; a line has a tab, so only tabs",
+        ),
+        ({"train": "1 qid:1 2:1\n1 2:1\n", "template": None}, r"train\.txt: line 1: no tab in '1 qid:1 2:1'"),
     ],
 )
 def test_sequences__bad_input_is_named(tmp_path, texts, message):
@@ -255,7 +306,7 @@ def test_files__of_all_parts_are_in_the_digest_in_their_order(tmp_path):
     [
         ("a x P\nb Q\n", r"part-2: line 2: 2 columns, but 3 on line 1"),
         ("b Q\n", r"part-2: line 1: 2 columns, but 3 in .*part-1"),
-        ("a x P\n\n\nb x Q\n", r"part-2: line 3: a sequence with no tokens"),
+        ("\n\nb x Q\n\nb Q\n", r"part-2: line 5: 2 columns, but 3 on line 3"),
         ("", "part-2: holds no tokens"),
         ("\xff", "part-2: cannot be read as UTF-8"),
     ],

@@ -12,6 +12,7 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.datasets import DataError, unpacked
+from gapwise.stages.datasets.text.tables import lines_of, words_of
 
 Links = dict[tuple[int, int], str]
 """S or P of each link (j, k), from 0."""
@@ -20,8 +21,8 @@ Links = dict[tuple[int, int], str]
 def read_links(file: Path, pairs: list[tuple[list[str], list[str]]]) -> list[Links]:
     """The links of each of these sentence pairs; DataError names the line. A link without a letter is sure."""
     links_of: list[Links] = [{} for _ in pairs]
-    for number, line in enumerate(unpacked(file).decode("utf-8", "replace").splitlines(), 1):
-        parts = line.split()
+    for number, line in enumerate(lines_of(unpacked(file).decode("utf-8", "replace")), 1):
+        parts = words_of(line)
         if not parts:
             continue
         where = f"{file}: line {number}"
@@ -51,7 +52,7 @@ def read_pairs(english: Path, french: Path) -> list[tuple[list[str], list[str]]]
     if len(lines[0]) != len(lines[1]):
         count = f"{len(lines[0])} lines, but {french.name} has {len(lines[1])}"
         raise DataError(f"{english}: {count}; expected a line of each for a pair")
-    pairs = [(a.split(), b.split()) for a, b in zip(*lines, strict=True)]
+    pairs = [(words_of(a), words_of(b)) for a, b in zip(*lines, strict=True)]
     for number, pair in enumerate(pairs, 1):
         for file, words in zip((english, french), pair, strict=True):
             if not words:
@@ -82,6 +83,6 @@ def word_pair(arrays: Facts, i: int) -> tuple[list[str], list[str]]:
 def _lines(file: Path) -> list[str]:
     """Lines of a UTF-8 file, decompressed if it ends in .gz."""
     try:
-        return unpacked(file).decode("utf-8").splitlines()
+        return lines_of(unpacked(file).decode())
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: byte {error.start} is not UTF-8") from error

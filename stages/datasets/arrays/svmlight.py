@@ -70,7 +70,7 @@ def _label(word: str, where: str) -> Label:
 def _entry(word: str, where: str) -> tuple[int, float]:
     index, colon, value = word.partition(":")
     if index == "qid":
-        raise DataError(f"{where}: has a qid, so this is data for ranking; expected index:value pairs after the label")
+        raise DataError(f"{where}: has a qid; dataset=ranking reads queries, dataset=sequences_csv SVM-HMM's sequences")
     try:
         if not colon or not index.isascii() or not index.isdigit() or int(index) > LARGEST:
             raise ValueError

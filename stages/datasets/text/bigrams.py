@@ -119,7 +119,7 @@ class BigramEncoder:
 
     def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> Known | None:
         """Sequences of columns, as `TextEncoder` takes them."""
-        table = new_table(raw, separator=None, equal_columns=True)
+        table = new_table(raw, separator=self.tokens.facts.get("separator"))
         columns = columns_of(table, self.tokens.facts["columns"])
         seen = rows_by_name(columns, table.start, self.templates, self.numbers, one_pad=False)
         rows, later = _later(seen, table.start), len(table.rows) - (table.start.size - 1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.datasets.text.tables import read_lines
+from gapwise.stages.datasets.text.tables import cells, read_lines
 
 START, END = "<start>", "<end>"
 """Words of a file for what comes before a sequence and after it."""
@@ -67,16 +67,16 @@ def table_of(pairs: Iterable[Pair], labels: Sequence[Label]) -> np.ndarray:
 
 
 def read_constraints(file: Path, labels: Sequence[str]) -> np.ndarray:
-    """The table of a file: on each line a label and the one that may never come right after it, with white space between;
+    """The table of a file: on each line a label and the one that may never come right after it, between them blanks or tabs;
     `START` stands before the first token and `END` after the last. DataError names file and line."""
     table = np.zeros((len(labels) + 2, len(labels)), np.uint8)
     for number, line in enumerate(read_lines(file), 1):
-        words = line.split()
+        words = [*filter(None, cells(line))]
         if not words:
             continue
         if len(words) != 2 or words[0] == END or words[1] == START or words == [START, END]:
             wanted = f"a label, or {START}, and the label, or {END}, that may not come right after it"
-            raise DataError(f"{file}: line {number}: {line.strip()!r}: expected {wanted}")
+            raise DataError(f"{file}: line {number}: {line!r}: expected {wanted}")
         pair = (None if words[0] == START else words[0], None if words[1] == END else words[1])
         try:
             table |= table_of([pair], labels)

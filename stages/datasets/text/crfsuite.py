@@ -20,9 +20,6 @@ def number_attributes(train: Table, test: Table, min_count: int) -> Attributes:
     vocabulary: dict[str, int] = {}
     parts = []
     for table in (train, test):
-        for token, row in enumerate(table.rows):
-            if not row[0]:
-                raise DataError(f"{table.where(token)}: no label before the first tab")
         parts.append(listed(table, lambda name: vocabulary.setdefault(name, len(vocabulary))))
     ids, counts, values = (np.concatenate(both) for both in zip(*parts, strict=True))
     train_rows, test_rows, chosen = number_rows(ids, counts, len(train.rows), min_count, values)
@@ -36,10 +33,10 @@ def listed(table: Table, number: Callable[[str], int]) -> tuple[np.ndarray, np.n
     values: list[float] = []
     counts: list[int] = []
     for token, row in enumerate(table.rows):
-        if len(row) == 1 and len(row[0].split()) > 1:
+        if len(row) == 1 and " " in row[0].strip(" "):
             raise DataError(
                 f"{table.where(token)}: no tab in {row[0]!r}; expected a label and attributes separated by tabs. Columns "
-                "separated by spaces need dataset.template"
+                "separated by blanks need dataset.template"
             )
         fields = [field for field in row[1:] if field]
         for field in fields:

@@ -157,10 +157,16 @@ def write_specimen(sink: Sink, labels: int, attributes: int) -> Record:
     return {"classes": labels, "attributes": total, "d": total * labels + labels**2}
 
 
-def template_facts(templates: list[Template], *, columns: int, lower: list[int], one_pad: bool) -> Record:
+def template_facts(train: Table, templates: list[Template], *, lower: list[int], one_pad: bool) -> Record:
     """What `TextEncoder` needs besides the vocabulary; feature columns in `lower` are lower-cased."""
     lines = [[template.skeleton, template.macros] for template in templates]
-    return {"templates": lines, "columns": columns, "lower": lower, "one_pad": one_pad}
+    columns = len(train.rows[0]) - 1
+    return {"templates": lines, "columns": columns, "lower": lower, "one_pad": one_pad, **separator_of(train)}
+
+
+def separator_of(train: Table) -> Record:
+    """What separates columns in all files, where it cannot be told from each: a lone column needs no tab, and has blanks."""
+    return {"separator": train.separator} if len(train.rows[0]) == 2 and train.separator == "\t" else {}
 
 
 def line_facts(attributes: Attributes) -> Record:
@@ -190,10 +196,10 @@ class TextEncoder:
             rows, known = rows_of_attributes(sequences, lambda name: self.numbers.get(name, -1))
             rows = self._valued(rows)
         elif self.facts["templates"] is None:
-            table = new_table(raw, separator="\t", equal_columns=False)
+            table = new_table(raw, equal_columns=False)
             start, (rows, known) = table.start, self._listed(table)
         else:
-            table = new_table(raw, separator=None, equal_columns=True)
+            table = new_table(raw, separator=self.facts.get("separator"))
             columns = columns_of(table, self.facts["columns"])
             for column in self.facts["lower"]:
                 columns[column] = [value.lower() for value in columns[column]]

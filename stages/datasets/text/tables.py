@@ -1,7 +1,12 @@
-"""Tokens in columns, one per line, with an empty line after each sequence: from a file, a text, or lists of strings."""
+"""Tokens in columns, one per line, with empty lines after each sequence: from a file, a text, or lists of strings.
+
+Where a line of a file has a tab, tabs alone separate its columns, and tokens may have blanks; otherwise blanks do. All other
+characters, such as U+00A0 and U+3000, belong to tokens, as for CRF++ and conlleval.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,6 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from gapwise.stages.datasets import DataError, Raw, unpacked
+
+BLANKS = " \t"
+SVM_HMM = re.compile(r"[ \t]*[^ \t#]+[ \t]+qid:|[ \t]*(#|$)")
+"""How all lines of SVM-HMM begin: ``tag qid:sequence index:value ... # word``."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +29,8 @@ class Table:
     rows: list[list[str]]
     start: np.ndarray
     line: np.ndarray
-    separator: str | None = None
-    """What separates columns; None for white space."""
+    separator: str = " "
+    """What separates columns."""
     more: tuple[tuple[int, Path | str], ...] = ()
     """First token and file of every further file, if several are joined."""
 
@@ -42,6 +51,14 @@ class Table:
         """The same with the numbers of a sequence and of a token in it, both from 0."""
         return f"{self.where(int(self.start[sequence]) + token)}: sequence {sequence}, token {token}"
 
+    def labels(self, column: int) -> list[str]:
+        """The labels, which are a column of the tokens; DataError names the line of a token that has none."""
+        labels = [row[column] for row in self.rows]
+        if "" in labels:
+            where = "before the first tab" if column == 0 else "after the last tab"
+            raise DataError(f"{self.where(labels.index(''))}: no label {where}")
+        return labels
+
     def part(self, first: int, end: int) -> Table:
         """Sequences first:end."""
         a, b = int(self.start[first]), int(self.start[end])
@@ -51,16 +68,16 @@ class Table:
 
     def text(self, last: Sequence[str] | None = None) -> str:
         """The lines of a file with these tokens, each with its value of `last` as one more column, if given."""
-        by, rows = self.separator or " ", self.rows
-        lines = [by.join(row) for row in rows]
+        lines = [self.separator.join(row) for row in self.rows]
         if last is not None:
-            lines = [f"{line}{by}{value}" for line, value in zip(lines, last, strict=True)]
+            lines = [f"{line}{self.separator}{value}" for line, value in zip(lines, last, strict=True)]
         return "\n\n".join("\n".join(lines[a:b]) for a, b in pairwise(self.start.tolist())) + "\n"
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines of a text, whichever way they end; unlike `str.splitlines` at no other characters, which tokens may have."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    """Lines of a text without a byte order mark. They end with LF or CR LF, or with CR if there is no LF."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    lines = text.split("\n" if "\n" in text else "\r")
     return lines if lines[-1] else lines[:-1]
 
 
@@ -68,9 +85,21 @@ def read_lines(file: Path) -> list[str]:
     """Lines of a text file in UTF-8, gzipped or not, with a byte order mark or without."""
     raw = unpacked(file)
     try:
-        return lines_of(raw.decode("utf-8-sig"))
+        return lines_of(raw.decode())
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: cannot be read as UTF-8 text: {error}") from error
+
+
+def words_of(line: str) -> list[str]:
+    """What stands between blanks and tabs."""
+    return [word for word in line.replace("\t", " ").split(" ") if word]
+
+
+def cells(line: str, separator: str | None = None) -> list[str]:
+    """Columns of a line, without blanks around them: at each tab, or at blanks if `separator`, or the line, has no tab."""
+    if "\t" in (separator or line):
+        return [cell.strip(" ") for cell in line.split("\t")]
+    return words_of(line)
 
 
 def read_table(file: Path, *, separator: str | None = None, equal_columns: bool = True) -> Table:
@@ -83,31 +112,35 @@ def parse_table(
 ) -> Table:
     """Tokens of the lines of `file`; DataError names file and line.
 
-    A sequence with no tokens (two empty lines in a row) is an error. With `equal_columns`, so is a token whose number of
-    columns differs from the first one's. Empty lines at the end are allowed.
+    Without a `separator` tabs separate columns if a line has one, and blanks otherwise. With `equal_columns`, a token whose
+    number of columns differs from the first one's is an error. Without, only tabs do; but lines may be SVM-HMM's, whose
+    columns become tag and ``index:value``, and where another qid begins a sequence.
     """
-    lines = list(lines)
-    while lines and not lines[-1].strip():
-        lines.pop()
-    if not lines:
-        raise DataError(f"{file}: holds no tokens")
+    separator = separator or ("\t" if not equal_columns or any("\t" in text for text in lines) else " ")
+    svm_hmm = not equal_columns and all(map(SVM_HMM.match, lines))
     rows: list[list[str]] = []
     line: list[int] = []
-    start, empty_before = [0], True
+    start, query = [0], list[str]()
     for number, text in enumerate(lines, 1):
-        if not text.strip():
-            if empty_before:
-                raise DataError(f"{file}: line {number}: a sequence with no tokens")
+        if svm_hmm:
+            row = words_of(text.partition("#")[0])
+            if row[1:2] != query:
+                start.append(len(rows))
+            query = row[1:2]
+            del row[1:2]
+        else:
+            row = cells(text, separator) if equal_columns else text.split(separator)
+        if not any(cell.strip(BLANKS) for cell in row):
             start.append(len(rows))
-            empty_before = True
             continue
-        row = text.split(separator)
         if equal_columns and rows and len(row) != len(rows[0]):
-            raise DataError(f"{file}: line {number}: {len(row)} columns, but {len(rows[0])} on line {line[0]}")
+            by = "; a line has a tab, so only tabs separate columns" if separator == "\t" else ""
+            raise DataError(f"{file}: line {number}: {len(row)} columns, but {len(rows[0])} on line {line[0]}{by}")
         rows.append(row)
         line.append(number)
-        empty_before = False
-    return Table(file, rows, np.array([*start, len(rows)], dtype=np.int64), np.array(line), separator)
+    if not rows:
+        raise DataError(f"{file}: holds no tokens")
+    return Table(file, rows, np.unique([*start, len(rows)]).astype(np.int64), np.array(line), separator)
 
 
 def joined(tables: Sequence[Table]) -> Table:
@@ -119,7 +152,7 @@ def joined(tables: Sequence[Table]) -> Table:
         [row for table in tables for row in table.rows],
         np.concatenate([[0], *(table.start[1:] + offset for table, offset in zip(tables, first, strict=False))]),
         np.concatenate([table.line for table in tables]),
-        tables[0].separator,
+        min(table.separator for table in tables),  # a tab, if one has tabs
         tuple(edge for k, table in enumerate(tables) for edge in _edges(table, first[k], k > 0)),
     )
 
@@ -130,17 +163,24 @@ def _edges(table: Table, offset: int, further: bool) -> list[tuple[int, Path | s
     return own + [(offset + edge, file) for edge, file in table.more]
 
 
-def new_table(raw: Raw, *, separator: str | None, equal_columns: bool) -> Table:
+def new_table(raw: Raw, *, separator: str | None = None, equal_columns: bool = True) -> Table:
     """Tokens of new input: a table, the text of a file, or a list of sequences, each a text or a list of rows of strings.
 
     Errors call it "input" and count lines as if each row were one line, with an empty line after each sequence.
     """
     if isinstance(raw, Table):
         return raw
-    if not isinstance(raw, str) and raw and all(isinstance(sequence, str) for sequence in raw):
-        raw = "\n\n".join(sequence.strip("\n") for sequence in raw)
     if isinstance(raw, str):
         return parse_table("input", lines_of(raw), separator=separator, equal_columns=equal_columns)
+    if raw and all(isinstance(sequence, str) for sequence in raw):
+        tables = [
+            parse_table(f"input: sequence {i}", lines_of(text), separator=separator, equal_columns=equal_columns)
+            for i, text in enumerate(raw)
+        ]
+        for table in tables:
+            if table.start.size > 2:
+                raise DataError(f"{table.where(int(table.start[1]))}: a second sequence begins; give each its own text")
+        return joined(tables)
     if not all(_is_list(sequence) and all(map(_is_row, sequence)) for sequence in raw):
         raise DataError("input: expected the text of a file, or a list of sequences, each a list of rows of strings")
     sizes = np.array([len(sequence) for sequence in raw], dtype=np.int64)
@@ -152,10 +192,10 @@ def new_table(raw: Raw, *, separator: str | None, equal_columns: bool) -> Table:
     for row, number in zip(rows, line, strict=True):
         if equal_columns and len(row) != len(rows[0]):
             raise DataError(f"input: line {number}: {len(row)} columns, but {len(rows[0])} on line 1")
-        for value in row:
-            if separator is None and value.split() != [value]:
-                raise DataError(f"input: line {number}: {value!r}: a column must be one word without white space")
-    return Table("input", rows, np.concatenate([[0], np.cumsum(sizes)]), line, separator)
+        if not any(value.strip(BLANKS) for value in row) or any(set(value) & {"\t", "\n"} for value in row):
+            raise DataError(f"input: line {number}: {row!r}: expected text without tabs and line breaks")
+    tabs = separator or not equal_columns or any(not value or " " in value for row in rows for value in row)
+    return Table("input", rows, np.concatenate([[0], np.cumsum(sizes)]), line, "\t" if tabs else " ")
 
 
 def _is_list(value: object) -> bool:

@@ -26,15 +26,10 @@ def truth(new: NewInput, meta: Facts) -> list[str]:
     """The labels of new sequences, flat; DataError names the first line that has none."""
     table: Table = new.raw
     width = meta["text"].get("columns")
-    if width is None:
-        for token, row in enumerate(table.rows):
-            if not row[0]:
-                raise DataError(f"{table.where(token)}: no label before the first tab")
-        return [row[0] for row in table.rows]
-    for token, row in enumerate(table.rows):
+    for token, row in enumerate(table.rows if width is not None else ()):
         if len(row) != width + 1:
             raise DataError(f"{table.where(token)}: {len(row)} columns; expected {width} and then the label")
-    return [row[width] for row in table.rows]
+    return table.labels(0 if width is None else width)
 
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | None:
@@ -45,7 +40,7 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | No
     table = parse_table("test", lines, **_form(meta))
     first = table.rows[: int(table.start[1])]
     width = meta["text"].get("columns")  # of CRFsuite's lines None: the label comes first, and stays
-    return NewInput(table, example="\n".join((table.separator or " ").join(row[:width]) for row in first))
+    return NewInput(table, example="\n".join(table.separator.join(row[:width]) for row in first))
 
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
@@ -56,8 +51,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
 
 def _form(meta: Facts) -> Record:
     """How a file of these data is read."""
-    lines = meta["text"]["templates"] is None
-    return {"separator": "\t" if lines else None, "equal_columns": not lines}
+    return {"separator": meta["text"].get("separator"), "equal_columns": meta["text"]["templates"] is not None}
 
 
 def _checked(table: Table, meta: Facts) -> Table:

@@ -23,7 +23,7 @@ from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, OptionError, Sink
 from gapwise.stages.datasets.arrays.costs import read_costs
 from gapwise.stages.datasets.text.constraints import SCHEMES, fault, read_constraints, scheme
-from gapwise.stages.datasets.text.tables import read_lines
+from gapwise.stages.datasets.text.tables import cells, read_lines
 from gapwise.stages.problems.loss_names import BALANCED, LOSSES, PER_SEQUENCE, PER_TOKEN
 
 OPTIONS = ("loss", "label_weights", "costs", "constraints")
@@ -141,7 +141,7 @@ def _read_weights(file: Path, names: Sequence[str]) -> np.ndarray:
     """Factors (K,) from lines of a label and its weight; DataError names the line."""
     number, weights = {name: k for k, name in enumerate(names)}, np.ones(len(names))
     for line, text in enumerate(read_lines(file), 1):
-        words = text.split()
+        words = [*filter(None, cells(text))]
         if not words:
             continue
         try:
@@ -149,7 +149,7 @@ def _read_weights(file: Path, names: Sequence[str]) -> np.ndarray:
         except ValueError:
             weight = math.nan
         if not 0 <= weight < math.inf:
-            raise DataError(f"{file}: line {line}: {text.strip()!r}: expected a label and its weight >= 0")
+            raise DataError(f"{file}: line {line}: {text!r}: expected a label and its weight >= 0")
         if name not in number:
             raise DataError(f"{file}: line {line}: {_never(name, names)}")
         weights[number[name]] = weight
