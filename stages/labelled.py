@@ -30,7 +30,7 @@ class Measured(NamedTuple):
     loss : float
         Mean task loss.
     metrics : dict of float
-        Those of the structure: token_error, sequence_error, with IOB labels chunk_precision, chunk_recall and chunk_f1.
+        Those of the structure: token_error, sequence_error, and of chunks chunk_precision, chunk_recall and chunk_f1.
     labels : list of dict
         label, support, predicted, right, precision, recall, f1 of each label (`readable.by_label`).
     confusions : list of dict

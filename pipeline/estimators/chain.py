@@ -57,7 +57,7 @@ class ChainSVM(GapwiseEstimator):
         inverse to how often the label occurs in training, with mean 1 over its tokens.
     costs : array-like, shape (K, K), optional
         Cost of predicting column k where row c is true, labels in sorted order; >= 0, with a zero diagonal. None: 1.
-    constraints : "bio", "iobes" or pairs, optional
+    constraints : "bio", "iob1", "iobes", "bilou" or pairs, optional
         Which labels may follow one another, begin and end a sequence, in training and in predictions. A scheme allows what
         it allows. A pair forbids its second label right after its first; None stands before the first and after the last
         token.

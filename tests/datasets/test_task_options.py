@@ -101,6 +101,27 @@ def test_iobes__wants_a_chunk_to_end() -> None:
     assert {names[b] for b in np.flatnonzero(table[7] == 0)} == {"E-N", "O", "S-N"}
 
 
+def test_iob1__lets_a_begin_follow_its_own_type_only() -> None:
+    table = scheme("iob1", NAMES)
+    assert {(a, b) for a in range(4) for b in range(4) if not table[a, b] and NAMES[b][0] == "B"} == {
+        (0, 0), (2, 0), (1, 1),
+    }  # fmt: skip
+    assert table[4].tolist() == [1, 1, 0, 0]
+    assert not table[:, 2:].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "letters"), [("iobes", "BIESO"), ("iobes", "BILUO"), ("bilou", "BILUO"), ("iobes", "BMESO")]
+)
+def test_schemes__have_other_letters_and_labels_without_types(name: str, letters: str) -> None:
+    """Which are one type."""
+    expected = scheme("iobes", ["B-x", "I-x", "E-x", "S-x", "O"])
+    for kind in ("", "-x", "-x-y"):
+        table = scheme(name, [letter + kind * (letter != "O") for letter in letters])
+        np.testing.assert_array_equal(table, expected)
+    np.testing.assert_array_equal(scheme("bio", ["B", "I", "O"]), scheme("bio", ["B-x", "I-x", "O"]))
+
+
 def test_constraints__of_a_file_forbid_pairs_starts_and_ends(tmp_path: Path) -> None:
     file = Path(given(tmp_path, "rules", "O I-N\n<start>\tI-N\n\nB-N <end>\n"))
     table = read_constraints(file, NAMES)
@@ -124,9 +145,15 @@ def test_constraints__of_a_file_forbid_pairs_starts_and_ends(tmp_path: Path) -> 
             {"test": "a O\n\na B-V\na I-N\n"},
             r"test\.txt: line 4: sequence 1, token 1: the true label 'I-N' may not come right after 'B-V', by dataset\.con",
         ),
+        ({"train": "a I-N\nb I-N\n"}, r"the true label 'I-N' .* leave the constraint out, or give iob1, which they follow"),
+        (
+            {"train": "a U-N\nb O\n", "test": "a O\n"},
+            r"constraints=bio: the label 'U-N' is none of B-\.\.\., I-\.\.\., O \(these are labels of BILOU: give iobes\); ",
+        ),
+        ({"train": "a E-N\nb L-N\n"}, r"constraints=bio: the label 'E-N' is none of B-\.\.\., I-\.\.\., O; expected none"),
         (
             {"train": "a O\nb X\n"},
-            r"dataset\.constraints=bio: the label 'X' is none of B-\.\.\., I-\.\.\., O; expected none, bio, iobes or a file",
+            r"dataset\.constraints=bio: the label 'X' is none of B-\.\.\., I-\.\.\., O; expected none, bio, iob1, iobes, b",
         ),
     ],
 )  # fmt: skip
@@ -149,7 +176,7 @@ def test_truths__of_labels_that_training_lacks_break_nothing(tmp_path: Path) -> 
         ({"label_weights": "even"}, r"expected balanced, a table as \{O: 0\.5\}, or a file; there is no file even"),
         ({"label_weights": {"O": -1}}, r"dataset\.label_weights: O: expected a number >= 0, got -1"),
         ({"costs": "nowhere"}, r"dataset\.costs: expected a file; there is no file nowhere"),
-        ({"constraints": "bilou"}, r"dataset\.constraints: expected none, bio, iobes or a file; there is no file bilou"),
+        ({"constraints": "chunks"}, r"dataset\.constraints: expected none, bio, iob1, iobes, bilou or a file; "),
     ],
 )  # fmt: skip
 def test_options__that_are_no_choice_list_the_choices(tmp_path: Path, more: dict[str, Any], says: str) -> None:

@@ -113,7 +113,7 @@ def test_constraints__hold_in_predictions_after_saving_too(tmp_path: Path, const
         ({"label_weights": {"Z": 1}}, "label_weights: the label 'Z' does not occur in y; known: 'D', 'N', 'V'"),
         ({"label_weights": {"N": -1}}, r"label_weights\['N'\]: expected a number >= 0, got -1"),
         ({"costs": np.eye(3)}, r"costs: expected \(3, 3\) numbers >= 0 with a zero diagonal"),
-        ({"constraints": "bilou"}, "constraints: expected 'bio', 'iobes', None, or pairs"),
+        ({"constraints": "chunks"}, "constraints: expected 'bio', 'iob1', 'iobes', 'bilou', None, or pairs"),
         ({"constraints": "bio"}, "constraints=bio: the label 'D' is none of B-..., I-..., O"),
         ({"constraints": [("D", "Z")]}, "constraints: the label 'Z' never occurs in training; known: D, N, V"),
         ({"constraints": [("D", "N")]}, r"y: sequence \d+, token \d+: the label 'N' may not come right after 'D'"),

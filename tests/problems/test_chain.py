@@ -188,18 +188,37 @@ def test_metrics__chunks_are_counted_as_conlleval_does():
     assert with_names["chunk_f1"] == 1.0
 
 
-def test_metrics__chunks_are_those_of_seqeval_on_all_sequences():
-    """Random sequences, some of them right, some without chunks."""
-    names, rng = ["B-X", "B-Y", "I-X", "I-Y", "O"], np.random.default_rng(0)
+@pytest.mark.parametrize("letters", ["BI", "BIES", "BILU", "BMES"])
+@pytest.mark.parametrize("kinds", [["-X", "-Y"], [""]])
+def test_metrics__chunks_are_those_of_seqeval_on_all_sequences(letters, kinds):
+    """Random sequences, some of them right, some without chunks; seqeval knows the letters of IOBES."""
+    names, rng = [letter + kind for letter in letters for kind in kinds] + ["O"], np.random.default_rng(0)
+    told = [name.translate(str.maketrans("LUM", "ESI")) for name in names] if letters != "BI" else names
     for wrong in (0.0, 0.1, 0.3, 1.0) * 25:
         ptr = np.concatenate([[0], np.cumsum(rng.integers(1, 7, 8))])
-        truth = rng.integers(0, 5, ptr[-1]).astype(np.uint8)
-        predicted = np.where(rng.random(truth.size) < wrong, rng.integers(0, 5, truth.size), truth).astype(np.uint8)
-        both = [[[names[y] for y in labels[a:b]] for a, b in pairwise(ptr)] for labels in (truth, predicted)]
+        truth = rng.integers(0, len(names), ptr[-1]).astype(np.uint8)
+        other = rng.integers(0, len(names), truth.size)
+        predicted = np.where(rng.random(truth.size) < wrong, other, truth).astype(np.uint8)
+        both = [[[told[y] for y in labels[a:b]] for a, b in pairwise(ptr)] for labels in (truth, predicted)]
         expected = precision_recall_fscore_support(*both, average="micro", zero_division=0)[:3]
         np.testing.assert_allclose(
             list(chunk_scores(names, ptr, truth, predicted).values()), expected, rtol=0, atol=1e-12
         )
+
+
+@pytest.mark.parametrize(
+    ("names", "chunks"),
+    [
+        (["B-X", "E-X", "S-X", "O"], True), (["B", "I", "O"], True), (["I-X", "I-Y", "O"], True),
+        (["B", "M", "E", "S"], True), (["B-X", "E-X", "I-X"], True), (["E", "O"], False),
+        (["L", "M", "S"], False), (["B-X", "I-X"], False),
+        (["E-X", "L-X", "O"], False), (["o", "b"], False), ([], False),
+    ],
+)  # fmt: skip
+def test_metrics__have_chunks_where_labels_are_those_of_a_scheme(names, chunks):
+    sentence = chain(lengths=(6,), classes=max(len(names), 2))
+    arrays = {"label_names": encode_names(names)} if names else {}
+    assert ("chunk_f1" in metrics(sentence, arrays, sentence.truth)) == chunks
 
 
 def test_derived__a_long_block_has_the_gram_matrix_of_a_short_one(monkeypatch):

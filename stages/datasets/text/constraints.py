@@ -1,4 +1,4 @@
-"""Which labels may follow one another, begin or end a sequence: BIO, IOBES, or a list of what may not occur.
+"""Which labels may follow one another, begin or end a sequence: a scheme of chunks, or a list of what may not occur.
 
 A table (K + 2, K) of 0 and 1 says what is forbidden, as `stages.problems.chain.forbidden` reads it: label b right after a,
 b first (row K), b last (row K + 1).
@@ -6,6 +6,8 @@ b first (row K), b last (row K + 1).
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -14,40 +16,52 @@ import numpy as np
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.tables import cells, read_lines
+from gapwise.stages.problems.loss_names import chunk_roles
 
 START, END = "<start>", "<end>"
 """Words of a file for what comes before a sequence and after it."""
-SCHEMES = {"bio": "BIO", "iobes": "BIESO"}
-"""First letters of labels, by name of the scheme; all but O are followed by - and a type."""
+SCHEMES = {
+    "bio": ("BI", "I", ""),
+    "iob1": ("BI", "B", ""),
+    "iobes": ("BIES", "IE", "BI"),
+    "bilou": ("BILU", "IE", "BI"),
+}
+"""Letters of labels, by name of the scheme; then, in the letters of IOBES, those that come right after B or I of their type
+only, and those that one of these must follow."""
 
 Pair = tuple[Label | None, Label | None]
 """A label and the one that may not come right after it; None: before the first, or after the last token."""
 
 
 def scheme(name: str, labels: Sequence[Label]) -> np.ndarray:
-    """The table of BIO or IOBES labels; ValueError names a label that is none.
-
-    ``I-x`` (and ``E-x``) come right after ``B-x`` or ``I-x`` only; with IOBES, these are followed by one of them.
-    """
-    parts = [_parts(name, label) for label in labels]
-    inside, opens = ("IE", "BI") if name == "iobes" else ("I", "")
+    """The table of labels of one of `SCHEMES`, with types or without; ValueError names a label that is none."""
+    letters, inside, opens = SCHEMES[name]
+    try:
+        found, roles = chunk_roles(labels)
+    except ValueError:
+        found, roles = "", []
+    if not found or (name in ("bio", "iob1") and found != "BIO"):
+        known = ", ".join(f"{letter}-..." for letter in letters)
+        other = f" (these are labels of {found}: give iobes)" if found else ""
+        wrong = next(text for text in map(str, labels) if text != "O" and not re.match(rf"[{letters}](-|$)", text))
+        raise ValueError(f"constraints={name}: the label {wrong!r} is none of {known}, O{other}")
     K = len(labels)
     table = np.zeros((K + 2, K), np.uint8)
-    for b, (here, of) in enumerate(parts):
-        for a, (before, other) in enumerate(parts):
+    for b, (here, of) in enumerate(roles):
+        for a, (before, other) in enumerate(roles):
             goes_on = before in "BI" and of == other
             table[a, b] = not goes_on if here in inside else before in opens
         table[K, b], table[K + 1, b] = here in inside, here in opens
     return table
 
 
-def _parts(name: str, label: Label) -> tuple[str, str]:
-    """First letter and type of a label."""
-    text = str(label)
-    if text == "O" or (len(text) > 2 and text[1] == "-" and text[0] in SCHEMES[name].replace("O", "")):
-        return text[0], text[2:]
-    known = ", ".join(f"{letter}-..." if letter != "O" else "O" for letter in SCHEMES[name])
-    raise ValueError(f"constraints={name}: the label {text!r} is none of {known}")
+def fitting(names: Sequence[Label], labels: np.ndarray, ptr: np.ndarray) -> str:
+    """What else may be asked for, as the rest of a clause: the schemes that all flat `labels` follow; empty if none is."""
+    fits = []
+    for name in SCHEMES:
+        with contextlib.suppress(ValueError):
+            fits += [name] if fault(scheme(name, names), names, labels, ptr) is None else []
+    return f", or give {' or '.join(fits)}, which they follow" if fits else ""
 
 
 def table_of(pairs: Iterable[Pair], labels: Sequence[Label]) -> np.ndarray:

@@ -3,8 +3,8 @@
 ``loss``: ``per_token``, each wrong token costs 1 / (mean tokens of a training sequence), or ``per_sequence``, 1 / (tokens
 of its own). ``label_weights``: factors of the cost of tokens by their true label, ``balanced`` (inverse to how often the
 label occurs in training), a table ``{B-NP: 2, O: 0.5}``, or a file with a label and its weight on each line; others weigh 1.
-``costs``: a file with the cost of predicting b where a is true (`arrays.costs`). ``constraints``: ``none``, ``bio``,
-``iobes``, or a file of what may not occur (`text.constraints`).
+``costs``: a file with the cost of predicting b where a is true (`arrays.costs`). ``constraints``: ``none``, a scheme
+(``bio``, ``iob1``, ``iobes``, ``bilou``), or a file of what may not occur (`text.constraints`).
 
 All four are in `OPTIONS`, which readers leave out of their keys: `Task.source` has what differs from the papers' loss
 without constraints, and `Task.files` the files.
@@ -22,7 +22,7 @@ import numpy as np
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, OptionError, Sink
 from gapwise.stages.datasets.arrays.costs import read_costs
-from gapwise.stages.datasets.text.constraints import SCHEMES, fault, read_constraints, scheme
+from gapwise.stages.datasets.text.constraints import SCHEMES, fault, fitting, read_constraints, scheme
 from gapwise.stages.datasets.text.tables import cells, read_lines
 from gapwise.stages.problems.loss_names import BALANCED, LOSSES, PER_SEQUENCE, PER_TOKEN
 
@@ -75,8 +75,8 @@ class Task:
         if broken is not None:
             i, t, what = broken
             raise DataError(
-                f"{where(i, t)}: the true label {what}, by dataset.constraints={self.constraints}; correct the data, or "
-                "leave the constraint out"
+                f"{where(i, t)}: the true label {what}, by dataset.constraints={self.constraints}; correct the data, "
+                f"leave the constraint out{fitting(names[:known], labels, ptr)}"
             )
 
     def _forbidden(self, names: Sequence[str]) -> np.ndarray | None:

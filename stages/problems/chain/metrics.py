@@ -8,6 +8,7 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems.confusion import counted
+from gapwise.stages.problems.loss_names import chunk_roles
 from gapwise.stages.problems.protocol import Problem
 
 
@@ -23,8 +24,8 @@ def decode_names(array: np.ndarray) -> list[str]:
 
 
 def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
-    """Share of wrong tokens and of sequences with a wrong token; with IOB label names also chunk precision, recall
-    and F1.
+    """Share of wrong tokens and of sequences with a wrong token; with labels of chunks, such as B-NP, I-NP and O, also chunk
+    precision, recall and F1.
 
     On OCR the first two are the errors by letter and by word. Names come from ``arrays["label_names"]``
     (`encode_names`), including those of labels that occur in a test split only.
@@ -33,9 +34,19 @@ def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.
     by_sequence = np.add.reduceat(wrong, problem.label_ptr[:-1]) if problem.n else wrong
     result = {"token_error": float(wrong.mean()), "sequence_error": float((by_sequence > 0).mean())}
     names = decode_names(arrays["label_names"]) if "label_names" in arrays else []
-    if "O" in names and all(name == "O" or name[:2] in ("B-", "I-") for name in names):
+    if _are_of_chunks(names):
         result |= chunk_scores(names, problem.label_ptr, problem.truth, predictions)
     return result
+
+
+def _are_of_chunks(names: list[str]) -> bool:
+    """Whether labels are those of chunks, and do not only begin with the same letters by chance."""
+    try:
+        _, roles = chunk_roles(names)
+    except ValueError:
+        return False
+    letters, typed = {letter for letter, _ in roles}, all(kind for letter, kind in roles if letter != "O")
+    return {"B", "E"} <= letters or ("O" in letters and ("B" in letters or typed))
 
 
 def confusion(
@@ -53,25 +64,26 @@ def chunk_scores(names: list[str], ptr: np.ndarray, truth: np.ndarray, predictio
     Counted with arrays: evaluating a path asks for these numbers at many lambdas, and reading a training split of 211,727
     tokens label by label takes longer than solving a lambda.
     """
-    true, predicted = _chunks(names, ptr, truth), _chunks(names, ptr, predictions)
+    _, roles = chunk_roles(names)
+    true, predicted = _chunks(roles, ptr, truth), _chunks(roles, ptr, predictions)
     hits = int(np.isin(true, predicted, assume_unique=True).sum())
     precision, recall = hits / max(predicted.size, 1), hits / max(true.size, 1)
     f1 = 2.0 * precision * recall / (precision + recall) if hits else 0.0
     return {"chunk_precision": precision, "chunk_recall": recall, "chunk_f1": f1}
 
 
-def _chunks(names: list[str], ptr: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """One number for each chunk, from its first token, its end and its type.
+def _chunks(roles: list[tuple[str, str]], ptr: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """One number for each chunk, from its first token, its end and its type, by the roles of labels (`chunk_roles`).
 
-    A chunk begins at a B-, at an I- after anything but a label of its type, and with its sequence.
+    A chunk begins at a B or S, after an E, S or anything but a label of its type, and with its sequence.
     """
-    types = [name[2:] for name in names]  # empty for "O"
-    kind = np.array([types.index(name) for name in types])[labels]
-    begins = np.array([name[0] == "B" for name in names])[labels]
-    begins[1:] |= kind[1:] != kind[:-1]
+    kinds = [kind for _, kind in roles]
+    kind = np.array([-1 if letter == "O" else kinds.index(of) for letter, of in roles])[labels]
+    begins, ends = (np.array([letter in which for letter, _ in roles])[labels] for which in ("BS", "ES"))
+    begins[1:] |= (kind[1:] != kind[:-1]) | ends[:-1]
     begins[ptr[:-1]] = True
     edges = np.append(np.flatnonzero(begins), labels.size)
     first, end = edges[:-1], edges[1:]
-    chunk = np.array([name != "O" for name in names])[labels[first]]
+    chunk = kind[first] >= 0
     first, end = first[chunk].astype(np.int64), end[chunk]
-    return (first * (labels.size + 1) + end) * len(names) + kind[first]
+    return (first * (labels.size + 1) + end) * len(roles) + kind[first]
