@@ -7,6 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import hydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
@@ -61,12 +63,41 @@ def _one_of_many(cfg: DictConfig) -> None:
         _codes.append(run(cfg))
 
 
+def readable(word: str, sweeps: bool = False) -> str:
+    """`word` with quotes around what Hydra's grammar cannot read, such as the names of many files.
+
+    That is the value of KEY=VALUE, or where it is a list, or one of several values of `sweeps`, each of its parts.
+    """
+    key, equals, value = word.partition("=")
+    if not equals or word.startswith("-") or _is_read(word, sweeps):
+        return word
+    begin, end = ("[", "]") if value.startswith("[") and value.endswith("]") else ("", "")
+    if begin or sweeps:
+        each = [part.strip() for part in value.removeprefix(begin).removesuffix(end).split(",")]
+        parts = ",".join(part if _is_read(f"{key}={begin}{part}{end}") else _quoted(part) for part in each)
+        if _is_read(f"{key}={begin}{parts}{end}"):
+            return f"{key}={begin}{parts}{end}"
+    return f"{key}={_quoted(value)}"
+
+
+def _is_read(word: str, sweeps: bool = True) -> bool:
+    """Whether Hydra's grammar reads a word as more than the name of a file; without `sweeps` a comma may be in one."""
+    try:
+        parsed = OverridesParser.create().parse_override(word)
+    except HydraException:
+        return False
+    return sweeps or not parsed.is_sweep_override() or not os.path.exists(word.partition("=")[2])
+
+
+def _quoted(value: str) -> str:
+    return QuotedString(value, Quote.single).with_quotes()
+
+
 def compose_and_run() -> int:
     """Do what sys.argv says; returns the exit code."""
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach this function and are printed in one line
-    sys.argv[1:] = sorted(
-        sys.argv[1:], key=lambda word: word not in ("-m", "--multirun")
-    )  # -m may be anywhere; move it first
+    flags = [word for word in sys.argv[1:] if word in ("-m", "--multirun")]  # may be anywhere; move them first
+    sys.argv[1:] = flags + [readable(word, bool(flags)) for word in sys.argv[1:] if word not in flags]
     own_conf.register()
     try:
         _job()

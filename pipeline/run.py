@@ -254,7 +254,7 @@ def _export(settings: Settings, directory: RunDir, features: Location) -> None:
         from gapwise.pipeline.export import Export
 
         wanted = settings.run.stage or settings.run.until
-        folder = Path(settings.run.export)
+        folder = Path(settings.run.export).expanduser()
         folder.mkdir(parents=True, exist_ok=True)
         for stage in flow().values() if wanted is None else [stages()[wanted]]:
             if stage.export is not None:

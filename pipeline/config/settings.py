@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ def on_this_machine(root: str) -> str:
     """`root`, or for a URL a local directory that Hydra can write to; used as a resolver in conf/config.yaml."""
     where = location(root)
     here = backend(where).local_directory(where)
-    return root if here == where else str(here)
+    return os.path.expanduser(root) if here == where else str(here)
 
 
 OmegaConf.register_new_resolver("on_this_machine", on_this_machine, replace=True)
@@ -354,7 +355,7 @@ def typed(section: str, cfg: DictConfig, schema: Options) -> Options:
         message = str(error).splitlines()[0]
         if "is not a ListConfig" in message:
             got = OmegaConf.select(DictConfig({section: values}), key)
-            message = f"expected a list, got {got!r}; write '{key}=[{got}]'"
+            message = f"expected a list, got {got!r}; write '{key}=[{str(got).strip('[]')}]'"
         raise ConfigError(f"{key}: {'unknown key' if message.startswith('Key ') else message}") from None
     except ValueError as error:
         message = str(error)

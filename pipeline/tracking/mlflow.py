@@ -84,7 +84,7 @@ def store_uri(options: TrackingOptions) -> str:
     """
     runs = location(os.environ.get("GAPWISE_RUNS") or ".")
     root = os.environ.get("DVC_ROOT") or (runs if isinstance(runs, Path) else Path.cwd())
-    return options.uri or f"sqlite:///{Path(root) / 'mlflow.db'}"
+    return os.path.expanduser(options.uri or "") or f"sqlite:///{Path(root) / 'mlflow.db'}"
 
 
 def shown_store(options: TrackingOptions) -> str:

@@ -287,8 +287,16 @@ def open_dataset(name: str, options: Facts) -> Reader:
             )
     if "root" in options and options["root"] is None:
         options = {**options, "root": _data_folder(name)}
+    options = {key: at_home(value) if key in part.where else value for key, value in options.items()}
     reader: Reader = module.open(_own(part, options))
     return reader
+
+
+def at_home(value: object) -> object:
+    """A path that begins with ~, or a list of paths, on this machine; any other value as it is."""
+    if isinstance(value, list | tuple):
+        return [*map(at_home, value)]
+    return os.path.expanduser(value) if isinstance(value, str | Path) else value
 
 
 def offered(name: str) -> Offered:
@@ -357,7 +365,7 @@ def _imported(module: str) -> dict[str, Path]:
 
 def _data_folder(name: str) -> str:
     """Folder of the raw data of reader `name` on this machine, for configurations that do not give one."""
-    folder = Path(os.environ.get("GAPWISE_DATA", "../shared/data")) / FOLDERS.get(name, name)
+    folder = Path(os.environ.get("GAPWISE_DATA", "../shared/data")).expanduser() / FOLDERS.get(name, name)
     if not folder.is_dir():
         raise DataError(
             f"dataset.root: must be given, as in dataset.root=...; there is no {folder} (GAPWISE_DATA={folder.parent})"

@@ -10,7 +10,7 @@ import logging
 import shlex
 
 from gapwise.records import Facts
-from gapwise.stages.datasets import OptionError
+from gapwise.stages.datasets import OptionError, at_home
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
 from gapwise.stages.datasets.inputs.own_class import splits_of
 from gapwise.stages.datasets.python_oracle import PythonOracleReader
@@ -36,7 +36,7 @@ def open(options: Facts) -> OracleServerReader:
         raise OptionError(f"dataset.command: {command!r}: {error}") from error
     if not words:
         raise OptionError("dataset.command: expected a program and its arguments, such as './my_oracle --data x'")
-    arguments = {"command": command, "files": [str(file) for file in options.get("files") or ()]}
+    arguments = {"command": command, "files": at_home([*map(str, options.get("files") or ())])}
     return OracleServerReader(BOUNDED if options.get("bounded") else PLAIN, arguments, splits_of(options))
 
 

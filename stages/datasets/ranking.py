@@ -250,7 +250,7 @@ def open(options: Facts) -> Queries:
 
 
 def _existing(name: str, key: str = "input") -> Path:
-    file = Path(name).expanduser()
+    file = Path(name)
     if not file.is_file():
         raise DataError(f"{key}: there is no file {file}")
     return file

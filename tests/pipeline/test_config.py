@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from configs import composed
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
+from gapwise.pipeline.command import readable
 from gapwise.pipeline.config.run_options import (
     CheckpointOptions,
     ComputeOptions,
@@ -24,6 +26,9 @@ from gapwise.pipeline.config.run_options import (
 from gapwise.pipeline.config.settings import CONF, Settings, by_user_name, on_this_machine, read
 from gapwise.pipeline.errors import ConfigError
 from gapwise.pipeline.help import GROUPS, KEYS, comments, help_on, summary
+from gapwise.pipeline.tracking.mlflow import store_uri
+from gapwise.stages.datasets import open_dataset
+from gapwise.stages.datasets.inputs import read_new
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import PathOptions
 
@@ -350,6 +355,65 @@ def test_features_key__is_shared_by_solvers() -> None:
     key = read(composed()).features_key({})
     assert read(composed("solver=bcfw", "path.eps=0.2", "seed=1")).features_key({}) == key
     assert read(composed("dataset.seed=1")).features_key({}) != key
+
+
+NAMES = [
+    "trän.txt",
+    "train (1).txt",
+    "a=b.txt",
+    "~/x",
+    "it's.txt",
+    "#1 & 2;!",
+    "[1].txt",
+    "{x}",
+    "f(1)",
+    "日本",
+    'a "q" b',
+    "\\ü\\",
+    "é, ü",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_words__may_have_any_file_names(name: str) -> None:
+    parse, parts = OverridesParser.create().parse_override, [part.strip() for part in name.split(",")]
+    assert parse(readable(f"+dataset.file={name}")).value() == name
+    assert parse(readable(f"dataset.file=[{name},b.txt]")).value() == [*parts, "b.txt"]
+    words = parse(readable(f"dataset.file={name},b.txt", sweeps=True)).sweep_string_iterator()
+    assert [parse(f"dataset.file={word}").value() for word in words] == [*parts, "b.txt"]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["seed=1,2", "path.lambdas=[1,2]", "dataset.label_weights={O: 1}", "a='x y'", "~dataset.x", "--cfg", "--config-dir=ü",
+     "solver=bcfw", "a=range(1,3)", "a=${oc.env:HOME}/x", "dataset.file=train-*.txt"],
+)  # fmt: skip
+def test_words__that_hydra_reads_stay_as_they_are(word: str) -> None:
+    assert [readable(word, sweeps) for sweeps in (False, True)] == [word, word]
+
+
+def test_words__with_a_comma_may_name_a_file_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a,b.txt").touch()
+    assert readable("dataset.file=a,b.txt") == "dataset.file='a,b.txt'"
+    assert readable("dataset.file=a,b.txt", sweeps=True) == "dataset.file=a,b.txt"
+    assert readable("dataset.file=c,d.txt") == "dataset.file=c,d.txt"
+
+
+def test_home__is_meant_by_a_tilde_in_every_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("Ada B\n")
+    (tmp_path / "template").write_text("U:%x[0,0]\n")
+    files = {"file": ["~/a.txt", Path("~/b.txt")], "test_file": "~/b*", "template": "~/template", "constraints": "bio"}
+    reader = open_dataset("sequences_csv", files)
+    assert {*reader.files().values()} == {tmp_path / name for name in ("a.txt", "b.txt", "template")}
+    new = read_new({"dataset": "sequences_csv", "text": {"templates": [], "columns": 1}}, ["~/a.txt"])
+    assert new.raw.rows == [["Ada", "B"]]
+    server = open_dataset("oracle_server", {"command": "x", "files": ["~/a.txt"]})
+    assert server.arguments["files"] == [str(tmp_path / "a.txt")]
+    assert store_uri(TrackingOptions(uri="~/mlruns")) == str(tmp_path / "mlruns")
+    assert on_this_machine("~/runs") == str(tmp_path / "runs")
 
 
 def test_run_root__may_be_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
