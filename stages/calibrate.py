@@ -48,12 +48,17 @@ def calibrated(model: Model, run: str | Location, method: str) -> Model:
 
 
 def calibration_of(
-    problem: Problem, w: np.ndarray, method: str, split: str, counts: np.ndarray, spread: Spread = HERE
-) -> Calibration:
-    """The calibration of weights w (d,), fitted to the predictions of those entries of a problem that count, bool."""
+    problem: Problem, w: np.ndarray, method: str, split: str, counts: np.ndarray, spread: Spread = HERE,
+    weight: np.ndarray | None = None,
+) -> Calibration:  # fmt: skip
+    """The calibration of weights w (d,), fitted to the predictions of those entries of a problem that count, bool.
+
+    The entries of a block have its `weight` (n,); None: all have the same.
+    """
     labels, margins, _ = scores_of(problem, w, spread)
     right = labels == problem.truth
-    return fitted(method, margins[counts], right[counts], split)
+    each = None if weight is None else np.repeat(weight, np.diff(problem.label_ptr))[counts]
+    return fitted(method, margins[counts], right[counts], split, each)
 
 
 def counted(problem: Problem, arrays: Mapping[str, np.ndarray]) -> np.ndarray:

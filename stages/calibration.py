@@ -54,7 +54,8 @@ class Calibration:
             return np.interp(margins, self.margins, self.probabilities)
         from scipy.special import expit
 
-        probabilities: np.ndarray = expit(self.slope * np.asarray(margins) + self.intercept)
+        raised = self.slope * np.asarray(margins) if self.slope else np.zeros(np.shape(margins))
+        probabilities: np.ndarray = expit(raised + self.intercept)
         return probabilities
 
     @property
@@ -71,35 +72,42 @@ def refuse_few(labels: int) -> None:
         )
 
 
-def fitted(method: str, margins: np.ndarray, right: np.ndarray, split: str) -> Calibration:
+def fitted(
+    method: str, margins: np.ndarray, right: np.ndarray, split: str, weight: np.ndarray | None = None
+) -> Calibration:
     """The calibration of margins, float64 (entries,), to whether these predictions were right, bool (entries,).
+
+    A sigmoid of predictions that are all right has the slope 0 and Platt's smoothed probability, (entries + 1) / (entries +
+    2); where all are wrong it is 1 / (entries + 2).
+
+    Parameters
+    ----------
+    weight : float64 (entries,), optional
+        How much each counts; None: all the same.
 
     Raises
     ------
     ValueError
-        If there is no such method, or the held-out predictions are too few, or all right or all wrong for a sigmoid.
+        If there is no such method, or the held-out predictions are too few.
     """
     if method not in METHODS:
         raise ValueError(f"calibration: expected {' or '.join(METHODS)}, got {method!r}")
     finite = np.isfinite(margins)
     refuse_few(int(np.count_nonzero(finite)))
     x, y = np.asarray(margins, np.float64)[finite], np.asarray(right)[finite].astype(float)
+    each = None if weight is None else weight[finite]
     if method == ISOTONIC:
         from sklearn.isotonic import IsotonicRegression
 
-        steps = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True).fit(x, y)
+        steps = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True).fit(x, y, each)
         ends = tuple(steps.X_thresholds_.tolist()), tuple(steps.y_thresholds_.tolist())
         return Calibration(method, split, x.size, *ends)
     if y.min() == y.max():
-        how = "right" if y[0] else "wrong"
-        raise ValueError(
-            f"calibration: all {x.size} predicted labels of {split} are {how}, so a sigmoid has no slope; hold out more "
-            f"blocks, or take {ISOTONIC}"
-        )
+        return Calibration(method, split, x.size, intercept=math.log(x.size + 1) * (1.0 if y[0] else -1.0))
     from sklearn.linear_model import LogisticRegression
 
     scale = float(x.max()) or 1.0
-    line = LogisticRegression(C=np.inf, max_iter=1000).fit(x[:, None] / scale, y)
+    line = LogisticRegression(C=np.inf, max_iter=1000).fit(x[:, None] / scale, y, each)
     return Calibration(
         method, split, x.size, slope=float(line.coef_[0, 0]) / scale, intercept=float(line.intercept_[0])
     )

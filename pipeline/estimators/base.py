@@ -7,13 +7,15 @@ constructor lists the parameters again, because scikit-learn reads them off each
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import warnings
 from collections.abc import Iterator
 from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -22,11 +24,9 @@ from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.certificate import ModelCertificate
 from gapwise.pipeline.estimators.choices import (
     AUTO,
-    FEWEST,
     Lambdas,
     Seed,
     is_number,
-    is_word,
     refuse,
     solver_options,
     workers_of,
@@ -60,9 +60,9 @@ class GapwiseEstimator(BaseEstimator):
     ----------
     lam : "auto", float, "1/n", "path", or a list of floats
         The regulariser. With "auto", `validation` chooses a lam along a path, and the model is solved again at that lam on
-        all blocks. Of fewer than 10 blocks all train, and lam is "1/n", with a warning. "1/n" is 1 over the number of
-        training blocks. Without folds or another `criterion`, the path ends where the held-out loss has clearly risen over
-        a decade of lam. `path_.attrs["status"]` is then LOSS_RISES. With "path", the model of
+        all blocks. If there are fewer than 10 blocks, or none can be held out, all train, and lam is "1/n", with a warning.
+        "1/n" is 1 over the number of training blocks. Without folds or another `criterion`, the path ends where the held-out
+        loss has clearly risen over a decade of lam. `path_.attrs["status"]` is then LOSS_RISES. With "path", the model of
         *every* lam is found and certified on the blocks that are not held out. Then `validation` chooses a lam;
         `predict(X, lam=...)` gives any other. A list: these, chosen likewise.
     tolerance : float
@@ -74,7 +74,7 @@ class GapwiseEstimator(BaseEstimator):
         For several lam: share of the blocks that is held out to choose `lambda_`. Without "auto" the other blocks alone
         train the model. An integer >= 2 is a number of folds. Each is held out once from a path of its own, so every block
         has a say; `path_` is the path of all blocks. None, not with "auto": nothing is held out, and `lambda_` is
-        the lam nearest to 1/n.
+        the lam nearest to 1/n. A share that leaves no block on one side does the same, with a warning.
     pick : {"parabola", "least", "one_se"}
         How the mean losses of the held-out blocks choose. "parabola": the vertex of a parabola in log lam through the
         losses within a decade of the least. "least": the least itself, the larger lam on ties. "one_se": the largest lam
@@ -121,6 +121,8 @@ class GapwiseEstimator(BaseEstimator):
     """
 
     _structure: ClassVar[str]
+    _data_digest: str | None
+    calibration_: Calibration | None
 
     def __init__(
         self,
@@ -180,6 +182,10 @@ class GapwiseEstimator(BaseEstimator):
         """What determines the numbers besides the arrays of the problem."""
         return b""
 
+    def _cautions(self, data: Data) -> Iterator[str]:
+        """What is to be said of these data before anything is solved."""
+        return iter(())
+
     def _groups(self, data: Data) -> np.ndarray | None:
         """(n,) classes of blocks that the held-out blocks should have in the same shares; None: any blocks."""
         return None
@@ -205,22 +211,27 @@ class GapwiseEstimator(BaseEstimator):
         yield whole, train, Held.of(name, sink.part("train", chosen), meta)
 
     # -- fit ------------------------------------------------------------------------------------------------------------
-    def _fit(self, data: Data, run_dir: str | Location | None) -> Self:
+    def _fit(self, X: Samples, y: Samples, sample_weight: npt.ArrayLike | None, run_dir: str | Location | None) -> Self:
+        learner = copy.copy(self)  # if anything fails, self is left as it was
+        data = learner._checked(X, y, sample_weight)
         name, n = type(self).__name__, len(data.y)
-        plan = Plan.of(self, self._structure_of(data), n, self._groups(data))
-        source = Source(name, self._problems, self._divided, self._own_digest, self._options)
+        plan = Plan.of(self, learner._structure_of(data), n, learner._groups(data))
+        for said in learner._cautions(data):
+            warnings.warn(f"{name}: {said}", stacklevel=3)
+        source = Source(name, learner._problems, learner._divided, learner._own_digest, learner._options)
         former = None
         if self.warm_start and "path_" in vars(self):
             former = Former(self._solved_at(self.lambda_)[0], self.lambda_, self._data_digest)
         done = fit(plan, data, source, run_dir, warm_start=self.warm_start, former=former)
-        self._data_digest: str | None = done.digest
-        self._keep(done.fitted)
-        self.calibration_: Calibration | None = done.calibration
+        learner._data_digest, learner.calibration_ = done.digest, done.calibration
+        learner._keep(done.fitted)
+        self.__dict__ = learner.__dict__
         for said in done.fitted.warnings(name):
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
-        if is_word(self.lam, AUTO) and not plan.auto:
-            few = f"expected at least {FEWEST} examples, to choose lam on some, got {n}; lam={plan.lam!r} was used"
-            warnings.warn(f"{name}: lam={AUTO!r}: {few}", stacklevel=3)
+        if plan.none_held is not None:
+            warnings.warn(f"{name}: {plan.none_held}", stacklevel=3)
+        if done.uncalibrated is not None:
+            warnings.warn(f"{name}: {done.uncalibrated}", stacklevel=3)
         if (beyond := done.fitted.said_of_edge(name)) is not None:
             warnings.warn(beyond, stacklevel=3)
         return self
@@ -309,9 +320,9 @@ class GapwiseEstimator(BaseEstimator):
     def _probable(self, margins: np.ndarray) -> np.ndarray:
         """Probabilities of margins at `lambda_`; ValueError if none were asked for."""
         if self.calibration_ is None:
-            raise ValueError(
-                f"probabilities: fit with calibration={' or '.join(map(repr, METHODS))}, which asks for them"
-            )
+            asks = f"fit with calibration={' or '.join(map(repr, METHODS))}, which asks for them"
+            failed = "none could be fitted, as a warning of fit has said; hold out more blocks"
+            raise ValueError(f"probabilities: {asks if self.calibration is None else failed}")
         return self.calibration_(margins)
 
     def problem(self, X: Samples, y: Samples) -> Problem:
@@ -332,9 +343,10 @@ class GapwiseEstimator(BaseEstimator):
         ValueError
             If the data cannot be used; names the argument.
         """
-        with computing(1, None) as compute, self._problems(self._checked(X, y), None, compute) as (problem, _):
+        learner = clone(self)  # self may be fitted, and keeps what its inputs are encoded with
+        with computing(1, None) as compute, learner._problems(learner._checked(X, y), None, compute) as (problem, _):
             return problem
 
-    def _checked(self, X: Samples, y: Samples) -> Data:
-        """Training data in the form that `_learn` takes; ValueError names the argument."""
+    def _checked(self, X: Samples, y: Samples, sample_weight: npt.ArrayLike | None = None) -> Data:
+        """Training data in the form that `_learn` takes, without blocks of weight 0; ValueError names the argument."""
         raise NotImplementedError

@@ -154,10 +154,10 @@ class ChainSVM(GapwiseEstimator):
         ValueError
             If data or a parameter cannot be used; names the sequence and the token.
         """
-        return self._fit(weighted(self._checked(X, y), sample_weight), run_dir)
+        return self._fit(X, y, sample_weight, run_dir)
 
-    def _checked(self, X: Samples, y: Samples) -> Data:
-        data = paired(X, y)
+    def _checked(self, X: Samples, y: Samples, sample_weight: npt.ArrayLike | None = None) -> Data:
+        data = weighted(paired(X, y), sample_weight)
         names = sorted_labels({label for labels in data.y for label in labels})
         self._losses = token_losses(names, self.loss, self.label_weights, self.costs, self.constraints)
         number = {label: k for k, label in enumerate(names)}

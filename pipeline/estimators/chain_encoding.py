@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.pipeline.estimators.data import Data, Samples
+from gapwise.pipeline.estimators.data import Data, Samples, listed
 from gapwise.pipeline.estimators.sequences import sorted_labels
 from gapwise.pipeline.estimators.token_losses import TokenLosses
 from gapwise.records import Record
@@ -28,6 +28,7 @@ from gapwise.stages.datasets.text.tokens import (
 )
 from gapwise.stages.datasets.text.vocabulary import Rows, number_rows, put_vocabulary
 from gapwise.stages.problems import build
+from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.chain.metrics import encode_names
 from gapwise.stages.problems.protocol import Problem
 
@@ -71,8 +72,8 @@ class ChainEncoding(NamedTuple):
             self.write(sink, "test", held.y, self.rows(held.x)[0])
             sink.put("test", "decode_only", np.ones(1, np.uint8))
         for split, data in (("train", train), ("test", held)):
-            if data is not None and data.weight is not None:
-                sink.put(split, "block_weight", data.weight / data.weight.mean())
+            if data is not None and data.relative is not None:
+                sink.put(split, BLOCK_WEIGHT, data.relative)
 
     def write(self, sink: Blocks, split: str, y: Sequence[Sequence[object]], rows: Rows | np.ndarray) -> None:
         """Write sequences of these labels and rows; labels without a number get the one after the last."""
@@ -96,7 +97,7 @@ class ChainEncoding(NamedTuple):
 
     def problem(self, X: Samples) -> tuple[Problem | None, list[tuple[int, int]]]:
         """The problem over new sequences, None if all are empty; and the first token of each, and the end."""
-        sequences = sequences_of(X)
+        sequences = sequences_of(listed("X", X, "sequences"))
         lengths = lengths_of(sequences)
         edges = [*pairwise(np.cumsum([0, *lengths.tolist()]).tolist())]
         full = [sequences[i] for i in np.flatnonzero(lengths)]
@@ -147,7 +148,7 @@ def learned(train: Data, losses: TokenLosses, min_count: int) -> tuple[ChainEnco
         width = len(vocabulary)
     lengths = np.array([len(labels) for labels in train.y])
     number = {label: k for k, label in enumerate(classes)}
-    each = np.ones(lengths.size) if train.weight is None else train.weight / train.weight.mean()
+    each = np.ones(lengths.size) if train.relative is None else train.relative
     counts = np.bincount([number[label] for label in flat], weights=np.repeat(each, lengths))
     facts = losses.facts(counts, lengths.size)
     tables = losses.arrays(np.flatnonzero([name in number for name in losses.names]))

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from gapwise.stages.datasets.arrays.rows import Csr
 
 FAR = 1e3
 """Standard deviations that the mean of a column may be from 0 without a warning."""
+LARGE = 1e2
+"""Times the range that half of the columns have at most, which any other may have without a warning."""
 
 
-@runtime_checkable
 class Samples(Protocol):
-    """Inputs or outputs as users have them, one per block: a list, an array, a column of a table."""
+    """Inputs or outputs as users have them, one per block: a list, an array, a column of a table.
+
+    They are taken by position, never by the label of an index.
+    """
 
     def __len__(self) -> int: ...
 
@@ -29,12 +33,17 @@ class Samples(Protocol):
 class Data(NamedTuple):
     """Inputs and their true outputs, one of each per block, in the form that the estimator's `_checked` gives them.
 
-    `weight` (n,): weights of the blocks, > 0; None: all are 1.
+    `weight` (n,): weights of the blocks, > 0; None: all are 1. Only their ratios matter.
     """
 
     x: Any
     y: Any
     weight: np.ndarray | None = None
+
+    @property
+    def relative(self) -> np.ndarray | None:
+        """The weights divided by their mean."""
+        return None if self.weight is None else self.weight / self.weight.mean()
 
 
 def part(data: Data, chosen: np.ndarray) -> Data:
@@ -73,40 +82,51 @@ def weighted(data: Data, sample_weight: npt.ArrayLike | None) -> Data:
         raise ValueError(f"sample_weight: entry {k} is {weight[k]:g}; expected a number >= 0")
     if not weight.any():
         raise ValueError("sample_weight: all weights are zero; expected one above zero at least")
+    weight = np.ldexp(weight, -np.frexp(weight.max())[1])  # exact, and sums of the largest numbers stay finite
     return part(data._replace(weight=weight), weight > 0)
 
 
-def same_length(X: Samples, y: Samples, noun: str) -> None:
-    """ValueError unless there is an output for every input, and at least one."""
-    for name, values in (("X", X), ("y", y)):
-        if isinstance(values, str) or not isinstance(values, Samples):
-            raise ValueError(f"{name}: expected a list of {noun}, got {type(values).__name__}")
-    if len(X) != len(y):
-        raise ValueError(f"y: expected one entry for each of the {len(X)} {noun} of X, got {len(y)}")
-    if len(X) == 0:
+def listed(name: str, values: object, noun: str) -> list[Any]:
+    """The entries of a container by position, of a DataFrame its rows; ValueError if the argument `name` is none."""
+    if isinstance(values, pd.DataFrame):
+        return [values.iloc[i] for i in range(len(values))]
+    scalar = isinstance(values, str | Mapping | Set) or (isinstance(values, np.ndarray) and values.ndim == 0)
+    if scalar or not isinstance(values, Iterable):
+        raise ValueError(f"{name}: expected a list of {noun}, got {type(values).__name__}")
+    return list(values)
+
+
+def pairs(X: Samples, y: Samples, noun: str) -> Data:
+    """Inputs with their outputs; ValueError unless there is an output for every input, and at least one."""
+    data = Data(listed("X", X, noun), listed("y", y, noun))
+    if len(data.x) != len(data.y):
+        raise ValueError(f"y: expected one entry for each of the {len(data.x)} {noun} of X, got {len(data.y)}")
+    if not data.x:
         raise ValueError(f"X: expected at least one of the {noun}, got none")
+    return data
 
 
-def far_from_zero(x: np.ndarray) -> tuple[int, float] | None:
-    """The column of x, (n, D), whose mean is the most standard deviations from 0, and how many, if more than `FAR`.
+def cautions_of_columns(x: np.ndarray, names: np.ndarray | None) -> Iterator[str]:
+    """What is to be said of columns of x, shape (n, D), that are far from 0 or far larger than others; `names` are theirs.
 
     About a thousand rows are looked at. Constant columns count for nothing: they are an intercept.
     """
     some = np.asarray(x[:: max(1, len(x) // 1_000)], float)
     with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are refused later, by their names
         mean, deviation = np.abs(some.mean(axis=0)), some.std(axis=0)
-        ratios = np.divide(mean, deviation, out=np.zeros_like(mean), where=deviation > np.finfo(x.dtype).eps * mean)
-    furthest = int(np.argmax(ratios))
-    return (furthest, float(ratios[furthest])) if ratios[furthest] > FAR else None
-
-
-def warn_of_far_columns(who: str, x: np.ndarray, names: np.ndarray | None) -> None:
-    """Warn of a column of x, shape (n, D), that is far from 0; `names` are those of the columns."""
-    if far := far_from_zero(x):
-        column, ratio = far
-        warnings.warn(
-            f"{who}: column {column if names is None else repr(names[column])} of X has a mean of {ratio:.1e} standard "
-            "deviations; weights are penalised about 0, so take the means away first, for instance by "
-            "make_pipeline(StandardScaler(), ...)",
-            stacklevel=3,
+        varies = np.flatnonzero(deviation > np.finfo(x.dtype).eps * mean)
+        ratios, ranges = mean[varies] / deviation[varies], np.ptp(some[:, varies], axis=0)
+    called = varies if names is None else [repr(name) for name in names[varies]]
+    remedy = "for instance by make_pipeline(StandardScaler(), ...)"
+    if ratios.max(initial=0.0) > FAR:
+        furthest = int(np.argmax(ratios))
+        yield (
+            f"column {called[furthest]} of X has a mean of {ratios[furthest]:.1e} standard deviations; weights are "
+            f"penalised about 0, so take the means away first, {remedy}"
+        )
+    largest, usual = ranges.max(initial=0.0), np.sort(ranges)[: (ranges.size + 1) // 2].max(initial=0.0)
+    if largest > LARGE * usual:
+        yield (
+            f"column {called[int(np.argmax(ranges))]} of X has a range of {largest:.1e}, half of the columns have at most "
+            f"{usual:.1e}; solving takes far longer, so bring columns to one scale first, {remedy}"
         )

@@ -76,6 +76,8 @@ class Outcome(NamedTuple):
 
     fitted: Fitted
     calibration: Calibration | None
+    uncalibrated: str | None
+    """why there is no calibration where one was asked for"""
     digest: str | None
     """of the data of the last solve; None where nothing asks for it"""
 
@@ -117,13 +119,19 @@ class Fit:
                 values.append(HeldValues.of(path, apart.path, left_out, by, spread_of(self.compute)))
         return Validated.of(path, by, values)
 
-    def calibrated(self, fitted: Fitted, held: Held | None) -> Calibration | None:
-        """What the plan asks for, fitted on the held-out blocks."""
+    def calibrated(
+        self, fitted: Fitted, held: Held | None, weight: np.ndarray | None
+    ) -> tuple[Calibration | None, str | None]:
+        """What the plan asks for, fitted on the held-out blocks of these weights, or why it cannot be."""
         if self.plan.calibration is None or held is None:
-            return None
+            return None, None
         problem, w = held.problem, fitted.path.path.weights_at(fitted.lam).values
         split, counted = f"the {problem.n:,} blocks held out in fit", np.ones(problem.truth.size, bool)
-        return calibration_of(problem, w, self.plan.calibration, split, counted, spread_of(self.compute))
+        try:
+            spread = spread_of(self.compute)
+            return calibration_of(problem, w, self.plan.calibration, split, counted, spread, weight), None
+        except ValueError as error:  # an extra, for which no fit that is done is lost
+            return None, f"{error}; calibration_ is None"
 
 
 def fit(
@@ -163,7 +171,7 @@ def fit(
         elif len(plan.folds) > 1:
             validated = here.crossed(data, options, path, result.path)
         fitted = Fitted(result, path, chosen_lambda(plan.pick, result, path, validated, len(train.y)), validated)
-        calibration = here.calibrated(fitted, other)
+        calibration, uncalibrated = here.calibrated(fitted, other, None if held is None else held.relative)
         if plan.auto:
             options, goal = source.options(plan.again(fitted.lam))
             again, known = here.solve(
@@ -171,7 +179,7 @@ def fit(
                 initial=lambda _: start_of_all(whole, result.path, fitted.lam, ~chosen),
             )  # fmt: skip
             fitted = fitted._replace(refit=again, goal=goal)
-    return Outcome(fitted, calibration, known)
+    return Outcome(fitted, calibration, uncalibrated, known)
 
 
 def chosen_lambda(pick: str, result: Solved, path: PathOptions, validated: Validated | None, n: int) -> float:

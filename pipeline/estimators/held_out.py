@@ -12,7 +12,7 @@ FEWEST_FOLDS = 2
 
 
 def held_out(validation: float | int | None, n: int, groups: np.ndarray | None, seed: int) -> list[np.ndarray]:
-    """(n,) bool each: the blocks that are held out, all in one part or in folds; [] if none are.
+    """(n,) bool each: the blocks that are held out, all in one part or in folds; [] if none are, or none can be.
 
     Parameters
     ----------
@@ -24,7 +24,8 @@ def held_out(validation: float | int | None, n: int, groups: np.ndarray | None, 
     if validation is None:
         return []
     if not isinstance(validation, Integral) or validation < FEWEST_FOLDS:
-        return [part_held_out(validation, n, groups, seed)]
+        chosen = part_held_out(validation, n, groups, seed)
+        return [chosen] if chosen.any() and not chosen.all() else []
     count = int(validation)
     if count > n:
         raise refuse("validation", count, f"a share, or at most as many folds as blocks, {n}")
@@ -37,16 +38,15 @@ def held_out(validation: float | int | None, n: int, groups: np.ndarray | None, 
 
 
 def part_held_out(share: float, n: int, groups: np.ndarray | None, seed: int) -> np.ndarray:
-    """(n,) bool: this share of the blocks."""
+    """(n,) bool: this share of the blocks, by groups; if that rounds to none, one each of some groups of several blocks."""
     if not (is_number(share) and 0 < share < 1):
         raise refuse("validation", share, "a share between 0 and 1, a number of folds >= 2, or None")
     chosen = np.zeros(n, bool)
     order = np.random.default_rng(seed).permutation(n)
-    for group in (order,) if groups is None else (order[groups[order] == g] for g in np.unique(groups)):
+    parts = [order] if groups is None else [order[groups[order] == g] for g in np.unique(groups)]
+    for group in parts:
         chosen[group[: round(share * group.size)]] = True
-    if not chosen.any() or chosen.all():
-        raise ValueError(
-            f"validation: {share} of {n} blocks leaves none on one side; give more data, or folds, as "
-            "validation=2, or a number as lam, for which nothing is held out"
-        )
+    if not chosen.any():
+        firsts = [group[0] for group in parts if group.size > 1]
+        chosen[order[np.isin(order, firsts)][: round(share * n)]] = True
     return chosen

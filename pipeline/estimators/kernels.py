@@ -15,8 +15,10 @@ ENTRIES = 1 << 22
 """Values of a kernel in memory at a time, in predictions."""
 
 
-def kernel_of(x: np.ndarray | Csr, kernel: str | None, gamma: object, coef0: object, degree: object) -> Record | None:
-    """The facts of a kernel on rows x (n, D); None without one. ValueError names the parameter that cannot be used."""
+def kernel_of(
+    x: np.ndarray | Csr, weight: np.ndarray | None, kernel: str | None, gamma: object, coef0: object, degree: object
+) -> Record | None:
+    """The facts of a kernel on rows x (n, D) of these weights (n,); None without one. ValueError names a wrong parameter."""
     if kernel is None:
         return None
     if kernel not in NAMES or isinstance(x, Csr):
@@ -29,10 +31,18 @@ def kernel_of(x: np.ndarray | Csr, kernel: str | None, gamma: object, coef0: obj
         raise refuse("degree", degree, "a whole number >= 1")
     check_entries("X", x)
     if not is_number(gamma):
-        variance = float(np.var(x, dtype=np.float64)) if gamma == "scale" else 1.0
+        variance = _variance(x, weight) if gamma == "scale" else 1.0
         gamma = 1.0 / (x.shape[1] * variance) if variance > 0.0 else 1.0
     known = {"gamma": float(gamma), "coef0": float(coef0), "degree": int(degree)}
     return {"kernel": kernel, **{name: known[name] for name in OF_KERNEL[kernel]}}
+
+
+def _variance(x: np.ndarray, weight: np.ndarray | None) -> float:
+    """The variance of all entries of rows x, which count by their weights."""
+    if weight is None:
+        return float(np.var(x, dtype=np.float64))
+    mean = np.average(x.mean(axis=1, dtype=np.float64), weights=weight)
+    return float(np.average(np.square(x - mean).mean(axis=1), weights=weight))
 
 
 def kernel_scores(kernel: Record, rows: np.ndarray, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:

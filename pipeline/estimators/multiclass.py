@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse
-from gapwise.pipeline.estimators.data import Data, Samples, warn_of_far_columns, weighted
+from gapwise.pipeline.estimators.data import Data, Samples, cautions_of_columns, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.kernels import kernel_of, kernel_scores
 from gapwise.records import Record
@@ -44,7 +44,8 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     Parameters
     ----------
     lam, tolerance, eps, validation, pick, criterion, calibration
-        As for every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares.
+        As for every estimator: see `GapwiseEstimator`. Held-out blocks have the classes in their shares; of classes too
+        small for that, some lend an example each.
     fit_intercept : bool
         Whether there is a bias per class: a feature that is always 1, and whose weight is regularised like the others. A
         `kernel` has none.
@@ -58,7 +59,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         <x, z>, (gamma <x, z> + coef0) ** degree, or exp(-gamma ||x - z||^2). Not for sparse X. The structure is
         `multiclass_kernel`.
     gamma : "scale", "auto" or float
-        Of poly and rbf. "scale": 1 / (n_features · variance of X); "auto": 1 / n_features.
+        Of poly and rbf. "scale": 1 / (n_features · variance of X), with the sample weights; "auto": 1 / n_features.
     coef0, degree : float, int
         Of poly; coef0 >= 0 and degree >= 1, as otherwise it is no kernel.
     solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
@@ -163,10 +164,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         ValueError
             If data or a parameter cannot be used.
         """
-        data = self._checked(X, y, sample_weight)
-        if self.kernel != "rbf" and isinstance(data.x, np.ndarray):
-            warn_of_far_columns(type(self).__name__, data.x, vars(self).get("feature_names_in_"))
-        return self._fit(data, run_dir)
+        return self._fit(X, y, sample_weight, run_dir)
 
     def _checked(self, X: Samples, y: Samples, sample_weight: npt.ArrayLike | None = None) -> Data:
         rows, outputs = validate_data(
@@ -185,6 +183,10 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
             raise ValueError(f"y: expected at least two classes, got one class only: {self.classes_[0]!r}")
         return data._replace(y=labels)
 
+    def _cautions(self, data: Data) -> Iterator[str]:
+        if self.kernel != "rbf" and isinstance(data.x, np.ndarray):
+            yield from cautions_of_columns(data.x, vars(self).get("feature_names_in_"))
+
     def _structure_of(self, data: Data) -> str:
         if self.kernel is not None:
             return STRUCTURE
@@ -194,13 +196,13 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         return np.asarray(data.y)
 
     def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Record:
-        self._kernel = kernel_of(train.x, self.kernel, self.gamma, self.coef0, self.degree)
+        self._kernel = kernel_of(train.x, train.weight, self.kernel, self.gamma, self.coef0, self.degree)
         into, by_class = sink if self._kernel is None else WithPoints(sink), self._class_weights(train)
         for split, data in (("train", train), ("test", held)):
             if data is not None:
                 write(into, split, data.x, self._bias)
                 into.put(split, "labels", data.y)
-                weight = None if data.weight is None else data.weight / data.weight.mean()
+                weight = data.relative
                 if by_class is not None:
                     weight = by_class[data.y] * (1.0 if weight is None else weight)
                 if weight is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gapwise.pipeline.estimators.choices import (
     AUTO,
+    FEWEST,
     PATH,
     PER_BLOCK,
     Lambdas,
@@ -64,6 +65,8 @@ class Plan:
     """(n,) bool each: one part that is held out, or folds; none for a single lambda"""
     seed: int
     workers: int
+    none_held: str | None = None
+    """what to say if blocks were to be held out and none can be"""
 
     @classmethod
     def of(cls, asked: Parameters, structure: str, n: int, groups: np.ndarray | None) -> Self:
@@ -77,6 +80,14 @@ class Plan:
         by = criterion_of("criterion", asked.criterion, structure)
         several = not (is_number(lam) or is_word(lam, PER_BLOCK))
         folds = held_out(asked.validation, n, groups, seed) if several else []
+        none_held = None
+        if is_word(asked.lam, AUTO) and not several:
+            few = f"expected at least {FEWEST} examples, to choose lam on some, got {n}"
+            none_held = f"lam={AUTO!r}: {few}; lam={lam!r} was used"
+        elif several and not folds and asked.validation is not None:
+            used = "lam='1/n'" if is_word(lam, AUTO) else "the lam nearest to 1/n"
+            none_held = f"validation: {asked.validation} of {n} blocks leaves none on one side; {used} was used"
+            lam = PER_BLOCK if is_word(lam, AUTO) else lam
         if not by.is_loss and asked.pick == "one_se" and len(folds) == 1:
             raise ValueError(
                 f"pick: one_se needs a standard error, and criterion={by.name!r} has one over folds only: validation=5"
@@ -88,8 +99,9 @@ class Plan:
                     "calibration: no blocks are held out to fit it on; give lam='auto' or several lam, and validation=0.2"
                 )
         return cls(
-            lam, asked.tolerance, asked.eps, asked.pick, by, asked.calibration, asked.verify, n, folds, seed, workers
-        )
+            lam, asked.tolerance, asked.eps, asked.pick, by, asked.calibration, asked.verify, n, folds, seed, workers,
+            none_held,
+        )  # fmt: skip
 
     @property
     def auto(self) -> bool:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse, seed_of, workers_of
-from gapwise.pipeline.estimators.data import Data, Samples, same_length, weighted
+from gapwise.pipeline.estimators.data import Data, Samples, listed, pairs, weighted
 from gapwise.pipeline.estimators.solving import computing
 from gapwise.records import Record
 from gapwise.stages.choice import LOSS, PICKS
@@ -134,7 +134,8 @@ class SegmentationSVM(GapwiseEstimator):
             Masks (H, W), or labels (S,): 0 and 1, or False and True; 1 is the foreground.
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the pictures, relative to their mean: the objective is (lam / 2) ||w||^2 plus the weighted mean
-            of the hinges. With the same lam, a weight of 2 does what giving a picture twice does.
+            of the hinges. With the same lam, a weight of 2 does what giving a picture twice does. The vocabularies are
+            learnt from each picture once.
         run_dir : path or URL, optional
             Where the state is committed: the same call goes on after a kill, to the same bits.
 
@@ -143,23 +144,22 @@ class SegmentationSVM(GapwiseEstimator):
         ValueError
             If data or a parameter cannot be used; names the picture and the field.
         """
-        return self._fit(weighted(self._checked(X, y), sample_weight), run_dir)
+        return self._fit(X, y, sample_weight, run_dir)
 
-    def _checked(self, X: Samples, y: Samples) -> Data:
+    def _checked(self, X: Samples, y: Samples, sample_weight: npt.ArrayLike | None = None) -> Data:
         if self.loss not in PICTURE_LOSSES:
             raise refuse("loss", self.loss, ", ".join(map(repr, PICTURE_LOSSES)))
-        same_length(X, y, "pictures")
-        inputs = _inputs(X)
-        masks = [_mask(i, mask, labels) for i, (mask, labels) in enumerate(zip(inputs, y, strict=True))]
-        if not any((mask != masks[0].flat[0]).any() for mask in masks):
-            raise ValueError(f"y: expected both labels, got one only: {masks[0].flat[0]}")
-        return Data(inputs, masks)
+        data = weighted(_with_masks(X, y), sample_weight)
+        first = data.y[0].flat[0]
+        if not any((mask != first).any() for mask in data.y):
+            raise ValueError(f"y: expected both labels, got one only: {first}")
+        return data
 
     def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Record:
         self._encoder: PictureEncoder | None = None
         for split, data in (("train", train), ("test", held)):
-            if data is not None and data.weight is not None:
-                sink.put(split, BLOCK_WEIGHT, data.weight / data.weight.mean())
+            if data is not None and data.relative is not None:
+                sink.put(split, BLOCK_WEIGHT, data.relative)
         if isinstance(train.x[0], dict):
             self._widths: dict[str, int] = {name: train.x[0][name].shape[1] for name in WIDTHS}
             for split, data in (("train", train), ("test", held)):
@@ -309,7 +309,7 @@ class SegmentationSVM(GapwiseEstimator):
         float
             From 0 to 1.
         """
-        data = self._checked(X, y)
+        data = _with_masks(X, y)
         losses, sizes = [], []
         for x, true, predicted in zip(data.x, data.y, self.predict(X), strict=True):
             area = x["area"] if isinstance(x, dict) else np.ones(true.shape)
@@ -320,9 +320,17 @@ class SegmentationSVM(GapwiseEstimator):
         return 1.0 - float(np.average(losses, weights=sizes if self.loss == PER_PIXEL else None))
 
 
+def _with_masks(X: Samples, y: Samples) -> Data:
+    """Inputs with their true labels; ValueError names the first that cannot be used."""
+    data = pairs(X, y, "pictures")
+    inputs = _inputs(data.x)
+    return Data(inputs, [_mask(i, x, labels) for i, (x, labels) in enumerate(zip(inputs, data.y, strict=True))])
+
+
 def _inputs(X: Samples) -> list[np.ndarray | Graph]:
     """Pictures as arrays, graphs as dicts with all fields; ValueError names the first that is neither."""
-    inputs = [_graph_of(i, x) if isinstance(x, Mapping) else _picture(i, x) for i, x in enumerate(X)]
+    given = enumerate(listed("X", X, "pictures"))
+    inputs = [_graph_of(i, x) if isinstance(x, Mapping) else _picture(i, x) for i, x in given]
     if len({isinstance(x, dict) for x in inputs}) > 1:
         raise ValueError("X: expected pictures only or graphs only, got both")
     return inputs

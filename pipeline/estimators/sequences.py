@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 
 import numpy as np
 
-from gapwise.pipeline.estimators.data import Data, Samples, same_length
+from gapwise.pipeline.estimators.data import Data, Samples, listed, pairs
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.tokens import lengths_of, sequences_of
 
 
 def paired(X: Samples, y: Samples) -> Data:
     """Sequences and their labels, as many as there are tokens; ValueError names the sequence."""
-    same_length(X, y, "sequences")
-    sequences = sequences_of(X)
+    data = pairs(X, y, "sequences")
+    sequences = sequences_of(data.x)
     lengths, outputs = lengths_of(sequences), []
-    for i, (length, labels) in enumerate(zip(lengths.tolist(), y, strict=True)):
+    for i, (length, labels) in enumerate(zip(lengths.tolist(), data.y, strict=True)):
         if length == 0:
             raise ValueError(f"X: sequence {i} is empty; leave it out")
-        if not isinstance(labels, Collection) or len(labels) != length:
-            got = len(labels) if isinstance(labels, Collection) else repr(labels)
-            raise ValueError(f"y: sequence {i}: expected {length} labels, as X has tokens there, got {got}")
-        outputs.append(_plain(labels))
+        own = _plain(i, labels)
+        if len(own) != length:
+            raise ValueError(f"y: sequence {i}: expected {length} labels, as X has tokens there, got {len(own)}")
+        outputs.append(own)
     return Data(sequences, outputs)
 
 
@@ -36,10 +36,11 @@ def sorted_labels(labels: set[object]) -> list[Label]:
     return [*words, *numbers]
 
 
-def _plain(labels: Collection[object]) -> list[object]:
-    """Labels as Python's own strings and numbers."""
-    return labels.tolist() if isinstance(labels, np.ndarray) else [_item(label) for label in labels]
-
-
-def _item(label: object) -> object:
-    return label.item() if isinstance(label, np.generic) else label
+def _plain(i: int, labels: object) -> list[object]:
+    """The labels of sequence i as Python's own strings and numbers; a string is the list of its letters."""
+    rows = list(labels) if isinstance(labels, str) else listed(f"y: sequence {i}", labels, "labels")
+    plain = [label.item() if isinstance(label, np.generic) else label for label in rows]
+    for label in plain:
+        if isinstance(label, Iterable) and not isinstance(label, str):
+            raise ValueError(f"y: sequence {i}: expected strings or integers, got a {type(label).__name__}")
+    return plain

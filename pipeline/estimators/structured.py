@@ -11,12 +11,13 @@ from typing import Self
 
 import joblib
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
-from gapwise.pipeline.estimators.data import Data, Samples, part, same_length
+from gapwise.pipeline.estimators.data import Data, Samples, listed, pairs, part
 from gapwise.pipeline.estimators.examples import LENT, Lent
 from gapwise.pipeline.estimators.fitted import Held
 from gapwise.pipeline.estimators.structured_model import StructuredModel
@@ -105,7 +106,7 @@ class StructuredSVM(GapwiseEstimator):
         Parameters
         ----------
         X : list
-            Inputs, in any form that `oracle` knows.
+            Inputs, in any form that `oracle` knows. Of a DataFrame each row is an input.
         y : list
             True labellings, each a row of integers.
         run_dir : path or URL, optional
@@ -117,7 +118,7 @@ class StructuredSVM(GapwiseEstimator):
         ValueError
             If the oracle's answers cannot be used or are not the largest; names method and block (example).
         """
-        return self._fit(self._checked(X, y), run_dir)
+        return self._fit(X, y, None, run_dir)
 
     @property
     def _model(self) -> StructuredModel:
@@ -126,10 +127,9 @@ class StructuredSVM(GapwiseEstimator):
             raise ValueError(f"oracle: expected an object of a subclass of StructuredModel, got {self.oracle!r}")
         return self.oracle
 
-    def _checked(self, X: Samples, y: Samples) -> Data:
+    def _checked(self, X: Samples, y: Samples, sample_weight: npt.ArrayLike | None = None) -> Data:
         _ = self._model  # what is wrong with the oracle is said first
-        same_length(X, y, "examples")
-        return Data(X, y)
+        return pairs(X, y, "examples")
 
     @contextlib.contextmanager
     def _problems(self, train: Data, held: Data | None, compute: Compute) -> Iterator[tuple[Problem, Held | None]]:
@@ -156,7 +156,7 @@ class StructuredSVM(GapwiseEstimator):
             yield whole, train, held
 
     def _own_digest(self, data: Data) -> bytes:
-        text = hashlib.sha256(joblib.hash([self.oracle, list(data.x)]).encode())
+        text = hashlib.sha256(joblib.hash([self.oracle, data.x]).encode())
         for kind in type(self.oracle).__mro__:
             with contextlib.suppress(OSError, TypeError):  # classes of a console have no source
                 text.update(inspect.getsource(kind).encode())
@@ -200,7 +200,7 @@ class StructuredSVM(GapwiseEstimator):
         check_is_fitted(self, "path_")
         w, model = self._weights if lam is None else self._weights_at(lam), self._model
         labellings = []
-        for i, x in enumerate(X):
+        for i, x in enumerate(listed("X", X, "examples")):
             ids = model.coordinates(x)
             try:
                 decoded = model.decode(x, w.copy() if ids is None else w[np.asarray(ids, np.int64)])
@@ -224,9 +224,9 @@ class StructuredSVM(GapwiseEstimator):
         float
             At most 1, in units of `oracle.loss`.
         """
-        same_length(X, y, "examples")
-        pairs = zip(y, self.predict(X), strict=True)
-        return 1.0 - float(np.mean([self._model.loss(signed(true), predicted) for true, predicted in pairs]))
+        data = pairs(X, y, "examples")
+        losses = [self._model.loss(signed(a), b) for a, b in zip(data.y, self.predict(data.x), strict=True)]
+        return 1.0 - float(np.mean(losses))
 
 
 _numbers = itertools.count()

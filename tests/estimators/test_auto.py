@@ -127,6 +127,22 @@ def test_few_blocks__are_told_of_and_get_one_over_n() -> None:
         MulticlassSVM(lam="best").fit(X, y)
 
 
+def test_defaults__take_two_examples_a_class_and_say_what_they_do_with_one() -> None:
+    two = np.repeat(np.arange(10), 2)
+    (held,) = held_out(0.2, 20, two, 0)
+    assert np.bincount(two[held], minlength=10).max() == 1 < np.count_nonzero(held) == 4
+    assert MulticlassSVM(tolerance=0.05).fit(np.eye(10)[two], two).score(np.eye(10), np.arange(10)) == 1.0
+    for lam, used in (
+        ("auto", "lam='1/n'"),
+        ("path", "the lam nearest to 1/n"),
+        ([1.0, 0.1], "the lam nearest to 1/n"),
+    ):
+        said = f"^MulticlassSVM: validation: 0.2 of 10 blocks leaves none on one side; {used} was used$"
+        with pytest.warns(UserWarning, match=said):
+            model = MulticlassSVM(lam=lam, tolerance=0.05).fit(np.eye(10), np.arange(10))
+        assert model.lambda_ == pytest.approx(0.1)
+
+
 def test_choice_at_an_edge__warns() -> None:
     X, y = blobs(60)
     with pytest.warns(UserWarning, match=r"lam 50 was chosen at the upper edge of the λ's .* give more lambdas"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,6 +94,38 @@ def test_calibration__is_refused_before_anything_is_solved(monkeypatch: pytest.M
                 ValueError, match=r"^calibration: expected at least 10 predicted labels .*, got 6; hold out"
             ):
                 MulticlassSVM(lam=lam, validation=0.34, calibration="sigmoid").fit(points, labels)
+
+
+@pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
+def test_calibration__never_costs_a_finished_fit(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = blobs(60)
+    model = MulticlassSVM(calibration=method).fit(10.0 * np.eye(3)[y], y)  # all are right
+    assert model.calibration_ is not None
+    assert model.probabilities(10.0 * np.eye(3)).min() > 0.9
+
+    def refused(*_: Any) -> Any:
+        raise ValueError("calibration: too few")
+
+    monkeypatch.setattr(fitting, "calibration_of", refused)
+    with pytest.warns(UserWarning, match=r"^MulticlassSVM: calibration: too few; calibration_ is None$"):
+        model.fit(X, y)
+    assert (model.calibration_, model.certificate_.holds) == (None, True)
+    with pytest.raises(
+        ValueError, match=r"^probabilities: none could be fitted, as a warning of fit has said; hold out"
+    ):
+        model.probabilities(X)
+
+
+def test_calibration__counts_held_out_blocks_by_their_weights() -> None:
+    X, y = blobs(120, seed=3)
+    points, weight = X + np.random.default_rng(1).normal(size=X.shape), 1.0 + np.arange(120) % 5
+    model = MulticlassSVM(calibration="isotonic", class_weight="balanced").fit(points, y, sample_weight=weight)
+    (chosen,) = held_out(0.2, 120, y, 0)
+    times = np.repeat(np.flatnonzero(chosen), weight[chosen].astype(int))
+    again = MulticlassSVM().problem(points[times], y[times])
+    w = model.path_.weights_at(model.lambda_).values
+    expected = calibration_of(again, w, "isotonic", "", np.ones(times.size, bool))
+    np.testing.assert_allclose(model.calibration_(np.arange(0.0, 2.0, 0.1)), expected(np.arange(0.0, 2.0, 0.1)))
 
 
 def test_probabilities__are_refused_without_a_calibration() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import logging
@@ -17,14 +18,18 @@ import pandas as pd
 import pytest
 from library import Bits, bits, blobs, graphs, sentences
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, open_path, path, solve
+from gapwise.pipeline.estimators import base
+from gapwise.pipeline.estimators.data import cautions_of_columns
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.problems import build
+from gapwise.stages.problems.loss_names import LOSSES, PICTURE_LOSSES
 from gapwise.stages.solve import Task
 from gapwise.stages.solve import solve as solve_stage
 from gapwise.stages.solver import ledger
@@ -96,6 +101,52 @@ def test_pickle__keeps_predictions_and_path(kind: Any) -> None:
         assert other.path_.identical(model.path_)
 
 
+@pytest.mark.share(0.5)
+def test_problem_and_failed_fits__leave_a_fitted_estimator_as_it_was(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same objects, also after other labels, other sizes, and a fit that fails at its end."""
+    make, X, y = kind
+    model = make(lam=0.1, tolerance=0.1).fit(X, y)
+    before, predicted = dict(vars(model)), str(model.predict(X))
+    other = X[3:], y[3:]
+    if make is ChainSVM:
+        other = [[{"word": "zebra"}, {"word": "gnu"}]] * 2, [["A", "B"], ["B", "A"]]
+    with contextlib.suppress(ValueError):  # of a structured model there is none
+        model.problem(*other)
+    monkeypatch.setattr(base, "fit", lambda *_, **__: pytest.fail("at its end"))
+    with pytest.raises(pytest.fail.Exception):
+        model.fit(*other)
+    assert {name: id(value) for name, value in vars(model).items()} == {
+        name: id(value) for name, value in before.items()
+    }
+    assert str(model.predict(X)) == predicted
+
+
+WEIGHTED = {
+    "chain": [{"loss": loss, "label_weights": some} for loss in LOSSES for some in (None, "balanced", {"N": 2.0})],
+    "multiclass": [{"class_weight": some} for some in (None, "balanced", {1: 3.0})] + [{"kernel": "rbf"}],
+    "segmentation": [{"loss": loss} for loss in PICTURE_LOSSES],
+}
+
+
+@pytest.mark.share(0.5)
+@pytest.mark.parametrize(("name", "choices"), [(name, some) for name, every in WEIGHTED.items() for some in every])
+def test_weights__are_repetitions_at_any_scale(name: str, choices: dict[str, Any]) -> None:
+    """A weight of 0 leaves an example out, and with its last one a class."""
+    make, data = KINDS[name]
+    X, y = data()
+    if name == "segmentation":  # of different sizes
+        X = [{**graph, "area": np.full(5, 1.0 + 9.0 * (i % 2))} for i, graph in enumerate(X)]
+    weight = np.arange(len(X)) % 4
+    times = np.repeat(np.arange(len(X)), weight)
+    again = make(lam=0.1, tolerance=1e-7, **choices).fit([X[i] for i in times], [y[i] for i in times])
+    for scale in (1e-8, 0.01, 1.0, 1e8):
+        model = make(lam=0.1, tolerance=1e-7, **choices).fit(X, y, sample_weight=scale * weight)
+        assert float(model.path_["primal"][0]) == pytest.approx(float(again.path_["primal"][0]), rel=1e-6)
+        np.testing.assert_allclose(model._weights @ model._weights, again._weights @ again._weights, rtol=0.01)
+
+
 def test_unfitted__says_so(kind: Any) -> None:
     make, X, _ = kind
     with pytest.raises(NotFittedError):
@@ -134,6 +185,20 @@ def test_far_columns__are_told_with_the_remedy(names: bool) -> None:
         warnings.simplefilter("ignore", ConvergenceWarning)
         MulticlassSVM(lam=0.1, max_passes=1).fit(X + 10.0, y)
         MulticlassSVM(lam=0.1, max_passes=1, fit_intercept=False).fit(np.c_[X, np.full(len(X), 1e6)], y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("names", [False, True])
+def test_columns_far_larger_than_others__are_named(names: bool) -> None:
+    X, y = load_wine(return_X_y=True, as_frame=names)
+    column = "'proline'" if names else "12"
+    with pytest.warns(
+        UserWarning, match=rf"^MulticlassSVM: column {column} of X has a range of 1\.4e\+03, half of the"
+    ):
+        MulticlassSVM(lam="1/n", max_passes=1).fit(X, y)
+    for some in (np.array([[1.0], [5e3]]), np.ones((3, 2)), StandardScaler().fit_transform(X), np.eye(3) * 1e-9):
+        assert not list(cautions_of_columns(some, None))
+    assert len(list(cautions_of_columns(np.array([[1.0, 1.0], [2.0, 1e3]], np.float32), None))) == 1
 
 
 def test_pipeline__gives_tables_to_the_estimator() -> None:

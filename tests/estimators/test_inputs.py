@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from library import Bits, bits, blobs, graphs, sentences
 from scipy import sparse
@@ -30,6 +31,9 @@ WORDS = [["a"], ["b"]]
         (ChainSVM(), [WORDS], [["x", 1]], "y: expected labels that are all strings or all integers, got int and str"),
         (ChainSVM(), [WORDS], [[1.5, 2.5]], "y: expected labels that are all strings or all integers, got float"),
         (ChainSVM(), [WORDS], [], "y: expected one entry for each of the 1 sequences of X, got 0"),
+        (ChainSVM(), [WORDS], [[["x"], ["y"]]], "y: sequence 0: expected strings or integers, got a list"),
+        (ChainSVM(), [WORDS], [{"x": 0, "y": 1}], "y: sequence 0: expected a list of labels, got dict"),
+        (ChainSVM(), {0: WORDS}, [["x"]], "X: expected a list of sequences, got dict"),
         (ChainSVM(), [], [], "X: expected at least one of the sequences, got none"),
         (ChainSVM(), "words", [["x"]], "X: expected a list of sequences, got str"),
         (ChainSVM(), ["word"], [["x"]], "X: sequence 0: expected a list of tokens or an array, got str"),
@@ -38,13 +42,6 @@ WORDS = [["a"], ["b"]]
             [WORDS],
             ["xy"],
             "validation: expected a share between 0 and 1, a number of folds",
-        ),
-        (ChainSVM(lam="path"), [WORDS], ["xy"], "validation: 0.2 of 1 blocks leaves none on one side"),
-        (
-            MulticlassSVM(),
-            np.eye(10),
-            [*range(10)],
-            "validation: 0.2 of 10 blocks leaves none on one side; give more data, or folds, as validation=2, or a",
         ),
         (
             MulticlassSVM(max_passes=1),
@@ -111,6 +108,51 @@ def test_bad_input__is_refused_in_one_line(model: Any, X: Any, y: Any, message: 
     with pytest.raises(ValueError, match=f"^{message}") as refused:
         model.fit(X, y)
     assert "\n" not in str(refused.value)
+
+
+def shuffled(some: Any) -> pd.Series:
+    """A column of a shuffled table with two labels that occur twice."""
+    return pd.Series(list(some), index=[*range(len(some) - 2, 0, -1), 2, 1])
+
+
+def objects(some: Any) -> np.ndarray:
+    array = np.empty(len(some), object)
+    array[:] = list(some)
+    return array
+
+
+@pytest.mark.parametrize("container", [shuffled, objects, tuple, iter], ids=lambda made: made.__name__)
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [(ChainSVM(), sentences()), (SegmentationSVM(), graphs()), (StructuredSVM(Bits()), bits()), (MulticlassSVM(), blobs())],
+    ids=["chain", "segmentation", "structured", "multiclass"],
+)  # fmt: skip
+def test_containers__are_read_by_position(model: Any, data: Any, container: Any) -> None:
+    X, y = data
+    weight = np.arange(1.0, len(y) + 1)
+    if isinstance(model, MulticlassSVM):
+        if container is not shuffled:
+            return  # scikit-learn reads them
+        X, given = list(X), pd.DataFrame(X, index=shuffled(y).index)
+    else:
+        given = container(X)
+    plain, own = model._checked(X, y), model._checked(given, container(y))
+    assert str(own) == str(plain)
+    if not isinstance(model, StructuredSVM):
+        own = model._checked(X, y, pd.Series(weight, index=range(len(y))[::-1]))
+        np.testing.assert_array_equal(own.relative, weight / weight.mean())
+
+
+def test_structured__takes_rows_and_columns_of_tables() -> None:
+    X, y = bits()
+    table = pd.DataFrame(np.array(X), columns=["a", "b", "c"]).assign(y=y).sample(frac=1, random_state=1)
+    model = StructuredSVM(Bits(), lam=0.1, tolerance=0.05).fit(X, y)
+    plain = StructuredSVM(Bits(), lam=0.1, tolerance=0.05).fit([X[i] for i in table.index], [y[i] for i in table.index])
+    rows = StructuredSVM(Bits(), lam=0.1, tolerance=0.05).fit(table[["a", "b", "c"]], table["y"])
+    np.testing.assert_array_equal(rows.coef_, plain.coef_)
+    part = table.iloc[:4]
+    assert str(model.predict(part[["a", "b", "c"]])) == str(model.predict([X[i] for i in part.index]))
+    assert model.score(part[["a", "b", "c"]], part["y"]) == model.score([X[i] for i in part.index], [*part["y"]])
 
 
 def test_wrong_oracle__is_found_before_the_solve() -> None:

@@ -57,6 +57,9 @@ def test_loss__of_a_cost_matrix_has_the_truth_in_the_rows() -> None:
 
 def test_loss__balanced_has_mean_one_over_the_training_tokens() -> None:
     weights = balanced_weights(np.array([2, 5, 1]))
+    for scale in (1e-300, 1e-8, 0.01, 1e8):
+        np.testing.assert_allclose(balanced_weights(scale * np.array([2, 5, 1])), weights)
+    np.testing.assert_allclose(balanced_weights(np.array([0.5, 0.0])), 1.0)
     np.testing.assert_allclose(weights, [8 / 6, 8 / 15, 8 / 3])
     assert weights @ [2, 5, 1] == pytest.approx(8)
     problem = made([[0, 1, 2]], balanced=True)

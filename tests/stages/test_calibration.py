@@ -54,13 +54,27 @@ def test_facts__are_read_as_they_were_written(method: str) -> None:
         read([1.0], "model.json")
 
 
-def test_refused__are_unknown_methods_too_few_labels_and_a_sigmoid_without_errors() -> None:
+@pytest.mark.parametrize(("right", "share"), [(True, 12 / 13), (False, 1 / 13)])
+def test_sigmoid__of_predictions_that_are_all_alike_has_platts_smoothed_share(right: bool, share: float) -> None:
+    ours = fitted("sigmoid", MARGINS, np.full(12, right), "some blocks")
+    np.testing.assert_allclose(ours(np.array([0.0, 2.0, np.inf])), share)
+    assert read(json.loads(json.dumps(ours.facts)), "model.json") == ours
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_weights__are_repetitions_at_any_scale(method: str) -> None:
+    weight = np.arange(12) % 3 + 1
+    again = fitted(method, np.repeat(MARGINS, weight), np.repeat(RIGHT, weight), "")
+    for scale in (1e-8, 1.0, 1e8):
+        ours = fitted(method, MARGINS, RIGHT, "", scale * weight)
+        np.testing.assert_allclose(ours(NEW), again(NEW), atol=1e-3)
+
+
+def test_refused__are_unknown_methods_and_too_few_labels() -> None:
     with pytest.raises(ValueError, match=r"^calibration: expected isotonic or sigmoid, got 'platt'$"):
         fitted("platt", MARGINS, RIGHT, "")
     with pytest.raises(
         ValueError, match=r"^calibration: expected at least 10 predicted labels .*, got 9; hold out more$"
     ):
         fitted("isotonic", MARGINS[:9], RIGHT[:9], "")
-    with pytest.raises(ValueError, match=r"all 11 predicted labels of some blocks are right, .* take isotonic$"):
-        fitted("sigmoid", MARGINS, np.ones(12, bool), "some blocks")
     assert fitted("isotonic", MARGINS, np.ones(12, bool), "")(NEW).tolist() == [1.0] * 7

@@ -56,9 +56,9 @@ def costs_of(arrays: Mapping[str, np.ndarray], meta: Facts, K: int) -> np.ndarra
 
 
 def balanced_weights(counts: np.ndarray) -> np.ndarray:
-    """Weights (K,) inverse to the counts of labels, of mean 1 over all that is counted; 1 for a label without any."""
-    known = np.maximum(counts, 1)
-    return np.where(counts > 0, counts.sum() / (np.count_nonzero(counts) * known), 1.0)
+    """Weights (K,) inverse to the counts or total weights of labels, of mean 1 over all; 1 for a label without any."""
+    shares = np.count_nonzero(counts) * np.asarray(counts, np.float64)
+    return np.divide(counts.sum(), shares, out=np.ones(shares.shape), where=shares > 0.0)
 
 
 class ZeroOne(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.problems.block_weight import block_weights
+from gapwise.stages.problems.block_weight import NAME, block_weights
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE, PER_PIXEL, PICTURE_LOSSES
 from gapwise.stages.problems.loss_unit import LossUnit
@@ -110,8 +110,13 @@ def costs_by(loss: str, classes: int, mean_area: float | None = None) -> Costs:
 
 
 def labelled_pixels(block: Mapping[str, np.ndarray]) -> float:
-    """The labelled pixels of ``area`` (S,), of one image or of several in a row; void superpixels have none."""
+    """The labelled pixels of ``area`` (S,), of one image or of several in a row; void superpixels have none.
+
+    An image of several counts as often as its ``block_weight`` says.
+    """
     area, labels = np.asarray(block["area"], float).reshape(-1), np.asarray(block["labels"]).reshape(-1)
+    if NAME in block and "labels_ptr" in block:
+        area = area * np.repeat(block[NAME], np.diff(block["labels_ptr"]))
     return float(np.sum(area[labels != VOID]))
 
 
