@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,7 @@ from gapwise.stages.datasets.vision.horseseg_files import (
 )
 from gapwise.stages.datasets.vision.new_pictures import unlabelled
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, own_block, own_names, own_width, split_options
+from gapwise.stages.datasets.vision.picture_files import pixels_of
 from gapwise.stages.datasets.vision.pictures import (
     NO_PICTURE,
     SHOWN,
@@ -55,9 +56,6 @@ from gapwise.stages.datasets.vision.pictures import (
     write_specimen,
 )
 from gapwise.stages.datasets.vision.superpixels import tally
-
-if TYPE_CHECKING:
-    pass
 
 SIZES = {"small": 147, "medium": 6121, "large": 25438}
 TEST_IMAGES = 241
@@ -246,12 +244,12 @@ def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
     check_finite(block, where)
 
     map_path = reader.root / MAPS[split] / f"{number:06d}.png"
-    regions = image_of(map_path, f"superpixel map of image {number:06d}").astype(np.int64)
+    regions = np.asarray(image_of(map_path, f"superpixel map of image {number:06d}").image).astype(np.int64)
     size = len(block["labels"])
     refuse_map(regions, size, str(map_path))
     if reader.pictures:
         mask_path = reader.root / MASKS / mask_name(annotation, split, where)
-        mask = image_of(mask_path, f"mask of image {number:06d}")
+        mask = np.asarray(image_of(mask_path, f"mask of image {number:06d}").image)
         if mask.shape != regions.shape:
             raise DataError(f"{mask_path}: size {mask.shape}, but {map_path.name} has {regions.shape}")
         counted = tally(regions, mask)
@@ -260,7 +258,7 @@ def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
             block |= {
                 "superpixel_map": regions.astype(np.uint16).ravel(),
                 "mask": (mask != 0).astype(np.uint8).ravel(),
-                "rgb": image_of(photograph, f"photograph of image {number:06d}", "RGB").reshape(-1, 3),
+                "rgb": pixels_of(image_of(photograph, f"photograph of image {number:06d}")).reshape(-1, 3),
                 "hw": np.array([regions.shape], dtype=np.int32),
             }
     else:

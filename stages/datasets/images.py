@@ -3,7 +3,8 @@
 `dataset.root` holds pictures and masks of equal names (layouts: `vision.folders`) and ``classes.yaml``, which names the
 classes and says how masks show them (`vision.class_list`). Superpixels and features are made from the pictures as for the
 horses (`vision.pictures`); descriptors look at 15 and 30 pixels, so pictures with sides of 150 to 500 pixels suit them, and
-larger ones are better reduced before.
+larger ones are better reduced before. `vision.picture_files` says which files can be read. Masks are drawn on the upright
+picture.
 
 Two classes, the second of which is the foreground, make the structure `segmentation`, whose oracle is exact; more make
 `potts`, with the options of `PottsOptions`. Void pixels count for nothing. `dataset.unseen_classes`: a class that no
@@ -94,34 +95,36 @@ class Images:
 
     def _check(self, items: Mapping[str, list[Pair]], map_blocks: MapBlocks, report: Report) -> None:
         """Decode every file; DataError for the first bad one, or for a class or split without a labelled pixel."""
-        names, count = self.classes.names, len(self.classes.names)
+        names, file = self.classes.names, self.classes.file
         tasks = [pair for split in ("train", "test") for pair in items[split]]
-        work, pixels = partial(_pixels, classes=self.classes), np.zeros((len(tasks), count))
+        work, pixels = partial(_pixels, classes=self.classes), np.zeros((len(tasks), VOID + 1))
         for done, size in enumerate(map_blocks(work, tasks), 1):
             pixels[done - 1] = size
             report(done, len(tasks), "checking pictures and masks")
+        void, pixels = pixels[:, VOID].any(), pixels[:, : len(names)]
         train, test = np.split(pixels, [len(items["train"])])
         for split, counts, use in (("training", train, "learn from"), ("test", test, "test on")):
             if not counts.any():
                 raise DataError(f"{self.root}: all pixels of the {split} masks are void, so there is nothing to {use}")
-        unseen = train.sum(axis=0) == 0
-        few = (~unseen).sum() < 2
-        if unseen.any() and (self.unseen_classes == "error" or few):
-            where = int(np.argmax(test[:, int(np.argmax(unseen))] > 0))
-            shown = (
-                f", only {items['test'][where][1]}" if test[:, int(np.argmax(unseen))].any() else " and no test mask"
-            )
-            others = "" if few else ", leave the class out, or set dataset.unseen_classes=count"
-            raise DataError(
-                f"{self.classes.file}: no training mask shows the class {names[int(np.argmax(unseen))]}{shown}; choose the "
-                f"training pictures by a list (train.txt){others}"
-            )
+        unseen = np.flatnonzero(~train.any(axis=0))
+        few = len(names) - unseen.size < 2
+        if unseen.size and (self.unseen_classes == "error" or few):
+            name, tested = names[unseen[0]], test[:, unseen[0]] > 0
+            shown = f", only {items['test'][np.argmax(tested)][1]}" if tested.any() else " and no test mask"
+            advice = "choose the training pictures by a list (train.txt)"
+            if few and void and not test[:, unseen].any():
+                mark = self.classes.void if not self.classes.by_colour else [*self.classes.void]
+                advice = (
+                    f"all other pixels are void ({mark}); if {mark} marks {name}, give it to that class, not to void"
+                )
+            elif not few:
+                advice += ", leave the class out, or set dataset.unseen_classes=count"
+            raise DataError(f"{file}: no training mask shows the class {name}{shown}; {advice}")
 
 
 def _pixels(item: Pair, classes: ClassList) -> np.ndarray:
-    """int64 (K,): pixels of each class of one picture, all of whose files are checked."""
-    mask = load_masked(item, classes).mask
-    return np.bincount(mask.ravel(), minlength=VOID + 1)[: len(classes.names)]
+    """int64 (VOID + 1,): pixels of each class of one picture, and of void, whose files are checked."""
+    return np.bincount(load_masked(item, classes).mask.ravel(), minlength=VOID + 1)
 
 
 encoder = picture_encoder

@@ -39,8 +39,8 @@ from gapwise.stages.datasets.poses.lsp_files import ANNOTATION, ARCHIVE, Photogr
 from gapwise.stages.datasets.poses.map_files import parts_of
 from gapwise.stages.datasets.poses.new_pictures import PoseEncoder
 from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
-from gapwise.stages.datasets.vision.masks import decoded
 from gapwise.stages.datasets.vision.masks import read_new as read_pictures
+from gapwise.stages.datasets.vision.picture_files import decoded
 
 SPLIT_SEED = 2010
 SIZES = {"small": 100, "full": 800}

@@ -13,7 +13,6 @@ New input for `encoder`: pictures whose longer side is about 160 pixels (`vision
 
 from __future__ import annotations
 
-import io
 import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
+from gapwise.stages.datasets.vision.picture_files import Opened, opened, pixels_of
 from gapwise.stages.datasets.vision.pictures import (
     PICTURE_PACKAGES,
     FeatureOptions,
@@ -179,7 +179,7 @@ def _names(path: Path) -> list[str]:
 
 def _load_original(name: str, source: str) -> Picture:
     """One image of the publisher's layout, reduced to a longer side of 160 pixels."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     pictures = Path(source)
     folders = ("rgb", "figure_ground", "gray")
@@ -191,19 +191,20 @@ def _load_original(name: str, source: str) -> Picture:
             members = {"/".join(m.name.split("/")[-2:]): m for m in tar.getmembers() if m.isfile()}
             wanted = {folder: members.get(f"{folder}/{name}.jpg") for folder in folders}
             raw = {folder: tar.extractfile(m).read() for folder, m in wanted.items() if m is not None}  # type: ignore[union-attr]
-    try:
-        images = {folder: Image.open(io.BytesIO(data)) for folder, data in raw.items()}
-        rgb, mask = images["rgb"].convert("RGB"), images["figure_ground"].convert("L")
-        if "gray" in images and max(high for _, high in rgb.getextrema()) <= 2:  # type: ignore[misc]
-            rgb = images["gray"].convert("RGB")  # horse318: the colour file is black
-    except (UnidentifiedImageError, OSError) as error:
-        raise DataError(f"{pictures}: image {name} cannot be decoded ({error})") from error
-    if abs((rgb.width / rgb.height) / (mask.width / mask.height) - 1) > ASPECT_TOLERANCE:
+
+    def image(folder: str) -> Opened:
+        return opened(raw[folder], f"{pictures}: {folder}/{name}.jpg")
+
+    rgb, mask = pixels_of(image("rgb")), image("figure_ground").image.convert("L")
+    if "gray" in raw and rgb.max() <= 2:
+        rgb = pixels_of(image("gray"))  # horse318: the colour file is black
+    height, width = rgb.shape[:2]
+    if abs((width / height) / (mask.width / mask.height) - 1) > ASPECT_TOLERANCE:
         raise DataError(
-            f"{pictures}: rgb/{name}.jpg is {rgb.width}x{rgb.height} but figure_ground/{name}.jpg is "
+            f"{pictures}: rgb/{name}.jpg is {width}x{height} but figure_ground/{name}.jpg is "
             f"{mask.width}x{mask.height}: shapes differ by more than {ASPECT_TOLERANCE:.0%}"
         )
     scale = LONGER_SIDE / max(mask.size)
     size = (round(mask.width * scale), round(mask.height * scale))
     small = np.asarray(mask.resize(size, Image.Resampling.BOX)) > 127
-    return Picture(np.asarray(rgb.resize(size, Image.Resampling.LANCZOS)), small.astype(np.uint8))
+    return Picture(np.asarray(Image.fromarray(rgb).resize(size, Image.Resampling.LANCZOS)), small.astype(np.uint8))

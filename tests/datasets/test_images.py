@@ -213,6 +213,11 @@ def odd(mask: np.ndarray) -> np.ndarray:
             holes,
             r"masks/scene2\.png: has transparent pixels, the first at row 3, column 5; give pixels without",
         ),
+        (
+            COLOURED,
+            lambda mask: mask,
+            r"masks/scene2\.png: the colour \[.*\] .*; this mask has numbers \(mode L\), so give the number of each class",
+        ),
         (TWO, lambda mask: mask[1:], r"masks/scene2\.png: is 32 x 31 pixels, but .*scene2\.png is 32 x 32 pixels"),
     ],
 )
@@ -327,6 +332,30 @@ def test_classes__of_which_training_masks_show_a_single_one_cannot_be_counted(tm
         DataError, match=r"shows the class thing, only .*; choose the training pictures by a list .*txt\)$"
     ):
         read(reader(tmp_path, unseen_classes="count"))
+
+
+def test_masks__of_0_and_255_with_255_for_void_are_told_to_give_it_to_the_class(tmp_path):
+    folder_of(tmp_path, mask=lambda mask: mask * 255)
+    with pytest.raises(DataError) as caught:
+        read(reader(tmp_path))
+    assert str(caught.value) == (
+        f"{tmp_path}/classes.yaml: no training mask shows the class thing and no test mask; "
+        "all other pixels are void (255); if 255 marks thing, give it to that class, not to void"
+    )
+    (tmp_path / "classes.yaml").write_text("classes: {ground: 0, thing: 255}\n")
+    masks = read(reader(tmp_path))[0].arrays("test")["mask"]
+    assert masks.tolist() == read(reader(folder_of(tmp_path / "same")))[0].arrays("test")["mask"].tolist()
+    (tmp_path / "classes.yaml").write_text("classes: [ground, thing]\n")
+    with pytest.raises(
+        DataError, match=r"the value 255 at .* is not in classes\.yaml; give it to a class there, or to void"
+    ):
+        read(reader(tmp_path))
+
+
+def test_masks__of_one_bit_show_two_classes(tmp_path):
+    plain = read(reader(folder_of(tmp_path / "plain")))[0].arrays("train")
+    bits = read(reader(folder_of(tmp_path / "bits", mask=lambda mask: Image.fromarray(mask == 1))))[0].arrays("train")
+    assert all(np.array_equal(array, bits[name]) for name, array in plain.items())
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_pictures__that_cannot_be_used_are_named(tmp_path):
     picture(tmp_path / "other" / "empty.jpg")
     for inputs, message in (
         (["empty"], "empty: holds no pictures; expected files that end in"),
-        (["bad.png"], r"bad\.png: cannot be decoded as a picture"),
+        (["bad.png"], r"bad\.png: cannot be decoded as an image"),
         (["none.png"], r"none\.png: no such file or folder"),
         (["empty.png", "other"], r"other/empty\.jpg: .*/empty\.png has the same name"),
     ):

@@ -327,7 +327,7 @@ def test_commands__refuse_what_cannot_be_done_and_write_nothing(made, tmp_path, 
     assert f"{bad}: line 1: 4 columns; expected the 2 feature columns" in refused("predict", model, bad, "-o", out)
     pictures = run_of(made, "pictures")
     assert "give a folder for them: -o FOLDER" in refused("predict", pictures, made / "pictures")
-    assert "cannot be decoded as a picture" in refused("predict", pictures, bad, "-o", out)
+    assert "cannot be decoded as an image" in refused("predict", pictures, bad, "-o", out)
     assert "out-is-there: is a folder" in refused("predict", model, text, "-o", made_folder(tmp_path / "out-is-there"))
     (tmp_path / "out-is-there" / "mine").touch()
     told = refused("predict", pictures, made / "pictures", "-o", tmp_path / "out-is-there")

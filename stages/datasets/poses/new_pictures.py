@@ -10,7 +10,7 @@ import numpy as np
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Sink
 from gapwise.stages.datasets.poses import part_maps
 from gapwise.stages.datasets.poses.skeleton import NODES
-from gapwise.stages.datasets.vision.masks import decoded
+from gapwise.stages.datasets.vision.picture_files import decoded
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class PoseEncoder:
     types: int
 
     def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
-        """Pictures, each uint8 (H, W, 3), RGB, or the contents of a PNG or JPEG file; persons are about 150 pixels long."""
+        """Pictures, each uint8 (H, W, 3), RGB, or the contents of a picture's file; persons are about 150 pixels long."""
         pictures = [
             decoded(p, f"input: picture {k}") if isinstance(p, bytes) else np.asarray(p) for k, p in enumerate(raw)
         ]

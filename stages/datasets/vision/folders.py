@@ -14,8 +14,8 @@ import numpy as np
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.text.tables import read_lines
+from gapwise.stages.datasets.vision.picture_files import ENDINGS, by_name
 
-PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 MASKS = (".png", ".bmp", ".tif", ".tiff", ".gif", ".pgm", ".ppm", ".jpg", ".jpeg")
 LISTS = {"train": "train.txt", "test": "test.txt"}
 Pair = tuple[Path, Path]
@@ -44,7 +44,7 @@ def lists_in(root: Path) -> dict[str, Path]:
 
 def _pairs(folder: Path) -> dict[str, Pair]:
     """Pictures and masks below a folder by their common names, sorted."""
-    pictures, masks = _by_name(folder / "images", PICTURES), _by_name(folder / "masks", MASKS)
+    pictures, masks = by_name(folder / "images"), by_name(folder / "masks", MASKS)
     for name, path in pictures.items():
         if name not in masks:
             raise DataError(f"{path}: has no mask; expected {folder / 'masks' / name}.png")
@@ -52,22 +52,8 @@ def _pairs(folder: Path) -> dict[str, Pair]:
         if name not in pictures:
             raise DataError(f"{path}: has no picture; expected {folder / 'images' / name}.jpg, .png or the like")
     if not pictures:
-        raise DataError(f"{folder / 'images'}: holds no pictures ({', '.join(PICTURES)})")
+        raise DataError(f"{folder / 'images'}: holds no pictures ({', '.join(ENDINGS)})")
     return {name: (pictures[name], masks[name]) for name in sorted(pictures)}
-
-
-def _by_name(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
-    """Files by name without ending; hidden files and other endings are passed over."""
-    if not folder.is_dir():
-        raise DataError(f"{folder}: there is no such folder")
-    files: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.suffix.lower() not in endings:
-            continue
-        if path.stem in files:
-            raise DataError(f"{path}: {files[path.stem].name} has the same name; expected one file for {path.stem}")
-        files[path.stem] = path
-    return files
 
 
 def _listed(lists: Mapping[str, Path], pairs: Mapping[str, Pair]) -> dict[str, list[str]]:

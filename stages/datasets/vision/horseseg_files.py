@@ -9,6 +9,7 @@ import numpy as np
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.vision.features import RINGS
+from gapwise.stages.datasets.vision.picture_files import Opened, opened
 
 if TYPE_CHECKING:
     import h5py
@@ -83,15 +84,9 @@ def mask_name(annotation: str, split: str, where: str) -> str:
     return f"{below}/{parts[1]}_{parts[2]}.{SUFFIXES[parts[0]]}.png"
 
 
-def image_of(path: Path, content: str, mode: str | None = None) -> np.ndarray:
-    """Pixels of an image file; DataError naming it."""
-    from PIL import Image, UnidentifiedImageError
-
+def image_of(path: Path, content: str) -> Opened:
+    """A map, mask or photograph; DataError naming it."""
     if not path.is_file():
         hint = "" if "map" in content else "; without the HDSeg archive set dataset.pictures=false"
         raise DataError(f"{path}: missing ({content}){hint}")
-    try:
-        with Image.open(path) as image:
-            return np.asarray(image.convert(mode) if mode else image)
-    except (UnidentifiedImageError, OSError) as error:
-        raise DataError(f"{path}: cannot be decoded ({content}; {error})") from error
+    return opened(path)

@@ -14,8 +14,8 @@ from gapwise.records import Facts
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets.vision.picture_files import ENDINGS, by_name, decoded
 
-SUFFIXES = (".png", ".jpg", ".jpeg")
 OPACITY = 0.5
 COLOURS = (
     (31, 119, 180), (255, 127, 14), (44, 160, 44), (214, 39, 40), (148, 103, 189), (140, 86, 75), (227, 119, 194),
@@ -40,12 +40,12 @@ class Pictures:
 
 
 def read_new(inputs: Sequence[str], meta: Facts, longer_side: int | None = None) -> NewInput:
-    """Pictures from files, and from all PNG and JPEG files of folders, sorted by name.
+    """Pictures from files, and from all pictures of folders, sorted by name, decoded and turned upright as in training.
 
-    With `longer_side`, the longer side of what is encoded has that many pixels; masks have the size of the file.
+    With `longer_side`, the longer side of what is encoded has that many pixels; masks have the size of the upright picture.
     """
     files = [file for name in inputs for file in _files(Path(name))]
-    rgb = [_decoded(file) for file in files]
+    rgb = [decoded(file) for file in files]
     return NewInput([_scaled(picture, longer_side) for picture in rgb], named(files, rgb), several=True)
 
 
@@ -97,31 +97,12 @@ def _files(path: Path) -> list[Path]:
     """A file, or all pictures of a folder."""
     if not path.is_dir():
         if not path.is_file():
-            raise DataError(f"{path}: no such file or folder; expected pictures (PNG or JPEG)")
+            raise DataError(f"{path}: no such file or folder; expected pictures")
         return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
+    files = [*by_name(path).values()]
     if not files:
-        raise DataError(f"{path}: holds no pictures; expected files that end in {', '.join(SUFFIXES)}")
+        raise DataError(f"{path}: holds no pictures; expected files that end in {', '.join(ENDINGS)}")
     return files
-
-
-def decoded(data: bytes, where: str) -> np.ndarray:
-    """uint8 (H, W, 3) of a PNG or JPEG file's contents, turned upright by its EXIF; DataError begins with `where`."""
-    from PIL import Image, ImageOps, UnidentifiedImageError
-
-    try:
-        return np.array(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        why = "not a known format" if isinstance(error, UnidentifiedImageError) else error
-        raise DataError(f"{where}: cannot be decoded as a picture ({why}); expected PNG or JPEG") from error
-
-
-def _decoded(file: Path) -> np.ndarray:
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read ({error})") from error
-    return decoded(data, str(file))
 
 
 def _scaled(rgb: np.ndarray, longer_side: int | None) -> np.ndarray:

@@ -10,10 +10,8 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Sink
-from gapwise.stages.datasets.vision.features import (
-    Words,
-)
-from gapwise.stages.datasets.vision.masks import decoded
+from gapwise.stages.datasets.vision.features import Words
+from gapwise.stages.datasets.vision.picture_files import decoded
 from gapwise.stages.datasets.vision.pictures import check_finite, described, groundwork
 from gapwise.stages.datasets.vision.superpixels import tally
 
@@ -28,7 +26,7 @@ class PictureEncoder:
     own: bool = False
 
     def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
-        """Pictures, each uint8 (H, W, 3), RGB, or the contents of a PNG or JPEG file, of about the training pictures' size.
+        """Pictures, each uint8 (H, W, 3), RGB, or the contents of a picture's file, of about the training pictures' size.
 
         Besides its features a block has `superpixel_map` (H * W,) and `hw` (1, 2), which turn labels of superpixels into
         those of pixels.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from gapwise.stages.datasets import UNREADABLE, DataError
+from gapwise.stages.datasets.vision.picture_files import decoded
 from gapwise.stages.datasets.vision.pictures import Picture
 
 
@@ -29,12 +29,7 @@ def photographs(archive: Path, wanted: Iterable[str] = ()) -> dict[str, bytes]:
 
 def with_classes(item: tuple[bytes, np.ndarray]) -> Picture:
     """A picture from its JPEG and its classes, uint8 (H, W)."""
-    from PIL import Image
-
-    try:
-        rgb = np.asarray(Image.open(io.BytesIO(item[0])).convert("RGB"))
-    except OSError as error:
-        raise DataError(f"dataset: a JPEG cannot be decoded: {error}") from error
+    rgb = decoded(item[0], "dataset: a photograph")
     if rgb.shape[:2] != item[1].shape:
         raise DataError(f"dataset: a photograph is {rgb.shape[:2]}, its labels are {item[1].shape} pixels")
     return Picture(rgb, item[1])
