@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets.offers.options import Values, Whole, options_of
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.sequences import template_facts, text_encoder, trainable, write_specimen, write_splits
 from gapwise.stages.datasets.text.tables import Table, read_table
-from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, task_of
+from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, TaskOptions, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.loss_names import PER_SEQUENCE
 
@@ -37,6 +39,15 @@ TEMPLATES = [
 WHERE = ("root", *OPTIONS)
 CHUNK_LABELS, MANY_ATTRIBUTES = 22, 1000
 """Sizes of a specimen: the labels of the task, and more attributes than one byte can number."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the configuration."""
+
+    root: Annotated[Path, Values("the folder that holds train.txt and test.txt (or .gz)")]
+    task: TaskOptions
+    min_count: Whole = 3
 
 
 @dataclass(frozen=True)
@@ -88,16 +99,12 @@ def specimen(options: Facts, sink: Sink) -> Record:
 
 def open(options: Facts) -> Conll:
     """The reader; OptionError or DataError names the option that cannot be used."""
-    min_count = int(options.get("min_count") or 3)
-    if min_count < 1:
-        raise OptionError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
-    if not options.get("root"):
-        raise OptionError("dataset.root: missing; give the folder that holds train.txt and test.txt (or .gz)")
-    root = Path(options["root"])
+    given = options_of(Options, options)
+    root, task = given.root, task_of(given.task, PER_SEQUENCE)
     files = []
     for name in ("train.txt", "test.txt"):
         existing = [file for file in (root / f"{name}.gz", root / name) if file.is_file()]
         if not existing:
             raise DataError(f"dataset.root: {root} holds neither {name} nor {name}.gz")
         files.append(existing[0])
-    return Conll(files[0], files[1], min_count, task_of(options, PER_SEQUENCE))
+    return Conll(files[0], files[1], given.min_count, task)

@@ -24,27 +24,40 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.alignment.links import Links, encoded, read_links, read_pairs, word_pair, write_links
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.offers.options import NonNegative, Positive, Values, Whole, one_of, options_of
 from gapwise.stages.datasets.text.tables import words_of
 
 if TYPE_CHECKING:
     from gapwise.stages.datasets.alignment.lexicon import Lexicon
 
-SIZES = ("hand", "automatic", "both")
 HAND = 100
 """Sentences of the test file that train."""
 WHERE = ("root",)
 FILES = ("dev.e", "dev.f", "dev.wa.nonullalign", "test.e", "test.f", "test.wa.nonullalign")
 PARALLEL = ("parallel_100k.en", "parallel_100k.fr")
 Pair = tuple[list[str], list[str]]
-COSTS = {"missed": 3.0, "extra": 1.0, "possible": 0.0}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the configuration."""
+
+    root: Annotated[Path, Values(f"the folder that holds {', '.join(FILES)} and {' and '.join(PARALLEL)}")]
+    size: Annotated[str, one_of("hand", "automatic", "both")] = "hand"
+    sentences: Whole = 5000
+    fertility: Annotated[int, one_of(1, 2)] = 1
+    nonnegative: bool = False
+    missed: Positive = 3.0
+    extra: Positive = 1.0
+    possible: NonNegative = 0.0
 
 
 @dataclass(frozen=True)
@@ -52,12 +65,8 @@ class Hansards:
     """Reader of the hand-aligned sentences and the parallel text."""
 
     paths: dict[str, Path]
-    size: str
-    sentences: int
-    fertility: int
-    nonnegative: bool
-    costs: dict[str, float]
-    structure: str = "matching"
+    options: Options
+    structure = "matching"
 
     def files(self) -> dict[str, Path]:
         return self.paths
@@ -80,20 +89,20 @@ class Hansards:
         del words
         counts = dict.fromkeys(("train", "test"), 0)
         parts: list[tuple[str, Sequence[tuple[Pair, Links | None]], int]] = [("test", hand["test"][HAND:], HAND + 1)]
-        if self.size != "automatic":
+        if self.options.size != "automatic":
             parts += [("train", hand["dev"], 1), ("train", hand["test"][:HAND], 1)]
-        if self.size != "hand":
-            every = np.linspace(0, sentences - 1, min(self.sentences, sentences)).astype(int)
+        if self.options.size != "hand":
+            every = np.linspace(0, sentences - 1, min(self.options.sentences, sentences)).astype(int)
             parts.append(("train", [(plain[k], None) for k in np.unique(every)], 1))
         for split, part, first in parts:
             for k, (pair, links) in enumerate(part):
-                sink.append(split, **block(lexicon, pair, links, first + k, self.fertility))
+                sink.append(split, **block(lexicon, pair, links, first + k, self.options.fertility))
             counts[split] += len(part)
         report(3, 3, "parts")
         return {
-            **facts(self.fertility),
-            "costs": self.costs,
-            "nonnegative": _association() if self.nonnegative else [],
+            **facts(self.options.fertility),
+            "costs": {name: getattr(self.options, name) for name in ("missed", "extra", "possible")},
+            "nonnegative": _association() if self.options.nonnegative else [],
             "sentences": sentences,
             **{f"n_{split}": count for split, count in counts.items()},
         }
@@ -265,7 +274,7 @@ def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for."""
     from gapwise.stages.datasets.alignment.features import NAMES
 
-    F = open(options).fertility
+    F = open(options).options.fertility
     for _ in range(2):
         empty = np.empty((0, 2), np.int16)
         sink.append(
@@ -278,32 +287,12 @@ def specimen(options: Facts, sink: Sink) -> Record:
 
 def open(options: Facts) -> Hansards:
     """The reader; OptionError or DataError names the option that cannot be used."""
-    given: Record = {"size": "hand", "sentences": 5000, "fertility": 1, "nonnegative": False, **COSTS}
-    given |= {name: options[name] for name in given if options.get(name) is not None}
-    for name, ok, expected in (
-        ("size", given["size"] in SIZES, f"one of {', '.join(SIZES)}"),
-        ("sentences", type(given["sentences"]) is int and given["sentences"] > 0, "a whole number > 0"),
-        ("fertility", given["fertility"] in (1, 2) and type(given["fertility"]) is int, "1 or 2"),
-        ("nonnegative", type(given["nonnegative"]) is bool, "true or false"),
-        *((name, _is_cost(given[name]) and given[name] > 0, "a number > 0") for name in ("missed", "extra")),
-        ("possible", _is_cost(given["possible"]), "a number >= 0"),
-    ):
-        if not ok:
-            raise OptionError(f"dataset.{name}: expected {expected}, got {given[name]!r}")
-    if not options.get("root"):
-        raise OptionError(
-            f"dataset.root: missing; give the folder that holds {', '.join(FILES)} and {' and '.join(PARALLEL)}"
-        )
-    root = Path(options["root"])
+    given = options_of(Options, options)
+    root = given.root
     paths = {}
     for name in (*FILES, *PARALLEL):
         existing = [file for file in (root / name, root / f"{name}.gz") if file.is_file()]
         if not existing:
             raise DataError(f"dataset.root: {root} holds neither {name} nor {name}.gz")
         paths[name] = existing[0]
-    costs = {name: float(given[name]) for name in COSTS}
-    return Hansards(paths, given["size"], given["sentences"], given["fertility"], given["nonnegative"], costs)
-
-
-def _is_cost(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < np.inf
+    return Hansards(paths, given)

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import MapBlocks, Report, Sink
+from gapwise.stages.datasets.offers.options import Positive, between, options_of
 
 HARD, EASY = 0, 1
 SHARE = 0.4
@@ -31,10 +33,10 @@ MOST = 10_000
 class HardAndEasy:
     """Reader; its fields are the options of the configuration."""
 
-    n: int
-    classes: int
-    lam: float
-    structure: str = "multiclass"
+    n: Annotated[int, between(2, MOST)] = 40
+    classes: Annotated[int, between(2, MOST)] = 40
+    lam: Positive = 0.01
+    structure = "multiclass"
 
     def files(self) -> dict[str, Path]:
         return {}
@@ -60,11 +62,4 @@ class HardAndEasy:
 
 def open(options: Facts) -> HardAndEasy:
     """The reader; OptionError names the option that is wrong."""
-    for name in ("n", "classes"):
-        value = options[name]
-        if not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= MOST:
-            raise OptionError(f"dataset.{name}: expected a whole number from 2 to {MOST:,}, got {value!r}")
-    lam = options["lam"]
-    if not isinstance(lam, int | float) or not 0.0 < lam < np.inf:
-        raise OptionError(f"dataset.lam: expected a number > 0, got {lam!r}")
-    return HardAndEasy(options["n"], options["classes"], float(lam))
+    return options_of(HardAndEasy, options)

@@ -23,16 +23,17 @@ New input for `encoder`: the features, edges and map of each image, as `Given` s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.inputs.arrays import arrays_of
+from gapwise.stages.datasets.offers.options import Values, Whole, names_of, one_of, options_of, taken_from
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.features import pairwise_features
 from gapwise.stages.datasets.vision.horseseg_files import (
@@ -46,7 +47,7 @@ from gapwise.stages.datasets.vision.horseseg_files import (
     text_of,
 )
 from gapwise.stages.datasets.vision.new_pictures import unlabelled
-from gapwise.stages.datasets.vision.own_columns import ModelOptions, own_block, own_names, own_width, split_options
+from gapwise.stages.datasets.vision.own_columns import ModelOptions, own_block, own_names, own_width
 from gapwise.stages.datasets.vision.picture_files import pixels_of
 from gapwise.stages.datasets.vision.pictures import (
     NO_PICTURE,
@@ -62,11 +63,10 @@ TEST_IMAGES = 241
 FILES = {"train": "data/horse-features.bin", "test": "data/horse-features-test.bin"}
 MAPS = {"train": "data/horse-superpixels", "test": "data/horse-superpixels-test"}
 MASKS, IMAGES = "HDSeg/annotations/HorseSeg", "HDSeg/images/HorseSeg"
-PRECISIONS = ("f32", "u8")
 LEVELS = 255
 """The largest code of u8."""
 WHERE = ("root",)
-LATER = ModelOptions.names()
+LATER = (*names_of(ModelOptions),)
 NEEDS = ("h5py", "PIL")
 
 
@@ -74,24 +74,20 @@ NEEDS = ("h5py", "PIL")
 class HDSeg:
     """Reader; its fields and those of `ModelOptions` are the options of the configuration."""
 
-    root: Path
-    size: str = "small"
-    precision: str = "f32"
+    root: Annotated[Path, Values("the folder that holds data/ and HDSeg/ of the HorseSeg release")]
+    model: ModelOptions
+    size: Annotated[str, one_of(*SIZES)] = "small"
+    precision: Annotated[str, one_of("f32", "u8")] = "f32"
     pictures: bool = True
-    n_train: int | None = None
+    n_train: Whole | None = None
     """Overrides `size`."""
-    n_test: int = TEST_IMAGES
-    model: ModelOptions = field(default_factory=ModelOptions)
-
-    @property
-    def structure(self) -> str:
-        """The structure of the blocks."""
-        return "segmentation"
+    n_test: Whole = TEST_IMAGES
+    structure = "segmentation"
 
     @property
     def counts(self) -> dict[str, int]:
         """Number of images of each split."""
-        return {"train": self.n_train or SIZES[self.size], "test": self.n_test}
+        return {"train": SIZES[self.size] if self.n_train is None else self.n_train, "test": self.n_test}
 
     def files(self) -> dict[str, Path]:
         """The feature files, the maps of the images asked for and, with pictures, all masks and test photographs."""
@@ -201,24 +197,12 @@ stored_input, show = masks.stored_input, masks.show
 
 def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for."""
-    return write_specimen(sink, codes=options.get("precision") == "u8") | ModelOptions.taken_from(options).facts()
+    return write_specimen(sink, codes=options.get("precision") == "u8") | taken_from(ModelOptions, options).facts()
 
 
 def open(options: Facts) -> HDSeg:
     """Reader for `dataset.root` (required), `size`, `precision`, `pictures`, `n_train`, `n_test` and `ModelOptions`."""
-    options, model = split_options(options)
-    own = [f.name for f in fields(HDSeg) if f.name != "model"]
-    unknown = sorted(set(options) - {*own, "name"})
-    if unknown:
-        known = ", ".join([*own, *ModelOptions.names()])
-        raise ValueError(f"dataset.{unknown[0]}: no such option of this reader; there are: {known}")
-    given = {key: value for key, value in options.items() if key in own and value is not None}
-    if not given.get("root"):
-        raise OptionError("dataset.root: missing; give the folder that holds data/ and HDSeg/ of the HorseSeg release")
-    reader = HDSeg(**given | {"root": Path(given["root"]).expanduser(), "model": model})
-    for key, choices in (("size", tuple(SIZES)), ("precision", PRECISIONS)):
-        if getattr(reader, key) not in choices:
-            raise OptionError(f"dataset.{key}: expected one of {', '.join(choices)}, got {getattr(reader, key)!r}")
+    reader = options_of(HDSeg, options)
     for name in FILES.values():
         if not (reader.root / name).is_file():
             raise DataError(f"dataset.root={reader.root}: there is no {name} in it, the layout of the HorseSeg release")

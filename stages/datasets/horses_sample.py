@@ -6,14 +6,16 @@ New input for `encoder`: pictures, as `vision.new_pictures.PictureEncoder` descr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import MapBlocks, Report, Sink
+from gapwise.stages.datasets.offers.options import Natural, Whole, names_of, one_of, options_of
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.new_pictures import picture_encoder
-from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
+from gapwise.stages.datasets.vision.own_columns import ModelOptions
 from gapwise.stages.datasets.vision.pictures import (
     PICTURE_PACKAGES,
     FeatureOptions,
@@ -24,7 +26,7 @@ from gapwise.stages.datasets.vision.pictures import (
 from gapwise.stages.datasets.vision.shipped_pictures import FILES, folder
 
 NEEDS = PICTURE_PACKAGES
-LATER = ModelOptions.names()
+LATER = (*names_of(ModelOptions),)
 VALIDATION = {"scenes": ("n_validation",)}
 
 
@@ -32,16 +34,16 @@ VALIDATION = {"scenes": ("n_validation",)}
 class HorsesSample:
     """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `ModelOptions`."""
 
-    n_train: int = 147
-    n_test: int = 60
-    n_validation: int = 40
+    features: FeatureOptions
+    model: ModelOptions
+    n_train: Whole = 147
+    n_test: Whole = 60
+    n_validation: Whole = 40
     """Used only with validation scenes."""
-    seed: int = 0
-    validation: str | None = None
+    seed: Natural = 0
+    validation: Annotated[str, one_of(*VALIDATION)] | None = None
     """scenes; None: there are none."""
-    features: FeatureOptions = field(default_factory=FeatureOptions)
-    model: ModelOptions = field(default_factory=ModelOptions)
-    structure: str = "segmentation"
+    structure = "segmentation"
 
     def files(self) -> dict[str, Path]:
         """The shipped pictures."""
@@ -69,12 +71,7 @@ read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 def open(options: Facts) -> HorsesSample:
     """Reader for the options that are its fields, and those of `FeatureOptions` and `ModelOptions`."""
-    rest, model = split_options(options)
-    own = ("n_train", "n_test", "n_validation", "seed", "validation")
-    reader = HorsesSample(**FeatureOptions.taken_from(rest, also=own), model=model)
-    if not isinstance(reader.n_validation, int) or reader.n_validation < 1:
-        raise OptionError(f"dataset.n_validation: expected an integer >= 1, got {reader.n_validation!r}")
-    return reader
+    return options_of(HorsesSample, options)
 
 
 def _scene(item: tuple[int, int, int]) -> Picture:

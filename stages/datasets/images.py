@@ -15,14 +15,16 @@ New input for `encoder`: pictures, as `vision.new_pictures.PictureEncoder` descr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets.offers.options import Natural, Share, Values, one_of, options_of
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.class_list import ClassList, read_classes
 from gapwise.stages.datasets.vision.classes import PottsOptions, tally_classes
@@ -41,24 +43,31 @@ from gapwise.stages.datasets.vision.superpixels import tally_labelled
 from gapwise.stages.problems.void import VOID
 
 CLASSES = "classes.yaml"
-UNSEEN = ("error", "count")
 WHERE = ("root",)
 LATER = ("loss",)
 NEEDS = (*PICTURE_PACKAGES, "yaml")
 
 
 @dataclass(frozen=True)
-class Images:
-    """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `PottsOptions`."""
+class Options:
+    """Options of the configuration."""
 
-    root: Path
+    root: Annotated[Path, Values(f"the folder that holds images/, masks/ and {CLASSES}")]
+    features: FeatureOptions
+    potts: PottsOptions
+    test_fraction: Share = 0.25
+    unseen_classes: Annotated[str, one_of("error", "count")] = "error"
+    seed: Natural = 0
+
+
+@dataclass(frozen=True)
+class Images:
+    """Reader."""
+
+    options: Options
     classes: ClassList
     pairs: Mapping[str, Mapping[str, Pair]]
     """Picture and mask of every example by name, for each split."""
-    unseen_classes: str = "error"
-    seed: int = 0
-    features: FeatureOptions = field(default_factory=FeatureOptions)
-    potts: PottsOptions = field(default_factory=PottsOptions)
 
     @property
     def structure(self) -> str:
@@ -68,8 +77,8 @@ class Images:
     def files(self) -> dict[str, Path]:
         """All pictures and masks, the lists of the splits, and the classes, by their paths below `root`."""
         pairs = [path for split in self.pairs.values() for pair in split.values() for path in pair]
-        paths = {path.relative_to(self.root).as_posix(): path for path in pairs}
-        return {**paths, **lists_in(self.root), CLASSES: self.classes.file}
+        paths = {path.relative_to(self.options.root).as_posix(): path for path in pairs}
+        return {**paths, **lists_in(self.options.root), CLASSES: self.classes.file}
 
     def source(self) -> Record:
         return {}
@@ -78,9 +87,9 @@ class Images:
         """Read all files once to check them, then write the blocks of both splits; see `featurize_pictures`."""
         items = {split: list(pairs.values()) for split, pairs in self.pairs.items()}
         self._check(items, map_blocks, report)
-        two, count = len(self.classes.names) == 2, len(self.classes.names)
+        two, count, options = len(self.classes.names) == 2, len(self.classes.names), self.options
         facts = featurize_pictures(
-            partial(load_masked, classes=self.classes), items, self.features, self.seed, sink, map_blocks, report,
+            partial(load_masked, classes=self.classes), items, options.features, options.seed, sink, map_blocks, report,
             count=tally_labelled if two else partial(tally_classes, count=count),
         )  # fmt: skip
         facts |= {
@@ -90,8 +99,8 @@ class Images:
         if self.classes.by_colour:
             facts |= {"class_colours": [list(colour) for colour in self.classes.marks]}  # type: ignore[arg-type]
         if two:
-            return facts | ModelOptions(potts=self.potts.potts, loss=self.potts.loss).facts()
-        return facts | {"classes": count, **self.potts.facts()}
+            return facts | ModelOptions(potts=options.potts.potts, loss=options.potts.loss).facts()
+        return facts | {"classes": count, **options.potts.facts()}
 
     def _check(self, items: Mapping[str, list[Pair]], map_blocks: MapBlocks, report: Report) -> None:
         """Decode every file; DataError for the first bad one, or for a class or split without a labelled pixel."""
@@ -105,10 +114,12 @@ class Images:
         train, test = np.split(pixels, [len(items["train"])])
         for split, counts, use in (("training", train, "learn from"), ("test", test, "test on")):
             if not counts.any():
-                raise DataError(f"{self.root}: all pixels of the {split} masks are void, so there is nothing to {use}")
+                raise DataError(
+                    f"{self.options.root}: all pixels of the {split} masks are void, so there is nothing to {use}"
+                )
         unseen = np.flatnonzero(~train.any(axis=0))
         few = len(names) - unseen.size < 2
-        if unseen.size and (self.unseen_classes == "error" or few):
+        if unseen.size and (self.options.unseen_classes == "error" or few):
             name, tested = names[unseen[0]], test[:, unseen[0]] > 0
             shown = f", only {items['test'][np.argmax(tested)][1]}" if tested.any() else " and no test mask"
             advice = "choose the training pictures by a list (train.txt)"
@@ -137,23 +148,11 @@ def specimen(options: Facts, sink: Sink) -> Record:
 
 
 def open(options: Facts) -> Images:
-    """Reader for `dataset.root`, `test_fraction`, `unseen_classes`, `seed`, and the fields of the two sets of options."""
-    own = ("root", "test_fraction", "unseen_classes", "seed")
-    given = FeatureOptions.taken_from(options, also=(*own, *PottsOptions.names()))
-    share, unseen, seed = given.get("test_fraction", 0.25), given.get("unseen_classes", "error"), given.get("seed", 0)
-    for name, value, ok, expected in (
-        ("test_fraction", share, type(share) in (int, float) and 0 < share < 1, "a number between 0 and 1"),
-        ("unseen_classes", unseen, unseen in UNSEEN, f"one of {', '.join(UNSEEN)}"),
-        ("seed", seed, type(seed) is int and seed >= 0, "a whole number >= 0"),
-    ):
-        if not ok:
-            raise OptionError(f"dataset.{name}: expected {expected}, got {value!r}")
-    root = Path(given.get("root") or "").expanduser()
-    if not given.get("root") or not root.is_dir():
+    """Reader for `Options`."""
+    given = options_of(Options, options)
+    root = given.root
+    if not root.is_dir():
         raise DataError(f"dataset.root: {root} is no folder; give one with images/, masks/ and {CLASSES}")
     if not (root / CLASSES).is_file():
         raise DataError(f"{root / CLASSES}: missing; it names the classes, such as 'classes: [background, horse]'")
-    return Images(
-        root=root, classes=read_classes(root / CLASSES), pairs=find_pairs(root, float(share), seed), unseen_classes=unseen,
-        seed=seed, features=given["features"], potts=PottsOptions.taken_from(options),
-    )  # fmt: skip
+    return Images(given, read_classes(root / CLASSES), find_pairs(root, given.test_fraction, given.seed))

@@ -21,17 +21,19 @@ Predictions are shown as a table of joints."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets.offers.options import Natural, Positive, Values, Whole, at_least, one_of, options_of
 from gapwise.stages.datasets.poses import given_maps, part_maps, scaling
 from gapwise.stages.datasets.poses import types as clusters
 from gapwise.stages.datasets.poses.given_maps import GivenMaps, MapEncoder
@@ -59,23 +61,23 @@ NEEDS = ("skimage", "sklearn", "PIL")
 class Poses:
     """Reader; the options of the configuration are its fields."""
 
-    root: Path
+    root: Annotated[Path, Values(f"the folder that holds {ARCHIVE} and {ANNOTATION}")]
     maps: Path | None = None
-    size: str = "small"
-    n_train: int | None = None
-    n_test: int | None = None
-    seed: int = 0
-    types: int = 13
-    components: int = 96
+    size: Annotated[str, one_of(*SIZES)] = "small"
+    n_train: Annotated[int, at_least(2)] | None = None
+    n_test: Whole | None = None
+    seed: Natural = 0
+    types: Whole = 13
+    components: Whole = 96
     """Principal components of a patch, at either scale."""
-    hidden: int = 128
+    hidden: Whole = 128
     """Units of the network that tells parts apart."""
-    variants: int = 6
+    variants: Whole = 6
     """Of every training image: the image, its mirror image, and others turned and resized at random."""
-    folds: int = 5
+    folds: Annotated[int, at_least(2)] = 5
     """Parts of the training images; the maps of a part come from classifiers learned on the other parts."""
-    loss_scale: float = 0.5
-    structure: str = "tree"
+    loss_scale: Positive = 0.5
+    structure = "tree"
 
     def files(self) -> dict[str, Path]:
         paths = {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
@@ -312,27 +314,9 @@ def specimen(options: Facts, sink: Sink) -> Record:
 
 def open(options: Facts) -> Poses:
     """Reader for the options that are its fields."""
-    given = {name: value for name, value in options.items() if name != "name"}
-    known = {field.name for field in fields(Poses)} - {"structure"}
-    if unknown := sorted(set(given) - known):
-        raise OptionError(f"dataset.{unknown[0]}: not an option of lsp; known: {', '.join(sorted(known))}")
-    root = Path(given.get("root") or "").expanduser()
-    if given.get("maps"):
-        given["maps"] = Path(given["maps"]).expanduser()
-        if not given["maps"].exists():
-            raise DataError(f"dataset.maps: there is no {given['maps']}")
-    if not given.get("root") or not (root / ANNOTATION).is_file() or not (root / ARCHIVE).is_file():
-        raise DataError(f"dataset.root: {root} does not hold {ARCHIVE} and {ANNOTATION}")
-    reader = Poses(**{**given, "root": root})
-    whole = {"types": 1, "components": 1, "hidden": 1, "variants": 1, "folds": 2, "seed": 0, "n_train": 2, "n_test": 1}
-    for name, least in whole.items():
-        if getattr(reader, name) is None and name in ("n_train", "n_test"):
-            continue
-        value = getattr(reader, name)
-        if type(value) is not int or value < least:
-            raise OptionError(f"dataset.{name}: expected a whole number >= {least}, got {value!r}")
-    if reader.size not in SIZES:
-        raise OptionError(f"dataset.size: expected one of {', '.join(SIZES)}, got {reader.size!r}")
-    if type(reader.loss_scale) not in (int, float) or not 0 < reader.loss_scale < np.inf:
-        raise OptionError(f"dataset.loss_scale: expected a positive number, got {reader.loss_scale!r}")
+    reader = options_of(Poses, options)
+    if reader.maps is not None and not reader.maps.exists():
+        raise DataError(f"dataset.maps: there is no {reader.maps}")
+    if not ((reader.root / ANNOTATION).is_file() and (reader.root / ARCHIVE).is_file()):
+        raise DataError(f"dataset.root: {reader.root} does not hold {ARCHIVE} and {ANNOTATION}")
     return reader

@@ -11,15 +11,17 @@ New input for `encoder`: pictures of about 320 x 213 pixels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.arrays.named import named_arrays
+from gapwise.stages.datasets.offers.options import Natural, Values, Whole, one_of, options_of
 from gapwise.stages.datasets.stanford import CLASSES as STANFORD_CLASSES
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
@@ -50,14 +52,14 @@ NEEDS = PICTURE_PACKAGES
 class Msrc:
     """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `PottsOptions`."""
 
-    root: Path
-    classes: int = len(USUAL)
-    n_train: int = 335
-    n_test: int | None = None
-    seed: int = 0
-    features: FeatureOptions = field(default_factory=FeatureOptions)
-    potts: PottsOptions = field(default_factory=PottsOptions)
-    structure: str = "potts"
+    root: Annotated[Path, Values(f"the folder that holds {LABELS} and {PICTURES}")]
+    features: FeatureOptions
+    potts: PottsOptions
+    classes: Annotated[int, one_of(len(USUAL), len(STANFORD_CLASSES))] = len(USUAL)
+    n_train: Whole = 335
+    n_test: Whole | None = None
+    seed: Natural = 0
+    structure = "potts"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,13 +113,8 @@ read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 def open(options: Facts) -> Msrc:
     """Reader for `dataset.root`, `classes`, `n_train`, `n_test`, `seed`, and the fields of the two sets of options."""
-    own = ("root", "classes", "n_train", "n_test", "seed")
-    given = FeatureOptions.taken_from(options, also=(*own, *PottsOptions.names()))
-    if given.get("classes", len(USUAL)) not in (len(USUAL), len(STANFORD_CLASSES)):
-        raise OptionError(f"dataset.classes: expected 21 or 8, got {given['classes']!r}")
-    root = Path(given.get("root") or "").expanduser()
-    missing = [name for name in (LABELS, PICTURES) if not (root / name).is_file()]
-    if not given.get("root") or missing:
-        raise DataError(f"dataset.root: {root} does not hold {', '.join(missing)}")
-    taken = {name: given[name] for name in own if name in given} | {"features": given["features"], "root": root}
-    return Msrc(**taken, potts=PottsOptions.taken_from(options))
+    reader = options_of(Msrc, options)
+    missing = [name for name, file in reader.files().items() if not file.is_file()]
+    if missing:
+        raise DataError(f"dataset.root: {reader.root} does not hold {', '.join(missing)}")
+    return reader

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -29,11 +29,12 @@ from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw,
 from gapwise.stages.datasets.arrays import new_rows
 from gapwise.stages.datasets.arrays.costs import read_costs
 from gapwise.stages.datasets.arrays.csv_rows import read_csv
-from gapwise.stages.datasets.arrays.kernels import OPTIONS, Kernelized, is_number, with_kernel
+from gapwise.stages.datasets.arrays.kernels import OPTIONS, Kernelized, KernelOptions, with_kernel
 from gapwise.stages.datasets.arrays.kernels import specimen as with_points
 from gapwise.stages.datasets.arrays.npz_rows import has_test, is_sparse, read_npz, stored_type
 from gapwise.stages.datasets.arrays.rows import Csr, Label, Rows, numbered, refuse_endless, unified
 from gapwise.stages.datasets.arrays.svmlight import read_svmlight
+from gapwise.stages.datasets.offers.options import Natural, Share, Values, one_of, options_of
 
 ENDINGS = {".npz": "npz", ".csv": "csv", ".svmlight": "svmlight", ".svm": "svmlight", ".libsvm": "svmlight"}
 FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
@@ -43,8 +44,23 @@ MOST_CLASSES = 2**15 - 1
 
 
 @dataclass(frozen=True)
+class Options:
+    """Options of the configuration."""
+
+    file: Annotated[Path, Values("a file of examples: .npz, .csv or .svmlight")]
+    kernel: KernelOptions
+    test_file: Path | None = None
+    test_fraction: Share = 0.25
+    seed: Natural = 0
+    format: Annotated[str, one_of(*FORMATS)] | None = None
+    label_column: Annotated[int, Values("a number")] | Annotated[str, Values("a name of the header")] | None = None
+    bias: Annotated[float, Values("a number other than 0", lambda value: value != 0)] | None = None
+    costs: Path | None = None
+
+
+@dataclass(frozen=True)
 class MulticlassArrays:
-    """Reader; its fields are the options of the configuration."""
+    """Reader."""
 
     file: Path
     test_file: Path | None
@@ -210,44 +226,21 @@ def _specimen(reader: MulticlassArrays, sink: Sink) -> Record:
 
 def open(options: Facts) -> MulticlassArrays | Kernelized:
     """The reader; OptionError or DataError names the option that cannot be used."""
-    return with_kernel(_opened(options), options)
-
-
-def _opened(options: Facts) -> MulticlassArrays:
-    file, test_file, costs = (_file(options, name) for name in WHERE)
-    if file is None:
-        raise OptionError("dataset.file: missing; give a file of examples: .npz, .csv or .svmlight")
-    kind = options.get("format") or _ending(file)
-    if kind not in FORMATS:
-        raise OptionError(f"dataset.format: expected one of {', '.join(FORMATS)}, got {kind!r}")
-    bias, column, share, seed = (options.get(name) for name in ("bias", "label_column", "test_fraction", "seed"))
-    share = 0.25 if share is None else share
-    for name, value, ok, expected in (
-        ("bias", bias, bias is None or (is_number(bias) and bias != 0), "a number other than 0, or null"),
-        (
-            "label_column",
-            column,
-            column is None or type(column) in (int, str),
-            "a number, a name of the header, or null",
-        ),
-        ("test_fraction", share, is_number(share) and 0 < share < 1, "a number between 0 and 1"),
-        ("seed", seed, seed is None or (type(seed) is int and seed >= 0), "a whole number >= 0"),
-        ("costs", costs, costs is None or costs.suffix in (".npy", ".csv"), "a file that ends in .npy or .csv"),
-    ):
-        if not ok:
-            raise OptionError(f"dataset.{name}: expected {expected}, got {value!r}")
-    sparse = kind == "svmlight" or (kind == "npz" and is_sparse(file))
-    return MulticlassArrays(
-        file=file, test_file=test_file, format=kind, label_column=column, bias=None if bias is None else float(bias),
-        costs=costs, test_fraction=float(share), seed=seed or 0, structure="multiclass_sparse" if sparse else "multiclass",
+    given = options_of(Options, options)
+    for name in WHERE:
+        file = getattr(given, name)
+        if file is not None and not file.is_file():
+            raise DataError(f"dataset.{name}: there is no file {file}")
+    if given.costs is not None and given.costs.suffix not in (".npy", ".csv"):
+        raise OptionError(f"dataset.costs: expected a file that ends in .npy or .csv, got {given.costs}")
+    kind = given.format or _ending(given.file)
+    sparse = kind == "svmlight" or (kind == "npz" and is_sparse(given.file))
+    reader = MulticlassArrays(
+        file=given.file, test_file=given.test_file, format=kind, label_column=given.label_column, bias=given.bias,
+        costs=given.costs, test_fraction=given.test_fraction, seed=given.seed,
+        structure="multiclass_sparse" if sparse else "multiclass",
     )  # fmt: skip
-
-
-def _file(options: Facts, name: str) -> Path | None:
-    given = options.get(name)
-    if given and not Path(given).expanduser().is_file():
-        raise DataError(f"dataset.{name}: there is no file {given}")
-    return Path(given).expanduser() if given else None
+    return with_kernel(reader, given.kernel)
 
 
 def _ending(file: Path) -> str:

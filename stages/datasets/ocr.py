@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -23,8 +24,9 @@ from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw,
 from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import arrays_of, csv_text
+from gapwise.stages.datasets.offers.options import Values, between, one_of, options_of
 from gapwise.stages.datasets.text.sequences import write_blocks, write_parts, write_specimen
-from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, task_of
+from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, TaskOptions, task_of
 from gapwise.stages.datasets.text.vocabulary import Rows
 from gapwise.stages.problems.loss_names import PER_SEQUENCE
 
@@ -38,6 +40,19 @@ SPLITS = {"train": "small", "test": "large"}
 FILES = ("ocr_letters.npz", "letter.data.gz", "letter.data")
 WHERE = ("root", *OPTIONS)
 VALIDATION = {"fold": ("validation_fold",)}
+Fold = Annotated[int, between(0, FOLDS - 1)]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the configuration."""
+
+    root: Annotated[Path, Values(f"the folder that holds one of {', '.join(FILES)}")]
+    task: TaskOptions
+    size: Annotated[str, one_of(*SPLITS.values())] = "small"
+    fold: Fold = 0
+    validation: Annotated[str, one_of(*VALIDATION)] | None = None
+    validation_fold: Fold | None = None
 
 
 @dataclass(frozen=True)
@@ -210,25 +225,16 @@ def specimen(options: Facts, sink: Sink) -> Record:
 
 def open(options: Facts) -> Ocr:
     """The reader; OptionError or DataError names the option that cannot be used."""
-    size, fold = str(options.get("size", "small")), int(options.get("fold", 0))
-    if size not in ("small", "large"):
-        raise OptionError(f"dataset.size: expected small or large, got {size!r}")
-    if not 0 <= fold < FOLDS:
-        raise OptionError(f"dataset.fold: expected an integer from 0 to {FOLDS - 1}, got {fold}")
-    other = None
-    if options.get("validation") is not None:
-        given = options.get("validation_fold")
-        other = (fold + 1) % FOLDS if given is None else given
-        if type(other) is not int or not 0 <= other < FOLDS or other == fold:
-            expected = f"an integer from 0 to {FOLDS - 1} other than dataset.fold={fold}"
-            raise OptionError(f"dataset.validation_fold: expected {expected}, got {other!r}")
-    if not options.get("root"):
-        raise OptionError(f"dataset.root: missing; give the folder that holds one of {', '.join(FILES)}")
-    root = Path(options["root"])
+    given = options_of(Options, options)
+    root, fold, other, task = given.root, given.fold, None, task_of(given.task, PER_SEQUENCE)
+    if given.validation is not None:
+        other = (fold + 1) % FOLDS if given.validation_fold is None else given.validation_fold
+        if other == fold:
+            raise OptionError(f"dataset.validation_fold: expected another fold than dataset.fold={fold}")
     candidates = [root] if root.is_file() else [root / name for name in FILES]
     for file in candidates:
         if file.is_file():
-            return Ocr(file, size, fold, other, task_of(options, PER_SEQUENCE))
+            return Ocr(file, given.size, fold, other, task)
     raise DataError(f"dataset.root: {root} holds none of {', '.join(FILES)}")
 
 

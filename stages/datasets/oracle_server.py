@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import logging
 import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 from gapwise.records import Facts
 from gapwise.stages.datasets import OptionError, at_home
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
 from gapwise.stages.datasets.inputs.own_class import splits_of
+from gapwise.stages.datasets.offers.options import Values, one_of, options_of
 from gapwise.stages.datasets.python_oracle import PythonOracleReader
 from gapwise.stages.datasets.python_oracle import encoder as encoder
 from gapwise.stages.datasets.python_oracle import read_new as read_new
@@ -25,19 +29,32 @@ CODE = ("arguments", "command")
 """Where the facts of the features name the user's program."""
 PLAIN, BOUNDED = (f"gapwise.stages.problems.oracle_server:{name}" for name in ("ServerOracle", "BoundedServerOracle"))
 
+FILES = Values("a list of files", lambda files: all(isinstance(file, str | Path) for file in files))
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the configuration."""
+
+    command: Annotated[str, Values("a program and its arguments, such as './my_oracle --data x'")]
+    files: Annotated[list[str], FILES] | None = None
+    bounded: bool = False
+    validation: Annotated[str, one_of(*VALIDATION)] | None = None
+
 
 def open(options: Facts) -> OracleServerReader:
     """`options`: ``command``; ``files`` that the program reads; ``bounded``: whether it answers "max_bound"; ``validation``:
     "split" if it serves a split "validation"."""
-    command = str(options["command"])
+    given = options_of(Options, options)
+    command = given.command
     try:
         words = shlex.split(command)
     except ValueError as error:
         raise OptionError(f"dataset.command: {command!r}: {error}") from error
     if not words:
         raise OptionError("dataset.command: expected a program and its arguments, such as './my_oracle --data x'")
-    arguments = {"command": command, "files": at_home([*map(str, options.get("files") or ())])}
-    return OracleServerReader(BOUNDED if options.get("bounded") else PLAIN, arguments, splits_of(options))
+    arguments = {"command": command, "files": at_home([*map(str, given.files or ())])}
+    return OracleServerReader(BOUNDED if given.bounded else PLAIN, arguments, splits_of(given.validation))
 
 
 class OracleServerReader(PythonOracleReader):

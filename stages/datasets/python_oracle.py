@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
+from gapwise.stages.datasets.offers.options import Values, one_of, options_of
 from gapwise.stages.problems.user_code import oracle_source
 
 if TYPE_CHECKING:
@@ -87,10 +88,20 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(("block", "truth", "predicted"), zip(range(len(rows)), truth, rows, strict=True)))
 
 
+@dataclass(frozen=True)
+class Options:
+    """Options of the configuration."""
+
+    oracle: Annotated[str, Values("module:Class")]
+    arguments: dict[str, Any] | None = None
+    validation: Annotated[str, one_of(*VALIDATION)] | None = None
+
+
 def open(options: Facts) -> PythonOracleReader:
     """`options`: ``oracle`` = module:Class, ``arguments`` of the class besides the split, and ``validation``: "split" if the
     class serves a split "validation"."""
-    return PythonOracleReader(str(options["oracle"]), dict(options.get("arguments") or {}), splits_of(options))
+    given = options_of(Options, options)
+    return PythonOracleReader(given.oracle, given.arguments or {}, splits_of(given.validation))
 
 
 class PythonOracleReader:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
+from gapwise.stages.datasets.offers.options import Values, one_of, options_of
 from gapwise.stages.datasets.python_oracle import show as show
 from gapwise.stages.problems.user_code import oracle_source
 
@@ -71,10 +73,20 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | No
     return NewInput("test", [labels[a:b].tolist() for a, b in pairwise(start)], example="test")
 
 
+@dataclass(frozen=True)
+class Options:
+    """Options of the configuration."""
+
+    module: Annotated[str, Values("module:Class")]
+    arguments: dict[str, Any] | None = None
+    validation: Annotated[str, one_of(*VALIDATION)] | None = None
+
+
 def open(options: Facts) -> PythonStructureReader:
     """`options`: ``module`` = module:Class, ``arguments`` of its `read` besides the split, and ``validation``: "split" if it
     serves a split "validation"."""
-    return PythonStructureReader(str(options["module"]), dict(options.get("arguments") or {}), splits_of(options))
+    given = options_of(Options, options)
+    return PythonStructureReader(given.module, given.arguments or {}, splits_of(given.validation))
 
 
 class PythonStructureReader:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets.offers.options import Natural, Share, Values, one_of, options_of
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -57,8 +58,20 @@ class Documents(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Options:
+    """Options of the configuration."""
+
+    file: Annotated[Path, Values("a file of documents with qid in SVMlight's format")]
+    test_file: Path | None = None
+    test_fraction: Share = 0.25
+    seed: Natural = 0
+    validation: Annotated[str, one_of(*VALIDATION)] | None = None
+    validation_file: Path | None = None
+
+
+@dataclass(frozen=True)
 class Queries:
-    """Reader; its fields are the options of the configuration."""
+    """Reader."""
 
     file: Path
     test_file: Path | None
@@ -233,23 +246,17 @@ def specimen(options: Facts, sink: Sink) -> Record:
 
 def open(options: Facts) -> Queries:
     """The reader; OptionError or DataError names the option that cannot be used."""
-    files: dict[str, Path | None] = {}
-    for name in ("file", "test_file", *VALIDATION.get(str(options.get("validation")), ())):
-        given = options.get(name)
-        files[name] = _existing(given, f"dataset.{name}") if given else None
-        if not given and name != "test_file":
-            raise OptionError(f"dataset.{name}: missing; give a file of documents with qid in SVMlight's format")
-    share, seed = options.get("test_fraction"), options.get("seed")
-    share, seed = 0.25 if share is None else share, 0 if seed is None else seed
-    if type(share) not in (int, float) or not 0 < share < 1:
-        raise OptionError(f"dataset.test_fraction: expected a number between 0 and 1, got {share!r}")
-    if type(seed) is not int or seed < 0:
-        raise OptionError(f"dataset.seed: expected a whole number >= 0, got {seed!r}")
-    assert files["file"] is not None
-    return Queries(files["file"], files["test_file"], files.get("validation_file"), float(share), seed)
+    given = options_of(Options, options)
+    if given.validation is not None and given.validation_file is None:
+        raise OptionError("dataset.validation_file: missing; give a file of documents with qid in SVMlight's format")
+    validation = given.validation_file if given.validation is not None else None
+    for name, file in (("file", given.file), ("test_file", given.test_file), ("validation_file", validation)):
+        if file is not None:
+            _existing(file, f"dataset.{name}")
+    return Queries(given.file, given.test_file, validation, given.test_fraction, given.seed)
 
 
-def _existing(name: str, key: str = "input") -> Path:
+def _existing(name: str | Path, key: str = "input") -> Path:
     file = Path(name)
     if not file.is_file():
         raise DataError(f"{key}: there is no file {file}")

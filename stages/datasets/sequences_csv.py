@@ -22,16 +22,18 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, Encoder, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.offers.options import Whole, between, one_of, options_of
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.bigrams import bigram_encoder, pair_attributes, pair_facts, put_pairs
 from gapwise.stages.datasets.text.crfsuite import number_attributes
 from gapwise.stages.datasets.text.files import expanded, read_tables, refuse_twice
-from gapwise.stages.datasets.text.hashing import hash_bits, hashed
+from gapwise.stages.datasets.text.hashing import MOST_BITS, hashed
 from gapwise.stages.datasets.text.sequences import (
     TextEncoder,
     line_facts,
@@ -42,7 +44,7 @@ from gapwise.stages.datasets.text.sequences import (
     write_splits,
 )
 from gapwise.stages.datasets.text.tables import BLANKS, Table, joined, read_lines
-from gapwise.stages.datasets.text.task import OPTIONS, Task, task_of
+from gapwise.stages.datasets.text.task import OPTIONS, Task, TaskOptions, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.loss_names import PER_TOKEN
 
@@ -50,6 +52,21 @@ WHERE = ("file", "test_file", "template", "validation_file", *OPTIONS)
 LATER = ("hash_bits",)
 VALIDATION = {"file": ("validation_file",)}
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the configuration; `_files` checks the three of sequences."""
+
+    task: TaskOptions
+    file: object = None
+    test_file: object = None
+    validation: Annotated[str, one_of(*VALIDATION)] | None = None
+    validation_file: object = None
+    template: Path | None = None
+    min_count: Whole = 1
+    hash_bits: Annotated[int, between(1, MOST_BITS)] | None = None
+    unseen_labels: Annotated[str, one_of("error", "count")] = "error"
 
 
 @dataclass(frozen=True)
@@ -171,21 +188,18 @@ def read_template(file: Path, columns: int) -> tuple[list[Template], list[Templa
 
 def open(options: Facts) -> Sequences:
     """The reader; OptionError or DataError names the option that cannot be used."""
-    files = {name: _files(name, options.get(name)) for name in ("file", "test_file")}
-    for name in VALIDATION.get(str(options.get("validation")), ()):
-        files[name] = _files(name, options.get(name))
-    template = Path(options["template"]) if options.get("template") else None
-    if template is not None and not template.is_file():
-        raise DataError(f"dataset.template: there is no file {template}")
-    min_count, unseen = int(options.get("min_count") or 1), str(options.get("unseen_labels") or "error")
-    if min_count < 1:
-        raise OptionError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
-    if unseen not in ("error", "count"):
-        raise OptionError(f"dataset.unseen_labels: expected error or count, got {unseen!r}")
-    task, validation = task_of(options, PER_TOKEN), files.get("validation_file", ())
+    given = options_of(Options, options)
+    task = task_of(given.task, PER_TOKEN)
+    named = ("file", "test_file", *VALIDATION.get(str(given.validation), ()))
+    files = {name: _files(name, getattr(given, name)) for name in named}
+    if given.template is not None and not given.template.is_file():
+        raise DataError(f"dataset.template: there is no file {given.template}")
+    if given.hash_bits is not None and given.min_count > 1:
+        raise OptionError("dataset.min_count: counts names, which dataset.hash_bits does not keep; give one of them")
     return Sequences(
-        files["file"], files["test_file"], template, min_count, unseen, task, validation, hash_bits(options)
-    )
+        files["file"], files["test_file"], given.template, given.min_count, given.unseen_labels,
+        task, files.get("validation_file", ()), given.hash_bits,
+    )  # fmt: skip
 
 
 def _files(name: str, given: object) -> tuple[Path, ...]:

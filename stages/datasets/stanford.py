@@ -22,15 +22,17 @@ New input for `encoder`: pictures, if the features were made from pictures."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.arrays.named import named_arrays
+from gapwise.stages.datasets.offers.options import Natural, Values, Whole, one_of, options_of
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
 from gapwise.stages.datasets.vision.features import ETAS
@@ -53,7 +55,6 @@ SUPPLIED = 519
 """Columns of the supplied features."""
 HISTOGRAMS, COLOURS = ((0, 100), (200, 300)), slice(400, 406)
 COLOUR_SCALE = 20.0
-KINDS = ("supplied", "pictures")
 WHERE = ("root",)
 LATER = ("loss",)
 NEEDS = PICTURE_PACKAGES
@@ -63,13 +64,13 @@ NEEDS = PICTURE_PACKAGES
 class Stanford:
     """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `PottsOptions`."""
 
-    root: Path
-    features_from: str = "supplied"
-    n_train: int | None = None
-    seed: int = 0
-    features: FeatureOptions = field(default_factory=FeatureOptions)
-    potts: PottsOptions = field(default_factory=PottsOptions)
-    structure: str = "potts"
+    root: Annotated[Path, Values(f"the folder that holds {ARCHIVE}, or images/ and labels/")]
+    pictures: FeatureOptions
+    potts: PottsOptions
+    features: Annotated[str, one_of("supplied", "pictures")] = "supplied"
+    n_train: Whole | None = None
+    seed: Natural = 0
+    structure = "potts"
 
     def files(self) -> dict[str, Path]:
         if not (self.root / ARCHIVE).is_file():
@@ -82,14 +83,14 @@ class Stanford:
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of both splits."""
-        if self.features_from == "supplied":
+        if self.features == "supplied":
             facts = self._supplied(sink, report)
         else:
             pictures = self._pictures()
             train, test = self._split(list(pictures))
             items = {"train": [pictures[name] for name in train], "test": [pictures[name] for name in test]}
             facts = featurize_pictures(
-                with_classes, items, self.features, self.seed, sink, map_blocks, report,
+                with_classes, items, self.pictures, self.seed, sink, map_blocks, report,
                 count=partial(tally_classes, count=len(CLASSES)),
             ) | {"images": {"train": train, "test": test}}  # fmt: skip
         return facts | {"classes": len(CLASSES), "class_names": list(CLASSES), **self.potts.facts()}
@@ -136,7 +137,7 @@ class Stanford:
         superpixels = 0
         for number, name in enumerate([*train, *test]):
             k = where[name]
-            block = stored.block(k, rows, pairs=self.features.pairwise)
+            block = stored.block(k, rows, pairs=self.pictures.pairwise)
             superpixels += len(block["labels"])
             if number < len(train):
                 sink.append("train", **block)
@@ -233,22 +234,10 @@ def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:
 
 def open(options: Facts) -> Stanford:
     """Reader for `dataset.root`, `features`, `n_train`, `seed`, and the fields of `FeatureOptions` and `PottsOptions`."""
-    own = ("root", "n_train", "seed", *PottsOptions.names())
-    rest = {name: value for name, value in options.items() if name != "features"}
-    given = FeatureOptions.taken_from(rest, also=own)
-    kind = options.get("features") or "supplied"
-    if kind not in KINDS:
-        raise OptionError(f"dataset.features: expected one of {', '.join(KINDS)}, got {kind!r}")
-    root = Path(given.get("root") or "").expanduser()
+    reader = options_of(Stanford, options)
+    root = reader.root
     has_archive, has_folders = (root / ARCHIVE).is_file(), (root / "labels").is_dir() and (root / "images").is_dir()
-    if not given.get("root") or not (has_archive or (has_folders and kind == "pictures")):
+    if not (has_archive or (has_folders and reader.features == "pictures")):
         expected = f"{ARCHIVE}, or with dataset.features=pictures the folders images/ and labels/"
         raise DataError(f"dataset.root: {root} does not hold {expected}")
-    return Stanford(
-        root=root,
-        features_from=kind,
-        n_train=given.get("n_train"),
-        seed=given.get("seed", 0),
-        features=given["features"],
-        potts=PottsOptions.taken_from(options),
-    )
+    return reader

@@ -26,18 +26,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets.offers.options import Natural, Positive, Values, Whole, options_of
 from gapwise.stages.datasets.poses import types as clusters
 from gapwise.stages.datasets.poses.map_files import arrays_of, parts_of, words
 
 WHERE = ("file", "test_file")
 NEEDS = ("h5py", "zarr", "sklearn")
+MAPS = Values("an .npz or HDF5 file, or a zarr folder, of score maps")
 NEEDED = ("unary", "places", "loss_scale", "parent")
 
 
@@ -45,12 +48,12 @@ NEEDED = ("unary", "places", "loss_scale", "parent")
 class TreeMaps:
     """Reader; the options of the configuration are its fields."""
 
-    file: Path
-    test_file: Path
-    types: int = 13
-    per_cell: float = 0.1
-    seed: int = 0
-    structure: str = "tree"
+    file: Annotated[Path, MAPS]
+    test_file: Annotated[Path, MAPS]
+    types: Whole = 13
+    per_cell: Positive = 0.1
+    seed: Natural = 0
+    structure = "tree"
 
     def files(self) -> dict[str, Path]:
         paths: dict[str, Path] = {}
@@ -228,18 +231,8 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
 
 def open(options: Facts) -> TreeMaps:
     """Reader for the options that are its fields."""
-    given = {name: value for name, value in options.items() if name != "name"}
-    if unknown := sorted(set(given) - {"file", "test_file", "types", "per_cell", "seed"}):
-        raise OptionError(f"dataset.{unknown[0]}: not an option of tree_maps")
+    reader = options_of(TreeMaps, options)
     for name in WHERE:
-        if not given.get(name):
-            raise OptionError(f"dataset.{name}: must be given: an .npz or HDF5 file, or a zarr folder, of score maps")
-        if not Path(given[name]).expanduser().exists():
-            raise DataError(f"dataset.{name}: there is no {given[name]}")
-    reader = TreeMaps(**{**given, **{name: Path(given[name]).expanduser() for name in WHERE}})
-    for name, least in (("types", 1), ("seed", 0)):
-        if type(getattr(reader, name)) is not int or getattr(reader, name) < least:
-            raise OptionError(f"dataset.{name}: expected a whole number >= {least}, got {getattr(reader, name)!r}")
-    if type(reader.per_cell) not in (int, float) or not 0 < reader.per_cell < np.inf:
-        raise OptionError(f"dataset.per_cell: expected a positive number, got {reader.per_cell!r}")
+        if not getattr(reader, name).exists():
+            raise DataError(f"dataset.{name}: there is no {getattr(reader, name)}")
     return reader

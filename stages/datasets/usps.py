@@ -12,15 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Raw, Reader, Report, Sink
-from gapwise.stages.datasets.arrays.kernels import OPTIONS, with_kernel
+from gapwise.stages.datasets.arrays.kernels import OPTIONS, KernelOptions, with_kernel
 from gapwise.stages.datasets.arrays.kernels import specimen as with_points
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
+from gapwise.stages.datasets.offers.options import Values, options_of, taken_from
 
 PIXELS, DIGITS = 16 * 16, 10
 PICTURE = (16, 16)
@@ -33,12 +35,20 @@ LATER = OPTIONS
 
 
 @dataclass(frozen=True)
+class Options:
+    """Options of the configuration."""
+
+    root: Annotated[Path, Values("the folder that holds usps.npz, or zip.train and zip.test (or .gz)")]
+    kernel: KernelOptions
+
+
+@dataclass(frozen=True)
 class Usps:
     """Reader of the digits."""
 
     paths: tuple[Path, ...]
     """usps.npz, or one file per split"""
-    structure: str = "multiclass"
+    structure = "multiclass"
 
     def files(self) -> dict[str, Path]:
         return dict(zip(SPLITS, self.paths, strict=False))
@@ -66,7 +76,7 @@ class UspsEncoder:
         flat = images.reshape(len(images), -1) if images.ndim else images
         if flat.ndim != 2 or not flat.size or flat.shape[1] != PIXELS:
             raise DataError(f"input: expected {PIXELS} grey values per image, got an array of shape {images.shape}")
-        _refuse_grey("input", "image", 0, flat)
+        flat = _grey("input", "image", 0, flat, 1.0)
         sink.put(NEW, "x", flat.astype(np.float32))
         sink.put(NEW, "labels", np.zeros(len(flat), dtype=np.uint8))
 
@@ -77,8 +87,8 @@ def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> UspsEncoder:
 
 
 def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """Images of files: .npy or .npz (array X, X_test or the only one; integers are thousandths), else a text of rows of 256
-    grey values, after the digit or without it, as in the publisher's files."""
+    """Images of files: .npy or .npz (array X, X_test or the only one, whole numbers are thousandths), else a text of rows of
+    256 grey values, after the digit or without it, as in the publisher's files."""
     parts = [_images(Path(name)) for name in inputs]
     digits = None if any(known is None for _, known in parts) else np.concatenate([known for _, known in parts])
     return NewInput(np.concatenate([images for images, _ in parts]), digits)
@@ -101,10 +111,7 @@ def _images(file: Path) -> tuple[np.ndarray, np.ndarray | None]:
     images = images.reshape(len(images), -1) if images.ndim else images
     if images.ndim != 2 or not images.size or images.shape[1] != PIXELS:
         raise DataError(f"{file}: expected {PIXELS} grey values an image, got an array of shape {images.shape}")
-    if images.dtype.kind in "iu" and np.abs(images).max() > 1:
-        images = images / 1000.0
-    _refuse_grey(file, "image", 0, images)
-    return images, digits
+    return _grey(file, "image", 0, images), digits
 
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
@@ -124,7 +131,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
 
 def specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for."""
-    return with_points(with_kernel(Usps(()), options), _specimen, sink)
+    return with_points(with_kernel(Usps(()), taken_from(KernelOptions, options)), _specimen, sink)
 
 
 def _specimen(reader: Usps, sink: Sink) -> Record:
@@ -135,18 +142,14 @@ def _specimen(reader: Usps, sink: Sink) -> Record:
 
 def open(options: Facts) -> Reader:
     """The reader; DataError names what is missing, OptionError the option that is wrong."""
-    return with_kernel(_opened(options), options)
-
-
-def _opened(options: Facts) -> Usps:
-    root = Path(options.get("root") or "")
-    archive = root if root.suffix == ".npz" else root / "usps.npz"
-    if options.get("root") and archive.is_file():
-        return Usps((archive,))
+    given = options_of(Options, options)
+    root, archive = given.root, given.root if given.root.suffix == ".npz" else given.root / "usps.npz"
+    if archive.is_file():
+        return with_kernel(Usps((archive,)), given.kernel)
     files = [next((p for p in (root / f"zip.{s}", root / f"zip.{s}.gz") if p.is_file()), None) for s in SPLITS]
-    if not options.get("root") or None in files:
+    if None in files:
         raise DataError(f"dataset.root: {root} holds neither usps.npz nor both zip.train and zip.test (or .gz)")
-    return Usps(tuple(file for file in files if file is not None))
+    return with_kernel(Usps(tuple(file for file in files if file is not None)), given.kernel)
 
 
 def read_npz(file: Path, split: str) -> Images:
@@ -156,7 +159,7 @@ def read_npz(file: Path, split: str) -> Images:
             values, digits = archive[f"X_{split}"], archive[f"y_{split}"]
     except UNREADABLE as error:
         raise DataError(f"{file}: expected arrays X_{split} and y_{split}: {error}") from error
-    return _checked(file, f"row of {split}", 0, values / 1000.0, digits)
+    return _checked(file, f"row of {split}", 0, values, digits)
 
 
 def read_text(file: Path) -> Images:
@@ -176,11 +179,20 @@ def _checked(file: Path, row: str, first: int, values: np.ndarray, digits: np.nd
     wrong = ~np.isin(digits, np.arange(DIGITS))
     if wrong.any():
         raise DataError(f"{file}: {row} {int(np.argmax(wrong)) + first} has a digit that is not one of 0..{DIGITS - 1}")
-    _refuse_grey(file, row, first, values)
-    return values.astype(np.float32), digits.astype(np.uint8)
+    return _grey(file, row, first, values).astype(np.float32), digits.astype(np.uint8)
 
 
-def _refuse_grey(file: Path | str, row: str, first: int, values: np.ndarray) -> None:
+def _grey(file: Path | str, row: str, first: int, values: np.ndarray, units: float = 1000.0) -> np.ndarray:
+    """Grey values in [-1, 1]; whole numbers beyond are divided by `units`. DataError names the row."""
+    if values.dtype.kind in "iub":
+        least, most = int(values.min()), int(values.max())
+        if least >= 0 and most <= 255:
+            raise DataError(
+                f"{file}: has whole numbers from {least} to {most}, as 8-bit pixels are; expected grey values in [-1, 1] "
+                "(pixels / 127.5 - 1), or thousandths of them"
+            )
+        values = values / units if max(-least, most) > 1 else values
     bad = ~(np.abs(values) <= 1.0).all(axis=1)
     if bad.any():
         raise DataError(f"{file}: {row} {int(np.argmax(bad)) + first} has a grey value outside [-1, 1]")
+    return values

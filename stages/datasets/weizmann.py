@@ -15,19 +15,21 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.inputs import NewInput
+from gapwise.stages.datasets.offers.options import Natural, Values, Whole, names_of, options_of
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.new_pictures import picture_encoder
-from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
+from gapwise.stages.datasets.vision.own_columns import ModelOptions
 from gapwise.stages.datasets.vision.picture_files import Opened, opened, pixels_of
 from gapwise.stages.datasets.vision.pictures import (
     PICTURE_PACKAGES,
@@ -44,7 +46,7 @@ LONGER_SIDE = 160
 ASPECT_TOLERANCE = 0.02
 NPZ, TAR = "weizmann_horses_160.npz", "weizmann_horses_original.tar"
 WHERE = ("root",)
-LATER = ModelOptions.names()
+LATER = (*names_of(ModelOptions),)
 NEEDS = PICTURE_PACKAGES
 
 
@@ -52,13 +54,13 @@ NEEDS = PICTURE_PACKAGES
 class Weizmann:
     """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `ModelOptions`."""
 
-    root: Path
-    n_train: int = 147
-    n_test: int | None = None
-    seed: int = 0
-    features: FeatureOptions = field(default_factory=FeatureOptions)
-    model: ModelOptions = field(default_factory=ModelOptions)
-    structure: str = "segmentation"
+    root: Annotated[Path, Values(f"the folder that holds {NPZ}, {TAR} or rgb/ and figure_ground/")]
+    features: FeatureOptions
+    model: ModelOptions
+    n_train: Whole = 147
+    n_test: Whole | None = None
+    seed: Natural = 0
+    structure = "segmentation"
 
     def files(self) -> dict[str, Path]:
         pictures = _find(self.root)
@@ -99,11 +101,7 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
 
 def open(options: Facts) -> Weizmann:
     """Reader for `dataset.root` (required), `n_train`, `n_test`, `seed`, `FeatureOptions` and `ModelOptions`."""
-    rest, model = split_options(options)
-    given = FeatureOptions.taken_from(rest, also=("root", "n_train", "n_test", "seed"))
-    if not given.get("root"):
-        raise OptionError(f"dataset.root: missing; give the folder that holds {NPZ}, {TAR} or rgb/ and figure_ground/")
-    reader = Weizmann(**given | {"root": Path(given["root"]).expanduser(), "model": model})
+    reader = options_of(Weizmann, options)
     _find(reader.root)
     return reader
 

@@ -202,7 +202,7 @@ def test_msrc__drops_horse_and_mountain(tmp_path):
             r"dataset\.oracle: expected one of trws, expansion, trws_expansion, got 'icm'",
         ),
         ({"sweeps": 0}, OptionError, r"dataset\.sweeps: expected a whole number >= 1, got 0"),
-        ({"potts": -1.0}, OptionError, r"dataset\.potts: expected a number >= 0, or null to learn the weights"),
+        ({"potts": -1.0}, OptionError, r"dataset\.potts: expected a number >= 0, or null, got -1"),
         ({"features": "sift"}, OptionError, r"dataset\.features: expected one of supplied, pictures, got 'sift'"),
         ({"n_train": 3}, DataError, r"dataset\.n_train=3: of 3 images; at least one must be left for each split"),
     ],

@@ -290,7 +290,7 @@ def test_hansards__says_which_file_is_missing(tmp_path):
     (tmp_path / "parallel_100k.fr.gz").unlink()
     with pytest.raises(DataError, match=r"holds neither parallel_100k\.fr nor parallel_100k\.fr\.gz"):
         open_dataset("hansards", root)
-    with pytest.raises(OptionError, match=r"dataset\.root: missing"):
+    with pytest.raises(OptionError, match=r"dataset\.root: expected the folder that holds dev\.e, .*, got ''"):
         open_dataset("hansards", {"root": ""})
 
 

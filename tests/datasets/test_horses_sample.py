@@ -121,5 +121,5 @@ def test_validation__scenes_are_more_scenes_and_change_no_other():
     assert labels.size == 3
     assert "n_validation" not in meta
     assert (compose(0, 2, 0).rgb != compose(0, 1, 0).rgb).any()
-    with pytest.raises(OptionError, match=r"dataset\.n_validation: expected an integer >= 1, got 0"):
+    with pytest.raises(OptionError, match=r"dataset\.n_validation: expected a whole number >= 1, got 0"):
         open_dataset("horses_sample", {**TINY, "validation": "scenes", "n_validation": 0})

@@ -77,9 +77,9 @@ def test_key__of_data_without_a_kernel_is_what_it_was(tmp_path: Path) -> None:
         ({"kernel": "sigmoid"}, r"dataset\.kernel: expected one of linear, poly, rbf, or null, got 'sigmoid'"),
         ({"gamma": 0.1}, r"dataset\.gamma: only with dataset\.kernel=poly or rbf, got kernel None"),
         ({"kernel": "linear", "degree": 2}, r"dataset\.degree: only with dataset\.kernel=poly, got kernel linear"),
-        ({"kernel": "rbf", "gamma": 0}, r"dataset\.gamma: expected a number > 0, or null for 1 / columns, got 0"),
-        ({"kernel": "poly", "coef0": -1.0}, r"dataset\.coef0: expected a number >= 0, got -1\.0"),
-        ({"kernel": "poly", "degree": 1.5}, r"dataset\.degree: expected a whole number >= 1, got 1\.5"),
+        ({"kernel": "rbf", "gamma": 0}, r"dataset\.gamma: expected a number > 0, or null, got 0"),
+        ({"kernel": "poly", "coef0": -1.0}, r"dataset\.coef0: expected a number >= 0, or null, got -1\.0"),
+        ({"kernel": "poly", "degree": 1.5}, r"dataset\.degree: expected a whole number >= 1, or null, got 1\.5"),
     ],
 )
 def test_options__that_cannot_be_used_are_named(tmp_path: Path, change, message: str) -> None:

@@ -267,10 +267,14 @@ def test_npz__bad_arrays_are_named(tmp_path, arrays, message):
     [
         ({"file": "gone.csv"}, DataError, r"dataset\.file: there is no file gone\.csv"),
         ({"costs": "gone.npy"}, DataError, r"dataset\.costs: there is no file gone\.npy"),
-        ({"format": "arff"}, OptionError, r"dataset\.format: expected one of npz, csv, svmlight, got 'arff'"),
+        ({"format": "arff"}, OptionError, r"dataset\.format: expected one of npz, csv, svmlight, or null, got 'arff'"),
         ({"bias": "big"}, OptionError, r"dataset\.bias: expected a number other than 0, or null, got 'big'"),
         ({"test_fraction": 1}, OptionError, r"dataset\.test_fraction: expected a number between 0 and 1, got 1"),
-        ({"label_column": 5.5}, OptionError, r"dataset\.label_column: expected a number, a name of the header"),
+        (
+            {"label_column": 5.5},
+            OptionError,
+            r"dataset\.label_column: expected a number or a name of the header, or null",
+        ),
     ],
 )
 def test_options__are_checked(tmp_path, given, error, message):

@@ -105,7 +105,7 @@ def test_ocr__options_that_cannot_be_used_are_named(tmp_path):
         open_dataset("ocr", {})
     with pytest.raises(DataError, match=r"dataset\.root: .* holds none of"):
         open_dataset("ocr", {"root": tmp_path})
-    with pytest.raises(OptionError, match=r"dataset\.size: expected small or large"):
+    with pytest.raises(OptionError, match=r"dataset\.size: expected one of small, large"):
         open_dataset("ocr", {"root": tmp_path, "size": "medium"})
     root = write(tmp_path, lines(words()))
     with pytest.raises(DataError, match=r"dataset\.fold=7 does not exist; there are folds 0, 1"):
@@ -138,9 +138,9 @@ def test_ocr__a_validation_fold_is_on_neither_other_side(tmp_path):
         (
             0,
             OptionError,
-            r"dataset\.validation_fold: expected an integer from 0 to 9 other than dataset\.fold=0, got 0",
+            r"dataset\.validation_fold: expected another fold than dataset\.fold=0",
         ),
-        (10, OptionError, r"dataset\.validation_fold: expected an integer from 0 to 9"),
+        (10, OptionError, r"dataset\.validation_fold: expected a whole number from 0 to 9"),
         (7, DataError, r"dataset\.validation_fold=7 does not exist; there are folds 0, 1, 2"),
     ):
         with pytest.raises(error, match=says):

@@ -68,7 +68,7 @@ def test_keys__of_runs_without_these_options_stay_as_they_were(name):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"features": "o16"}, r"dataset\.features: expected s15, or null for all, got 'o16'"),
+        ({"features": "o16"}, r"dataset\.features: expected s15, or null, got 'o16'"),
         ({"potts": -1}, r"dataset\.potts: expected a number >= 0, or null, got -1"),
         ({"potts": True}, r"dataset\.potts: expected a number >= 0, or null, got True"),
     ],

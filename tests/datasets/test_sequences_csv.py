@@ -377,7 +377,9 @@ def test_hashed__names_with_one_number_add_up(tmp_path):
 
 def test_hashed__bits_that_cannot_be_are_named(tmp_path):
     for bits in (0, 29, 1.5, True, "20"):
-        with pytest.raises(OptionError, match=r"dataset\.hash_bits: expected an integer from 1 to 28, or null, got"):
+        with pytest.raises(
+            OptionError, match=r"dataset\.hash_bits: expected a whole number from 1 to 28, or null, got"
+        ):
             open_dataset("sequences_csv", {**write(tmp_path), "hash_bits": bits})
     with pytest.raises(OptionError, match=r"dataset\.min_count: counts names, which dataset\.hash_bits does not keep"):
         open_dataset("sequences_csv", {**write(tmp_path), "hash_bits": 20, "min_count": 2})

@@ -12,6 +12,7 @@ from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
 from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets.offers.options import options_of
 from gapwise.stages.datasets.vision import pictures
 from gapwise.stages.datasets.vision.features import (
     ETAS,
@@ -208,7 +209,7 @@ def test_check_finite__names_image_field_and_place():
 @pytest.mark.parametrize("options", [{"superpixels": 0}, {"sift_words": 2.5}, {"colour_words": True}])
 def test_feature_options__must_be_positive_whole_numbers(options):
     with pytest.raises(ValueError, match=f"dataset.{next(iter(options))}"):
-        FeatureOptions(**options)
+        options_of(FeatureOptions, options)
 
 
 def load(item: Picture) -> Picture:

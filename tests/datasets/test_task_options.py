@@ -172,7 +172,7 @@ def test_truths__of_labels_that_training_lacks_break_nothing(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"loss": "hamming"}, r"dataset\.loss: expected per_token or per_sequence, got 'hamming'"),
+        ({"loss": "hamming"}, r"dataset\.loss: expected one of per_sequence, per_token, or null, got 'hamming'"),
         ({"label_weights": "even"}, r"expected balanced, a table as \{O: 0\.5\}, or a file; there is no file even"),
         ({"label_weights": {"O": -1}}, r"dataset\.label_weights: O: expected a number >= 0, got -1"),
         ({"costs": "nowhere"}, r"dataset\.costs: expected a file; there is no file nowhere"),

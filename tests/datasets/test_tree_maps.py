@@ -119,7 +119,7 @@ def test_errors__name_the_option(tmp_path):
     ):
         with pytest.raises(OptionError, match=message):
             opened(tmp_path, arrays(), **options)
-    with pytest.raises(OptionError, match=r"dataset\.file: must be given"):
+    with pytest.raises(OptionError, match=r"dataset\.file: missing; give an \.npz or HDF5 file"):
         open_dataset("tree_maps", {"name": "tree_maps", "file": None, "test_file": None})
     (tmp_path / "bad.npz").write_bytes(b"no")
     with pytest.raises(DataError, match=r"cannot be read as \.npz"):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from memory_sink import problems
 
-from gapwise.stages.datasets import DataError, open_dataset
+from gapwise.stages.datasets import Blocks, DataError, OptionError, open_dataset
+from gapwise.stages.datasets.usps import UspsEncoder, read_new
 
 
 def arrays(seed: int = 0) -> dict[str, np.ndarray]:
@@ -73,6 +74,11 @@ def test_usps__bad_lines_are_named(tmp_path, change, message):
     ("change", "message"),
     [
         ({"X_test": arrays()["X_test"] * 0 + 1001}, "row of test 0 has a grey value outside"),
+        ({"X_train": (arrays()["X_train"] % 256).astype(np.uint8)}, "whole numbers from 0 to 255, as 8-bit pixels are"),
+        (
+            {"X_train": arrays()["X_train"] % 256},
+            r"grey values in \[-1, 1\] \(pixels / 127\.5 - 1\), or thousandths",
+        ),
         ({"X_train": arrays()["X_train"][:, :100]}, r"256 grey values a row of train, got arrays of \(4, 100\)"),
         ({"y_train": np.array([0, 1, 10, 3], np.uint8)}, "row of train 2 has a digit"),
         ({"y_train": np.array([0, 1], np.uint8)}, r"got arrays of \(4, 256\) and \(2,\)"),
@@ -84,10 +90,28 @@ def test_usps__bad_arrays_are_named(tmp_path, change, message):
         problems(open_dataset("usps", {"root": tmp_path}))
 
 
+def test_usps__grey_values_in_arrays_are_no_thousandths(tmp_path):
+    data = arrays()
+    np.savez(tmp_path / "usps.npz", **{name: x / 1000 if name[0] == "X" else x for name, x in data.items()})
+    train, *_ = problems(open_dataset("usps", {"root": tmp_path}))
+    np.testing.assert_array_equal(train.x, (data["X_train"] / 1000).astype(np.float32))
+
+
+@pytest.mark.parametrize("pixels", [np.arange(256), np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8) % 2])
+def test_usps__new_pictures_of_8_bits_are_refused(tmp_path, pixels):
+    np.save(tmp_path / "new.npy", pixels[None])
+    for read in (
+        lambda: read_new([str(tmp_path / "new.npy")], {}),
+        lambda: UspsEncoder().encode(pixels[None], Blocks("multiclass"), map),
+    ):
+        with pytest.raises(DataError, match="as 8-bit pixels are; expected grey values in"):
+            read()
+
+
 def test_usps__missing_files_and_arrays_are_named(tmp_path):
     with pytest.raises(DataError, match=r"dataset\.root: .* holds neither usps\.npz nor both zip\.train and zip\.test"):
         open_dataset("usps", {"root": tmp_path})
-    with pytest.raises(DataError, match=r"dataset\.root: "):
+    with pytest.raises(OptionError, match=r"dataset\.root: "):
         open_dataset("usps", {"root": ""})
     np.savez(tmp_path / "usps.npz", X_train=arrays()["X_train"])
     with pytest.raises(DataError, match="expected arrays X_train and y_train"):

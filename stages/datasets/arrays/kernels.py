@@ -2,27 +2,40 @@
 
 ``kernel``: linear, poly or rbf; null: weights, without a kernel. ``gamma`` (poly, rbf; null: 1 / columns), ``coef0`` and
 ``degree`` (poly; 0 and 3). `stages.problems.kernel_rows` has the formulas. Any reader of dense rows with the structure
-`multiclass` can offer them: its `open` returns ``with_kernel(reader, options)``, and it lists `OPTIONS` in its ``LATER``.
+`multiclass` can offer them: its options have the part `KernelOptions`, its `open` returns ``with_kernel(reader, part)``, and
+it lists `OPTIONS` in its ``LATER``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Annotated, TypeVar, cast
 
 import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import MapBlocks, OptionError, Reader, Report, Sink
+from gapwise.stages.datasets.offers.options import NonNegative, Positive, Whole, names_of, one_of
 
-OPTIONS = ("kernel", "gamma", "coef0", "degree")
 OF_KERNEL = {"linear": (), "poly": ("gamma", "coef0", "degree"), "rbf": ("gamma",)}
 NAMES = tuple(OF_KERNEL)
 STRUCTURE = "multiclass_kernel"
 R = TypeVar("R", bound=Reader)
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """The options; None: no kernel, or the kernel's default."""
+
+    kernel: Annotated[str, one_of(*NAMES)] | None = None
+    gamma: Positive | None = None
+    coef0: NonNegative | None = None
+    degree: Whole | None = None
+
+
+OPTIONS = (*names_of(KernelOptions),)
 
 
 @dataclass(frozen=True)
@@ -69,15 +82,12 @@ class WithPoints:
             self.sink.put("train", "row", np.arange(len(array), dtype=np.int64))
 
 
-def with_kernel(reader: R, options: Facts) -> R | Kernelized:
-    """`reader`, over a kernel if the options of the configuration ask for one; OptionError names a wrong option."""
-    name, given = options.get("kernel"), {key: options.get(key) for key in OPTIONS[1:]}
-    if name is not None and name not in NAMES:
-        raise OptionError(f"dataset.kernel: expected one of {', '.join(NAMES)}, or null, got {name!r}")
-    used = OF_KERNEL[name] if name else ()
-    for key, value in given.items():
-        if value is not None and key not in used:
-            having = [kernel for kernel in NAMES if key in OF_KERNEL[kernel]]
+def with_kernel(reader: R, options: KernelOptions) -> R | Kernelized:
+    """`reader`, over a kernel if the options of the configuration ask for one; OptionError names one that is of no use."""
+    used, name = OF_KERNEL[options.kernel] if options.kernel else (), options.kernel
+    for key in OPTIONS[1:]:
+        if getattr(options, key) is not None and key not in used:
+            having = [kernel for kernel, keys in OF_KERNEL.items() if key in keys]
             raise OptionError(f"dataset.{key}: only with dataset.kernel={' or '.join(having)}, got kernel {name}")
     if name is None:
         return reader
@@ -85,16 +95,9 @@ def with_kernel(reader: R, options: Facts) -> R | Kernelized:
         raise OptionError(
             f"dataset.kernel: needs dense rows; these are for the structure {reader.structure}, so leave it null"
         )
-    for key, ok, expected in (
-        ("gamma", lambda x: x is None or (is_number(x) and x > 0), "a number > 0, or null for 1 / columns"),
-        ("coef0", lambda x: x is None or (is_number(x) and x >= 0), "a number >= 0"),
-        ("degree", lambda x: x is None or (type(x) is int and x >= 1), "a whole number >= 1"),
-    ):
-        if not ok(given[key]):
-            raise OptionError(f"dataset.{key}: expected {expected}, got {given[key]!r}")
     defaults = {"gamma": None, "coef0": 0.0, "degree": 3}
-    chosen = {key: defaults[key] if given[key] is None else given[key] for key in used}
-    return Kernelized(reader, {"kernel": name, **chosen})
+    given = {key: getattr(options, key) for key in used}
+    return Kernelized(reader, {"kernel": name, **{k: defaults[k] if v is None else v for k, v in given.items()}})
 
 
 def specimen(reader: R | Kernelized, write: Callable[[R, Sink], Record], sink: Sink) -> Record:
@@ -104,8 +107,3 @@ def specimen(reader: R | Kernelized, write: Callable[[R, Sink], Record], sink: S
     into = WithPoints(sink)
     facts = write(cast("R", reader.reader), into)
     return {**facts, **reader.facts(into.shape, int(facts["classes"]))}
-
-
-def is_number(value: object) -> bool:
-    """Whether an option is a finite number; true and false are not."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -22,9 +22,9 @@ UNDECLARED = (
 """A warning, for the class, what its code is called, and what reads."""
 
 
-def splits_of(options: Facts) -> tuple[str, ...]:
-    """The splits that a class serves; with ``validation``, which can only be "split", also "validation"."""
-    return ("train", "test") if options.get("validation") is None else ("train", "validation", "test")
+def splits_of(validation: str | None) -> tuple[str, ...]:
+    """The splits that a class serves; with `validation`, which can only be "split", also "validation"."""
+    return ("train", "test") if validation is None else ("train", "validation", "test")
 
 
 def declared_files(name: str, key: str, ask: Callable[[], Iterable[str | Path]]) -> dict[str, Path]:

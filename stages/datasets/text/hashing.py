@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gapwise.records import Facts
-from gapwise.stages.datasets import OptionError
 from gapwise.stages.datasets.text.crfsuite import listed
 from gapwise.stages.datasets.text.tables import Table
 from gapwise.stages.datasets.text.templates import Template, rows_by_name
@@ -30,18 +28,6 @@ class Hashed:
     def get(self, name: str, default: int, /) -> int:
         """The number of a name; `default` is for mappings that do not know every name."""
         return zlib.crc32(name.encode()) >> (32 - self.bits)
-
-
-def hash_bits(options: Facts) -> int | None:
-    """The option of that name, checked; OptionError if it is no number of bits, or if other options need the names."""
-    bits = options.get("hash_bits")
-    if bits is None:
-        return None
-    if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= MOST_BITS:
-        raise OptionError(f"dataset.hash_bits: expected an integer from 1 to {MOST_BITS}, or null, got {bits!r}")
-    if int(options.get("min_count") or 1) > 1:
-        raise OptionError("dataset.min_count: counts names, which dataset.hash_bits does not keep; give one of them")
-    return bits
 
 
 def hashed(

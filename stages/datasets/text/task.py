@@ -16,15 +16,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 
-from gapwise.records import Facts, Record
+from gapwise.records import Record
 from gapwise.stages.datasets import DataError, OptionError, Sink
 from gapwise.stages.datasets.arrays.costs import read_costs
+from gapwise.stages.datasets.offers.options import one_of
 from gapwise.stages.datasets.text.constraints import SCHEMES, fault, fitting, read_constraints, scheme
 from gapwise.stages.datasets.text.tables import cells, read_lines
-from gapwise.stages.problems.loss_names import BALANCED, LOSSES, PER_SEQUENCE, PER_TOKEN
+from gapwise.stages.problems.loss_names import BALANCED, LOSSES, PER_SEQUENCE
 
 OPTIONS = ("loss", "label_weights", "costs", "constraints")
 NONE = "none"
@@ -104,33 +106,37 @@ PAPERS = Task()
 """The loss of the papers, without constraints."""
 
 
-def task_of(options: Facts, loss: str) -> Task:
-    """The task that options of a data set ask for, `loss` if they name none; OptionError lists the choices."""
-    asked = options.get("loss") or loss
-    if asked not in LOSSES:
-        raise OptionError(f"dataset.loss: expected {_choices(PER_TOKEN, PER_SEQUENCE)}, got {asked!r}")
-    costs = options.get("costs")
-    weights, constraints = options.get("label_weights"), options.get("constraints") or NONE
+@dataclass(frozen=True)
+class TaskOptions:
+    """The four options as they are given; None: the reader's loss, equal weights and costs."""
+
+    loss: Annotated[str, one_of(*LOSSES)] | None = None
+    label_weights: Annotated[str, one_of(BALANCED)] | dict[str, Any] | Path | None = None
+    costs: Path | None = None
+    constraints: Annotated[str, one_of(NONE, *SCHEMES)] | Path = NONE
+
+
+def task_of(options: TaskOptions, loss: str) -> Task:
+    """The task that options of a data set ask for, `loss` if they name none; OptionError names what cannot be used."""
+    weights = options.label_weights
     if isinstance(weights, Mapping):
         weights = {str(name): weight for name, weight in weights.items()}
         for name, weight in weights.items():
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
                 raise OptionError(f"dataset.label_weights: {name}: expected a number >= 0, got {weight!r}")
-    elif weights is not None and weights != BALANCED:
-        weights = _file("label_weights", weights, f"{BALANCED}, a table as {{O: 0.5}}, or a file")
-    if constraints not in (NONE, *SCHEMES):
-        constraints = _file("constraints", constraints, f"{_choices(NONE, *SCHEMES)} or a file")
-    return Task(asked, weights, None if costs is None else _file("costs", costs, "a file"), constraints)
+    for option, expected in (
+        ("label_weights", f"{BALANCED}, a table as {{O: 0.5}}, or a file"),
+        ("costs", "a file"),
+        ("constraints", f"{_choices(NONE, *SCHEMES)} or a file"),
+    ):
+        given = getattr(options, option)
+        if isinstance(given, Path) and not given.is_file():
+            raise OptionError(f"dataset.{option}: expected {expected}; there is no file {given}")
+    return Task(options.loss or loss, weights, options.costs, options.constraints)
 
 
 def _choices(*names: str) -> str:
     return ", ".join(names[:-1]) + f" or {names[-1]}" if len(names) < 3 else ", ".join(names)
-
-
-def _file(option: str, given: object, expected: str) -> Path:
-    if not isinstance(given, str | Path) or not Path(given).is_file():
-        raise OptionError(f"dataset.{option}: expected {expected}; there is no file {given}")
-    return Path(given)
 
 
 def _never(name: str, names: Sequence[str]) -> str:

@@ -3,51 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from gapwise.records import Facts, Record
-from gapwise.stages.datasets import OptionError
-from gapwise.stages.datasets.vision.losses import refuse_loss
-from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE
+from gapwise.records import Record
+from gapwise.stages.datasets.offers.options import NonNegative, Whole, one_of
+from gapwise.stages.problems.loss_names import PICTURE_LOSSES
 from gapwise.stages.problems.void import VOID
-
-ORACLES = ("trws", "expansion", "trws_expansion")
 
 
 @dataclass(frozen=True)
 class PottsOptions:
     """Options of the structure `potts`, which its problems find among the facts of the features."""
 
-    potts: float | None = None
+    potts: NonNegative | None = None
     """Fixed weight of all pairwise features; None: learned, >= 0."""
-    oracle: str = "trws_expansion"
-    sweeps: int = 150
-    slack: float = 5e-4
-    loss: str | None = None
+    oracle: Annotated[str, one_of("trws", "expansion", "trws_expansion")] = "trws_expansion"
+    sweeps: Whole = 150
+    slack: NonNegative = 5e-4
+    loss: Annotated[str, one_of(*PICTURE_LOSSES)] | None = None
     """None: per_image for more than two classes, else balanced."""
-
-    def __post_init__(self) -> None:
-        for name, ok, expected in (
-            ("potts", self.potts is None or 0.0 <= self.potts < np.inf, "a number >= 0, or null to learn the weights"),
-            ("oracle", self.oracle in ORACLES, "one of " + ", ".join(ORACLES)),
-            ("sweeps", isinstance(self.sweeps, int) and self.sweeps >= 1, "a whole number >= 1"),
-            ("slack", 0.0 <= self.slack < np.inf, "a number >= 0"),
-        ):
-            if not ok:
-                raise OptionError(f"dataset.{name}: expected {expected}, got {getattr(self, name)!r}")
-        refuse_loss(self.loss, f"{PER_IMAGE} ({BALANCED} with two classes)")
-
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """Its options."""
-        return tuple(f.name for f in fields(cls))
-
-    @classmethod
-    def taken_from(cls, options: Facts) -> PottsOptions:
-        """Those among `options`; None keeps the default."""
-        return cls(**{name: options[name] for name in cls.names() if options.get(name) is not None})
 
     def facts(self) -> Record:
         """Facts for the structure."""

@@ -12,17 +12,16 @@ same Potts term; `dataset.potts` changes its weight.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from gapwise.records import Facts, Record
-from gapwise.stages.datasets import OptionError
+from gapwise.records import Record
+from gapwise.stages.datasets.offers.options import NonNegative, one_of
 from gapwise.stages.datasets.vision.features import GRID, RINGS
-from gapwise.stages.datasets.vision.losses import refuse_loss
-from gapwise.stages.problems.loss_names import BALANCED
+from gapwise.stages.problems.loss_names import PICTURE_LOSSES
 
-KINDS = ("s15",)
 WEIGHT = 1.0
 """Of the Potts terms, where `dataset.potts` is null."""
 
@@ -31,27 +30,9 @@ WEIGHT = 1.0
 class ModelOptions:
     """What readers of horses can choose about the model; None: all columns, learned pairwise weights, balanced classes."""
 
-    features: str | None = None
-    potts: float | None = None
-    loss: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.features not in (None, *KINDS):
-            raise OptionError(f"dataset.features: expected {', '.join(KINDS)}, or null for all, got {self.features!r}")
-        if self.potts is not None and (type(self.potts) not in (int, float) or not 0.0 <= self.potts < np.inf):
-            raise OptionError(f"dataset.potts: expected a number >= 0, or null, got {self.potts!r}")
-
-        refuse_loss(self.loss, BALANCED)
-
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """Its options."""
-        return tuple(f.name for f in fields(cls))
-
-    @classmethod
-    def taken_from(cls, options: Facts) -> ModelOptions:
-        """Those among `options`."""
-        return cls(**{name: options.get(name) for name in cls.names()})
+    features: Annotated[str, one_of("s15")] | None = None
+    potts: NonNegative | None = None
+    loss: Annotated[str, one_of(*PICTURE_LOSSES)] | None = None
 
     @property
     def own(self) -> bool:
@@ -67,12 +48,6 @@ class ModelOptions:
 
 ALL = ModelOptions()
 """All columns, learned weights."""
-
-
-def split_options(options: Facts) -> tuple[Record, ModelOptions]:
-    """The other options of a reader, and those of the model."""
-    rest = {name: value for name, value in options.items() if name not in ModelOptions.names()}
-    return rest, ModelOptions.taken_from(options)
 
 
 def own_columns(unary: np.ndarray, widths: Sequence[int]) -> np.ndarray:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import zip_longest
@@ -16,6 +16,7 @@ import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets.offers.options import Whole, taken_from
 from gapwise.stages.datasets.vision.classes import PottsOptions
 from gapwise.stages.datasets.vision.features import (
     Words,
@@ -59,39 +60,16 @@ Load = Callable[[Item], Picture]
 class FeatureOptions:
     """How pictures become features: the options of all picture readers."""
 
-    superpixels: int = 147
+    superpixels: Whole = 147
     """Approximate number of superpixels per image."""
-    colour_words: int = 128
-    sift_words: int = 512
-    colour_samples: int = 300
+    colour_words: Whole = 128
+    sift_words: Whole = 512
+    colour_samples: Whole = 300
     """Pixels of each training image that the colour vocabulary is learned from."""
-    sift_samples: int = 250
+    sift_samples: Whole = 250
     """Descriptors of each training image that the SIFT vocabulary is learned from."""
     pairwise: bool = True
     """False: no edges, a model with only the same unary features, for comparison."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.pairwise, bool):
-            raise ValueError(f"dataset.pairwise: must be true or false, not {self.pairwise!r}")
-        for name, value in vars(self).items():
-            if name == "pairwise":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"dataset.{name}: must be a whole number >= 1, not {value!r}")
-
-    @classmethod
-    def taken_from(cls, options: Facts, also: Sequence[str]) -> Record:
-        """Keyword arguments of a reader: its own options (those named in `also`) and `features`. Options that are
-        None keep their default; unknown ones are a ValueError that lists the known."""
-        own = [f.name for f in fields(cls)]
-        unknown = sorted(set(options) - {*own, *also, "name"})
-        if unknown:
-            raise ValueError(
-                f"dataset.{unknown[0]}: no such option of this reader; there are: {', '.join([*also, *own])}"
-            )
-        given = {key: value for key, value in options.items() if value is not None}
-        features = cls(**{key: given[key] for key in own if key in given})
-        return {key: given[key] for key in also if key in given} | {"features": features}
 
 
 def _sample(
@@ -302,12 +280,12 @@ def write_specimen(sink: Sink, codes: bool = False) -> Record:
 
 def picture_specimen(options: Facts, sink: Sink) -> Record:
     """Blocks to compile for; of the reader's options only those of the model matter."""
-    return write_specimen(sink) | ModelOptions.taken_from(options).facts()
+    return write_specimen(sink) | taken_from(ModelOptions, options).facts()
 
 
 def potts_specimen(options: Facts, sink: Sink) -> Record:
     """Blocks of the structure `potts` to compile for, with its options."""
-    return write_specimen(sink) | {"classes": 3, **PottsOptions.taken_from(options).facts()}
+    return write_specimen(sink) | {"classes": 3, **taken_from(PottsOptions, options).facts()}
 
 
 def unary_blocks(widths: Sequence[int]) -> list[str]:
