@@ -1,6 +1,7 @@
 """Readers of raw data: one module per data set, all behind `Reader`. A reader depends on neither solver nor storage.
 
-A reader's module offers ``open(options)``, the `Reader` for those options of the configuration, and, for new inputs,
+A reader's module offers ``open(options)``, the `Reader` for those options of the configuration (`offers.options` checks them
+by a dataclass that declares their types and bounds), and, for new inputs,
 ``encoder(meta, shared)``, the `Encoder` restored from a feature store. `FeatureMap` finds and calls it. What `inputs`
 lists reads new input from files and shows predictions, and ``truth(new, meta)`` is the list of the names of all labels of a
 `NewInput`, for `stages.labelled`. A module may name in

@@ -124,7 +124,7 @@ class Images:
             shown = f", only {items['test'][np.argmax(tested)][1]}" if tested.any() else " and no test mask"
             advice = "choose the training pictures by a list (train.txt)"
             if few and void and not test[:, unseen].any():
-                mark = self.classes.void if not self.classes.by_colour else [*self.classes.void]
+                mark = [*self.classes.void] if isinstance(self.classes.void, tuple) else self.classes.void
                 advice = (
                     f"all other pixels are void ({mark}); if {mark} marks {name}, give it to that class, not to void"
                 )

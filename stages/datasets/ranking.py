@@ -58,8 +58,8 @@ class Documents(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Options:
-    """Options of the configuration."""
+class Queries:
+    """Reader; its fields are the options of the configuration."""
 
     file: Annotated[Path, Values("a file of documents with qid in SVMlight's format")]
     test_file: Path | None = None
@@ -67,21 +67,11 @@ class Options:
     seed: Natural = 0
     validation: Annotated[str, one_of(*VALIDATION)] | None = None
     validation_file: Path | None = None
-
-
-@dataclass(frozen=True)
-class Queries:
-    """Reader."""
-
-    file: Path
-    test_file: Path | None
-    validation_file: Path | None
-    test_fraction: float
-    seed: int
-    structure: str = "ranking"
+    structure = "ranking"
 
     def files(self) -> dict[str, Path]:
-        files = {"train": self.file, "test": self.test_file, "validation": self.validation_file}
+        validation = self.validation_file if self.validation else None
+        files = {"train": self.file, "test": self.test_file, "validation": validation}
         return {name: file for name, file in files.items() if file is not None}
 
     def source(self) -> Record:
@@ -246,14 +236,12 @@ def specimen(options: Facts, sink: Sink) -> Record:
 
 def open(options: Facts) -> Queries:
     """The reader; OptionError or DataError names the option that cannot be used."""
-    given = options_of(Options, options)
-    if given.validation is not None and given.validation_file is None:
+    reader = options_of(Queries, options)
+    if reader.validation and reader.validation_file is None:
         raise OptionError("dataset.validation_file: missing; give a file of documents with qid in SVMlight's format")
-    validation = given.validation_file if given.validation is not None else None
-    for name, file in (("file", given.file), ("test_file", given.test_file), ("validation_file", validation)):
-        if file is not None:
-            _existing(file, f"dataset.{name}")
-    return Queries(given.file, given.test_file, validation, given.test_fraction, given.seed)
+    for split, file in reader.files().items():
+        _existing(file, f"dataset.{'file' if split == 'train' else f'{split}_file'}")
+    return reader
 
 
 def _existing(name: str | Path, key: str = "input") -> Path:

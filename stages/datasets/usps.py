@@ -1,8 +1,8 @@
 """USPS digits: 16 x 16 grey images, 7,291 to train and 2,007 to test (S15 4).
 
 Options: ``root``, a folder with the publisher's ``zip.train`` and ``zip.test`` (each also as ``.gz``: a digit and 256 grey
-values in [-1, 1] a line) or ``usps.npz`` (the same in arrays, in thousandths). No bias: d = 10 * 256 = 2,560. With a
-``kernel``, its options are those of `arrays.kernels`.
+values in [-1, 1] a line) or ``usps.npz`` (the same in arrays, whole numbers being thousandths). No bias: d = 10 * 256 =
+2,560. With a ``kernel``, its options are those of `arrays.kernels`.
 
 New input for `encoder`: grey values in [-1, 1], (n, 256) or (n, 16, 16).
 """
