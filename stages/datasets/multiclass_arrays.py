@@ -7,12 +7,14 @@ null: the last. ``bias``: value of a constant column; null: none. ``costs``: a f
 true class. ``kernel`` (dense rows): the options of `arrays.kernels`.
 Formats: `arrays.npz_rows`, `arrays.csv_rows`, `arrays.svmlight`, `arrays.costs`.
 
-Labels are whole numbers or names; classes are numbered in sorted order. Sparse files stay sparse (structure
-`multiclass_sparse`). Columns that only the test file has are left out: their weights would be 0.
+Labels are whole numbers or names; classes are numbered in sorted order. In a text each spelling is a class of its own: 1 is
+not 01. Sparse files stay sparse (structure `multiclass_sparse`). Columns that only a sparse test file has are left out:
+their weights would be 0. Columns of CSV files with a header are matched by name, and other columns are an error.
 
 Two classes make the binary SVM of LIBLINEAR with lambda = 2 / (n C): see `stages.problems.multiclass_sparse`.
 
-New input for `encoder`: an array (n, D) or a scipy.sparse matrix, without the bias column.
+New input for `encoder`: an array (n, D), a scipy.sparse matrix, or a table of pandas, without the bias column. Columns of a
+table are matched by name if those of the training data have names, else by place.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.arrays import new_rows
 from gapwise.stages.datasets.arrays.costs import read_costs
-from gapwise.stages.datasets.arrays.csv_rows import read_csv
+from gapwise.stages.datasets.arrays.csv_rows import read_csv, read_more
 from gapwise.stages.datasets.arrays.kernels import OPTIONS, Kernelized, KernelOptions, with_kernel
 from gapwise.stages.datasets.arrays.kernels import specimen as with_points
 from gapwise.stages.datasets.arrays.npz_rows import has_test, is_sparse, read_npz, stored_type
-from gapwise.stages.datasets.arrays.rows import Csr, Label, Rows, numbered, refuse_endless, unified
+from gapwise.stages.datasets.arrays.rows import Columns, Csr, Label, Rows, classes_of, numbered, refuse_endless
 from gapwise.stages.datasets.arrays.svmlight import read_svmlight
 from gapwise.stages.datasets.offers.options import Natural, Share, Values, one_of, options_of
 
@@ -83,7 +85,7 @@ class MulticlassArrays:
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write both splits; DataError names file and line."""
         train, test, first = self._read()
-        names = sorted(set(unified(train.labels)), key=lambda name: (str(type(name)), name))
+        names = classes_of(train.labels)
         if not 2 <= len(names) <= MOST_CLASSES:
             raise DataError(f"{train.file}: has {len(names)} classes of labels; expected 2 to {MOST_CLASSES}")
         dropped = 0
@@ -109,8 +111,8 @@ class MulticlassArrays:
             "n_train": len(train.labels),
             "n_test": len(test.labels),
             "values_in_test_columns_only": dropped,
-            "arrays": {"width": train.width, "bias": self.bias, "dtype": dtype.name},
-            "label_column": self.label_column,
+            "arrays": {"width": train.width, "bias": self.bias, "dtype": dtype.name, "columns": train.columns.names},
+            "label_column": train.columns.label,
             "first_index": first,
         }
 
@@ -124,7 +126,7 @@ class MulticlassArrays:
             test = read_svmlight(self.test_file, first)[0] if self.test_file else None
         elif self.format == "csv":
             train = read_csv(self.file, self.label_column)
-            test = read_csv(self.test_file, self.label_column) if self.test_file else None
+            test = read_more(self.test_file, train.columns) if self.test_file else None
         else:
             train = read_npz(self.file, "train")
             given = (
@@ -142,7 +144,7 @@ class MulticlassArrays:
     def _split(self, rows: Rows) -> tuple[Rows, Rows]:
         """A share of each class, drawn at random, for test; every class keeps an example for training."""
         of_class: dict[Label, list[int]] = {}
-        for k, label in enumerate(unified(rows.labels)):
+        for k, label in enumerate(rows.labels):
             of_class.setdefault(label, []).append(k)
         rng, chosen = np.random.default_rng(self.seed), np.zeros(len(rows.labels), bool)
         for members in of_class.values():
@@ -176,11 +178,16 @@ class ArraysEncoder:
     bias: float | None
     dtype: str
     sparse: bool
+    columns: Columns = Columns()
 
     def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
-        """An array (n, D) or a scipy.sparse matrix, without the bias column."""
+        """An array (n, D), a table or a scipy.sparse matrix, without the bias column."""
         from scipy import sparse
 
+        found = getattr(raw, "columns", None)
+        if found is not None and self.columns.names is not None:
+            order, _ = self.columns.places([*map(str, found)], "input")
+            raw = raw[[found[column] for column in order]]
         given: Any = raw if sparse.issparse(raw) else np.asarray(raw)
         if given.ndim != 2 or given.shape[0] == 0 or given.shape[1] != self.width or given.dtype.kind not in "biuf":
             raise DataError(
@@ -202,12 +209,13 @@ class ArraysEncoder:
         sink.put(NEW, "labels", np.zeros(n, np.uint8))
 
 
-read_new, stored_input, show = new_rows.read_new, new_rows.stored_input, new_rows.show
+read_new, stored_input, show, truth = new_rows.read_new, new_rows.stored_input, new_rows.show, new_rows.truth
 
 
 def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> ArraysEncoder:
     """The encoder of a feature store of this reader."""
-    return ArraysEncoder(**meta["arrays"], sparse=meta["structure"] == "multiclass_sparse")
+    columns = Columns(meta["arrays"].get("columns"), meta.get("label_column"), meta["arrays"]["width"])
+    return ArraysEncoder(**{**meta["arrays"], "columns": columns}, sparse=meta["structure"] == "multiclass_sparse")
 
 
 def specimen(options: Facts, sink: Sink) -> Record:

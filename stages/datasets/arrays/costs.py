@@ -9,7 +9,7 @@ import numpy as np
 
 from gapwise.stages.datasets import UNREADABLE, DataError
 from gapwise.stages.datasets.arrays.csv_rows import cells_of, number_of
-from gapwise.stages.datasets.arrays.rows import Label
+from gapwise.stages.datasets.arrays.rows import Label, few
 
 
 def read_costs(file: Path, names: Sequence[Label]) -> np.ndarray:
@@ -31,7 +31,7 @@ def read_costs(file: Path, names: Sequence[Label]) -> np.ndarray:
     count = len(names)
     if cost.shape != (count, count):
         raise DataError(
-            f"{file}: is {cost.shape}; expected ({count}, {count}), a row and a column for each of {_list(names)}"
+            f"{file}: is {cost.shape}; expected ({count}, {count}), a row and a column for each of {few(names)}"
         )
     for fault, bad in (
         ("expected a number >= 0", ~((cost >= 0.0) & np.isfinite(cost))),
@@ -44,28 +44,24 @@ def read_costs(file: Path, names: Sequence[Label]) -> np.ndarray:
     return cost
 
 
-def _list(names: Sequence[Label]) -> str:
-    return ", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")
-
-
 def _table(file: Path, names: Sequence[Label]) -> tuple[np.ndarray, list[int]]:
     """The numbers in the order of `names`, and the line of each row."""
     cells, lines = cells_of(file)
     known = [str(name) for name in names]
-    header = [cell.strip() for cell in cells[0]]
+    header = cells[0]
     if sorted(header[1:]) != sorted(known) or len(cells) != len(known) + 1:
         rows = [_numbers(file, line, row) for row, line in zip(cells, lines, strict=True)]
         wrong = next((k for k, row in enumerate(rows) if len(row) != len(known)), None)
         if wrong is not None:
             raise DataError(
                 f"{file}: line {lines[wrong]}: {len(rows[wrong])} numbers, expected {len(known)}, "
-                f"one for each of {_list(names)}"
+                f"one for each of {few(names)}"
             )
         return np.array(rows), lines
     row_of = {row[0].strip(): k for k, row in enumerate(cells) if k}
     if sorted(row_of) != sorted(known):
         raise DataError(
-            f"{file}: the first column names {', '.join(row_of)}; expected {_list(names)}, as in the first line"
+            f"{file}: the first column names {', '.join(row_of)}; expected {few(names)}, as in the first line"
         )
     order = [header.index(name) for name in known]
     rows = []

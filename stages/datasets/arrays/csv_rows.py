@@ -1,71 +1,128 @@
-"""Comma-separated examples, one a line: the label in one column, numbers in the others; a header line is optional."""
+"""Comma-separated examples, one a line: the label in one column, numbers in the others.
+
+The training file settles whether there is a header. With one, all later files need a header with the same names, in any
+order (`rows.Columns`); without one, the first line of every file is an example, and columns go by their place.
+
+The first line is a header if `label_column` is a name, or if another cell than the label's is neither a number nor a missing
+value. If all are numbers, it is a header if it counts the columns from 0, as pandas does by default, or if its label alone
+is no number; its label must then occur in no other line. Where that does not tell, the file is refused.
+"""
 
 from __future__ import annotations
 
 import csv
+import logging
+from array import array
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from gapwise.stages.datasets import DataError
-from gapwise.stages.datasets.arrays.rows import Rows, label_of, refuse_endless
+from gapwise.stages.datasets.arrays.rows import UNNAMED, Columns, Rows, few, refuse_endless, written
 from gapwise.stages.datasets.text.tables import read_lines
+
+MISSING = ("", "NA", "N/A", "<NA>", "NULL", "null", "None", "?")
+log = logging.getLogger("gapwise")
 
 
 def read_csv(file: Path, label_column: int | str | None) -> Rows:
-    """The examples of a file, gzipped or not; DataError names file, line and column.
+    """The training examples of a file, gzipped or not; DataError names file, line and column.
 
     Parameters
     ----------
     label_column : int, str or None
         Column of the label: its number (from 0; negative from the end), its name in the header line, or None for the last.
-        The first line is a header if another column of it is no number.
     """
-    cells, numbers = cells_of(file)
-    header = cells[0]
+    cells, lines = cells_of(file)
+    first, where = cells[0], f"{file}: line {lines[0]}"
     if isinstance(label_column, str):
-        if header.count(label_column) != 1:
+        if first.count(label_column) != 1:
             raise DataError(
-                f"{file}: line {numbers[0]}: the header must name the column {label_column!r} of dataset.label_column "
-                f"once; it has {', '.join(header[:8])}{', ...' if len(header) > 8 else ''}"
+                f"{where}: the header must name the column {label_column!r} of dataset.label_column once; it has "
+                f"{few(first)}"
             )
-        label_at, named = header.index(label_column), True
+        label_at, header = first.index(label_column), True
     else:
         label_at = -1 if label_column is None else label_column
-        label_at += len(header) if label_at < 0 else 0
-        if not 0 <= label_at < len(header):
-            raise DataError(f"{file}: has {len(header)} columns, so there is no dataset.label_column={label_column}")
-        named = any(number_of(cell) is None for column, cell in enumerate(header) if column != label_at)
-    if len(header) < 2:
+        label_at += len(first) if label_at < 0 else 0
+        if not 0 <= label_at < len(first):
+            raise DataError(f"{file}: has {len(first)} columns, so there is no dataset.label_column={label_column}")
+        header = _is_header(first, label_at, {row[label_at].strip() for row in cells[1:] if label_at < len(row)})
+    features = [column for column in range(len(first)) if column != label_at]
+    if header and first[0] in UNNAMED and features[:1] == [0]:
+        log.warning("%s: the first column has no name, like the row numbers of pandas' to_csv(); it is left out", where)
+        del features[0]
+    if not features:
+        raise DataError(f"{where}: one column only; expected features and a label, separated by commas")
+    names = [first[column] for column in features] if header else None
+    if names and "" in names:
+        raise DataError(f"{where}: column {features[names.index('')]} has no name; give it one")
+    rows = _rows(file, cells, lines, Columns(names, first[label_at] if header else label_column, len(features)))
+    if header is None:
         raise DataError(
-            f"{file}: line {numbers[0]}: one column only; expected features and a label, separated by commas"
+            f"{where}: may be a header or an example; give the columns names that are no numbers, or move an example "
+            "below another line"
         )
-    if named:
-        cells, numbers = cells[1:], numbers[1:]
+    return rows
+
+
+def read_more(file: Path, columns: Columns, *, labelled: bool = True) -> Rows:
+    """Further examples with the columns of a training file; unless they must be `labelled`, perhaps without labels."""
+    return _rows(file, *cells_of(file), columns, labelled)
+
+
+def _is_header(first: Sequence[str], label_at: int, others: Collection[str]) -> bool | None:
+    """Whether the first line is a header, by its cells and the labels of all other lines; None: that does not tell."""
+    features = [cell for column, cell in enumerate(first) if column != label_at and cell not in MISSING]
+    if any(number_of(cell) is None for cell in features):
+        return True
+    label, counted = first[label_at], [str(column) for column in range(len(first))]
+    if number_of(label) is not None:
+        return False if list(first) != counted else True if label not in others and len(first) > 2 else None
+    if label in others:
+        return False
+    counts = len(features) > 1 and features == counted[: len(features)]
+    return True if counts or all(number_of(other) is not None for other in others) else None
+
+
+def _rows(
+    file: Path, cells: Sequence[Sequence[str]], lines: Sequence[int], columns: Columns, labelled: bool = True
+) -> Rows:
+    width = len(cells[0])
+    order, label_at = columns.places(cells[0], f"{file}: line {lines[0]}", labelled=labelled)
+    if columns.names is not None:
+        cells, lines = cells[1:], lines[1:]
     if not cells:
         raise DataError(f"{file}: holds a header but no examples")
-    x = np.empty((len(cells), len(header) - 1))
-    for k, (row, number) in enumerate(zip(cells, numbers, strict=True)):
-        if len(row) != len(header):
-            raise DataError(f"{file}: line {number}: {len(row)} columns, expected {len(header)} as in the first line")
-        features = row[:label_at] + row[label_at + 1 :]
+    values, labels = array("d"), []
+    for row, line in zip(cells, lines, strict=True):
+        if len(row) != width:
+            raise DataError(f"{file}: line {line}: {len(row)} columns, expected {width} as in the first line")
+        features = [row[column] for column in order]
         try:
-            x[k] = [float(cell) for cell in features]
+            values.extend(map(float, features))
         except ValueError:
-            column = next(c for c, cell in enumerate(row) if c != label_at and number_of(cell) is None)
-            name = f" ({header[column]})" if named else ""
+            features.append("_")
+        if "_" in "".join(features):  # Python reads 1_0 as a number, too
+            k = next(k for k, cell in enumerate(features) if number_of(cell) is None)
+            name = "" if columns.names is None else f" ({columns.names[k]})"
             raise DataError(
-                f"{file}: line {number}: column {column}{name} is {row[column]!r}; expected a number"
-            ) from None
-        if not row[label_at].strip():
-            raise DataError(f"{file}: line {number}: column {label_at} is empty; expected the label")
-    rows = Rows(file, "line", np.array(numbers), [label_of(row[label_at].strip()) for row in cells], x)
+                f"{file}: line {line}: column {order[k]}{name} is {features[k]!r}; expected a number, such as 1.5, in all "
+                "columns but that of the label"
+            )
+        if label_at is not None:
+            labels.append(row[label_at].strip())
+            if not labels[-1]:
+                raise DataError(f"{file}: line {line}: column {label_at} is empty; expected the label")
+    x = np.frombuffer(values).reshape(len(cells), len(order))
+    rows = Rows(file, "line", np.array(lines), written(labels), x, columns)
     refuse_endless(rows)
     return rows
 
 
 def cells_of(file: Path) -> tuple[list[list[str]], list[int]]:
-    """Cells of the lines that are not empty, and their numbers from 1."""
+    """Cells of the lines that are not empty, those of the first without blanks around them, and their numbers from 1."""
     reader, cells, numbers = csv.reader(read_lines(file), strict=True), [], []
     try:
         for row in reader:
@@ -76,11 +133,17 @@ def cells_of(file: Path) -> tuple[list[list[str]], list[int]]:
         raise DataError(f"{file}: line {reader.line_num}: {error}; expected comma-separated values") from error
     if not cells:
         raise DataError(f"{file}: holds no examples")
+    cells[0] = [cell.strip() for cell in cells[0]]
+    if any(";" in cell or "\t" in cell for cell in cells[0]):
+        raise DataError(
+            f"{file}: line {numbers[0]}: has semicolons or tabs; expected commas between columns, and numbers such as 1.5"
+        )
     return cells, numbers
 
 
 def number_of(cell: str) -> float | None:
+    """The number that a cell holds; None: it holds none."""
     try:
-        return float(cell)
+        return None if "_" in cell else float(cell)
     except ValueError:
         return None

@@ -10,12 +10,12 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.datasets import DataError
-from gapwise.stages.datasets.arrays.csv_rows import read_csv
-from gapwise.stages.datasets.arrays.npz_rows import FEATURES, LABELS, is_sparse, names_in, read_csr
-from gapwise.stages.datasets.arrays.rows import Csr, Label
+from gapwise.stages.datasets.arrays.csv_rows import read_more
+from gapwise.stages.datasets.arrays.npz_rows import FEATURES, LABELS, is_sparse, labels_of, names_in, read_csr
+from gapwise.stages.datasets.arrays.rows import Columns, Csr, Label, few
 from gapwise.stages.datasets.arrays.svmlight import read_svmlight
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
-from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
+from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -25,7 +25,8 @@ Matrix: TypeAlias = "np.ndarray | sparse.csr_array"
 
 def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Examples of files: .npy, .npz (features under one of the names of training, or the only array; or CSR's parts),
-    SVMlight's lines, else comma-separated numbers. Labels may be there as in training, and are shown beside predictions."""
+    SVMlight's lines, else comma-separated numbers with the columns of training, in any order if they have names there.
+    Labels may be there as in training, and are shown beside predictions."""
     parts = [_examples(Path(name), meta) for name in inputs]
     labels = (
         None if any(known is None for _, known in parts) else [label for _, known in parts for label in known or ()]
@@ -44,6 +45,20 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     return NewInput(
         _matrix(rows.cut(width), width), labels, example=_matrix(rows.taken(np.arange(1)).cut(width), width)
     )
+
+
+def truth(new: NewInput, meta: Facts) -> list[str]:
+    """The labels of new examples by name; DataError unless all have one that the training data have."""
+    if new.source is None:
+        raise DataError("input: has no labels to compare predictions with; expected examples with labels, as in training")
+    known = set(map(str, meta["class_names"]))
+    unknown = next((k for k, label in enumerate(new.source) if str(label) not in known), None)
+    if unknown is not None:
+        raise DataError(
+            f"input: example {unknown} (from 0): the label {new.source[unknown]!r} does not occur in the training data, "
+            f"whose labels are {few(meta['class_names'])}; a model cannot predict it, so leave these examples out"
+        )
+    return [str(label) for label in new.source]
 
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
@@ -65,10 +80,11 @@ def _examples(file: Path, meta: Facts) -> tuple[Matrix, Sequence[Label] | None]:
         rows, _ = read_svmlight(file, meta.get("first_index"))
         assert isinstance(rows.x, Csr)
         return _matrix(rows.x.cut(width), width), rows.labels
-    if _columns(file) == width + 1:
-        rows = read_csv(file, meta.get("label_column"))
-        return rows.x, rows.labels
-    return table_of(file), None
+    if not file.exists():
+        raise DataError(f"{file}: no such file; expected examples (.npy, .npz, .csv or .svmlight)")
+    rows = read_more(file, Columns(meta["arrays"].get("columns"), meta.get("label_column"), width), labelled=False)
+    assert not isinstance(rows.x, Csr)
+    return rows.x, rows.labels or None
 
 
 def _of_npz(file: Path, width: int) -> tuple[Matrix, Sequence[Label] | None]:
@@ -86,16 +102,7 @@ def _of_npz(file: Path, width: int) -> tuple[Matrix, Sequence[Label] | None]:
         (x,) = features
     known = set(names_in(file)) & {*LABELS["train"], *LABELS["test"]}
     labels = arrays_of(file, sorted(known)) if len(known) == 1 else {}
-    return x, next((array.tolist() for array in labels.values() if len(array) == x.shape[0]), None)
-
-
-def _columns(file: Path) -> int:
-    """Columns of the first line of a text file; 0 if the file is empty."""
-    from gapwise.stages.datasets.text.tables import read_lines
-
-    if not file.is_file():
-        raise DataError(f"{file}: no such file; expected examples (.npy, .npz, .csv or .svmlight)")
-    return next((line.count(",") + 1 for line in read_lines(file) if line.strip()), 0)
+    return x, next((labels_of(file, *named) for named in labels.items() if len(named[1]) == x.shape[0]), None)
 
 
 def _matrix(rows: Csr, width: int) -> sparse.csr_array:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from gapwise.stages.datasets import UNREADABLE, DataError
-from gapwise.stages.datasets.arrays.rows import Csr, Label, Rows, label_of, refuse_endless
+from gapwise.stages.datasets.arrays.rows import Csr, Label, Rows, refuse_endless
 
 FEATURES = {"train": ("x", "X", "x_train", "X_train"), "test": ("x_test", "X_test")}
 LABELS = {"train": ("y", "labels", "y_train", "labels_train"), "test": ("y_test", "labels_test")}
@@ -70,7 +70,7 @@ def read_npz(file: Path, split: str) -> Rows:
     n = x.row_ptr.size - 1 if isinstance(x, Csr) else len(x)
     if labels.shape != (n,) or n == 0:
         raise DataError(f"{file}: {label_name} has shape {labels.shape}, expected one label for each of {n} >= 1 rows")
-    rows = Rows(file, "row", np.arange(n), _labels(file, label_name, labels), x)
+    rows = Rows(file, "row", np.arange(n), labels_of(file, label_name, labels), x)
     refuse_endless(rows)
     return rows
 
@@ -121,9 +121,10 @@ def _csr(file: Path, arrays: Mapping[str, np.ndarray]) -> Csr:
     return Csr(ptr.astype(np.int64), ids.astype(np.int32), values, int(shape[1]))
 
 
-def _labels(file: Path, name: str, labels: np.ndarray) -> list[Label]:
+def labels_of(file: Path, name: str, labels: np.ndarray) -> list[Label]:
+    """Labels of an array: whole numbers or text; DataError for anything else."""
     if labels.dtype.kind in "US":
-        return [label_of(str(label)) for label in labels.astype(str)]
+        return labels.astype(str).tolist()
     whole = labels.dtype.kind in "biu" or (labels.dtype.kind == "f" and (np.mod(labels, 1) == 0).all())
     if not whole:
         raise DataError(f"{file}: {name} is {labels.dtype} and no whole numbers; expected whole numbers or text")

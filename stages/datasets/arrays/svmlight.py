@@ -1,17 +1,23 @@
-"""The format of SVMlight and LIBSVM: ``label index:value index:value ... # comment``, indices rising from 1 (or 0)."""
+"""The format of SVMlight and LIBSVM: ``label index:value index:value ... # comment``, indices rising from 1 (or 0).
+
+A label is a number there: 1, +1 and 1.0 are the same class. All other spellings, such as 01 or 1e1, are names.
+"""
 
 from __future__ import annotations
 
+import re
 from array import array
 from pathlib import Path
 
 import numpy as np
 
 from gapwise.stages.datasets import DataError
-from gapwise.stages.datasets.arrays.rows import Csr, Label, Rows, label_of, refuse_endless
+from gapwise.stages.datasets.arrays.rows import Csr, Rows, refuse_endless, written
 from gapwise.stages.datasets.text.tables import read_lines
 
 LARGEST = 2**31 - 2
+NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")
+"""A whole number as tools of this format write it."""
 
 
 def read_svmlight(file: Path, first: int | None = None) -> tuple[Rows, int]:
@@ -27,7 +33,7 @@ def read_svmlight(file: Path, first: int | None = None) -> tuple[Rows, int]:
     DataError
         Names file and line.
     """
-    labels: list[Label] = []
+    labels: list[str] = []
     numbers, ptr, ids, values = [], [0], array("q"), array("d")
     for number, line in enumerate(read_lines(file), 1):
         words = line.partition("#")[0].split()
@@ -54,17 +60,17 @@ def read_svmlight(file: Path, first: int | None = None) -> tuple[Rows, int]:
     width = int(columns.max(initial=begin - 1)) + 1 - begin
     entries = np.frombuffer(values, dtype=np.float64) if values else np.zeros(0)
     x = Csr(np.array(ptr, np.int64), (columns - begin).astype(np.int32), entries, width)
-    rows = Rows(file, "line", np.array(numbers), labels, x)
+    rows = Rows(file, "line", np.array(numbers), written(labels), x)
     refuse_endless(rows)
     return rows, begin
 
 
-def _label(word: str, where: str) -> Label:
+def _label(word: str, where: str) -> str:
     if ":" in word:
         raise DataError(f"{where}: begins with {word!r}; expected a label and then index:value pairs")
     if "," in word:
         raise DataError(f"{where}: has the labels {word!r}; expected one label a line")
-    return label_of(word)
+    return str(int(word.partition(".")[0])) if NUMBER.fullmatch(word) else word
 
 
 def _entry(word: str, where: str) -> tuple[int, float]:
@@ -72,7 +78,7 @@ def _entry(word: str, where: str) -> tuple[int, float]:
     if index == "qid":
         raise DataError(f"{where}: has a qid; dataset=ranking reads queries, dataset=sequences_csv SVM-HMM's sequences")
     try:
-        if not colon or not index.isascii() or not index.isdigit() or int(index) > LARGEST:
+        if not colon or "_" in value or not index.isascii() or not index.isdigit() or int(index) > LARGEST:
             raise ValueError
         return int(index), float(value)
     except ValueError:
