@@ -19,7 +19,7 @@ from numba import njit
 
 from gapwise.records import Facts
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.datasets.inputs import label_names
+from gapwise.stages.model_facts import labels_of
 from gapwise.stages.named_weights import NamedWeights, columns, named_weights
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.chain import BigramChain, Chain, DenseChain
@@ -214,7 +214,6 @@ def names_of(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) -> Na
     K = int(meta["classes"])
     emissions = class_weights(w, K).T if structure == "multiclass_sparse" else w.reshape(K, -1).T
     bias = (meta.get("arrays") or {}).get("bias") is not None
-    names: list[Label] = [*label_names(meta)] or [*range(K)]
-    labels = [int(name) for name in names] if meta.get("integers") else names
-    attributes = [*columns(len(emissions) - bias), *([BIASES[0]] if bias else [])]
-    return NamedWeights(labels, attributes, emissions, np.zeros((K, K)))
+    names = (meta.get("arrays") or {}).get("columns") or columns(len(emissions) - bias)
+    attributes = [*names, *([BIASES[0]] if bias else [])]
+    return NamedWeights(labels_of(meta) or [*range(K)], attributes, emissions, np.zeros((K, K)))

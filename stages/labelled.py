@@ -26,15 +26,16 @@ class Measured(NamedTuple):
     Attributes
     ----------
     blocks, tokens : int
-        Number of sequences and of labels.
+        Number of sequences, or examples, and of labels.
     loss : float
         Mean task loss.
     metrics : dict of float
-        Those of the structure: token_error, sequence_error, and of chunks chunk_precision, chunk_recall and chunk_f1.
+        Those of the structure: token_error, sequence_error, and of chunks chunk_precision, chunk_recall and chunk_f1; or
+        error_rate of classes.
     labels : list of dict
         label, support, predicted, right, precision, recall, f1 of each label (`readable.by_label`).
     confusions : list of dict
-        truth, predicted, count, share (of the tokens with that true label): wrong predictions, the most frequent first.
+        truth, predicted, count, share (of the entries with that true label): wrong predictions, the most frequent first.
     known : Known, optional
         How many attributes of the input the training data have.
     """
@@ -63,16 +64,17 @@ def read_labelled(model: Model, files: Iterable[str]) -> tuple[NewInput, list[st
 def measure(model: Model, new: NewInput, truth: list[str]) -> Measured:
     """The measures of `model` on new input with these labels.
 
-    A label that the model was not trained on is never predicted and counts as an error.
+    A label of a token that the model was not trained on is never predicted and counts as an error.
     """
-    names = [*model.labels, *sorted({*truth} - {*model.labels})]
+    trained = [*map(str, model.labels)]
+    names = [*trained, *sorted({*truth} - {*trained})]
     number = {name: k for k, name in enumerate(names)}
     with contextlib.nullcontext() if model.allowed is None else only(model.allowed):
         encoded = model.feature_map.encode(new.raw)
         own = np.asarray(encoded.arrays["labels"]).dtype
         labels = np.array([number[name] for name in truth], own if len(names) - 1 <= np.iinfo(own).max else np.int16)
         arrays = {**encoded.arrays, "labels": labels, "label_names": encode_names(names)}
-        if len(names) > len(model.labels):
+        if len(names) > len(trained):
             arrays["decode_only"] = np.ones(1, np.uint8)
         problem = build(encoded.structure, arrays, encoded.meta)
         predicted, losses = predict(problem, model.weights)

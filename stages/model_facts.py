@@ -7,10 +7,16 @@ import math
 from collections.abc import Iterator, Mapping
 
 from gapwise.records import Facts
+from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.problems import capabilities
 from gapwise.storage.files import DamagedError
 
 NAMES = ("label_names", "class_names")
+
+
+def labels_of(meta: Facts) -> list[Label]:
+    """The labels of a data set as its user has them, from the facts of its features; empty for labels without names."""
+    return list(meta.get("label_names", meta.get("class_names", ())))
 
 
 def check_model(facts: Facts, weights: int, where: object) -> None:

@@ -17,9 +17,8 @@ from gapwise.stages.calibration import Calibration
 from gapwise.stages.confidence import n_best_of, refuse_without_lists, refuse_without_margins, scores_of
 from gapwise.stages.datasets import FeatureMap, MapBlocks, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.datasets.inputs import label_names
 from gapwise.stages.datasets.inputs.own_class import code_of, with_code
-from gapwise.stages.model_facts import fitting
+from gapwise.stages.model_facts import fitting, labels_of
 from gapwise.stages.named_weights import Bigram, Feature, NamedWeights, Transition, named_weights
 from gapwise.stages.prediction import Prediction
 from gapwise.stages.problems import build, capabilities
@@ -76,9 +75,14 @@ class Model:
         return code_of(self.meta)
 
     @property
-    def labels(self) -> list[str]:
-        """Names of the labels; empty if they are only numbers."""
-        return label_names(self.meta)
+    def labels(self) -> list[Label]:
+        """The labels as they were in training; empty if they have no names."""
+        return labels_of(self.meta)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of the training data, by which tables are read; empty if they have none."""
+        return list(self.meta.get("arrays", {}).get("columns") or ())
 
     @cached_property
     def feature_map(self) -> FeatureMap:
@@ -161,17 +165,8 @@ class Model:
             if n_best is not None:
                 listed = n_best_of(problem, self.weights, int(n_best))
         tell_known(encoded.known)
-        integers = bool(self.meta.get("integers"))
         return Prediction(
-            labels,
-            label_ptr,
-            self.labels,
-            encoded.arrays,
-            encoded.known,
-            integers,
-            known_margins,
-            self.calibration,
-            listed,
+            labels, label_ptr, self.labels, encoded.arrays, encoded.known, known_margins, self.calibration, listed
         )
 
     @property

@@ -10,9 +10,9 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.datasets.inputs import label_names
 from gapwise.stages.datasets.text.bigrams import read_pairs
 from gapwise.stages.datasets.text.vocabulary import read_vocabulary
+from gapwise.stages.model_facts import labels_of
 from gapwise.stages.problems.chain.dense import emissions_of
 from gapwise.stages.problems.chain.features import BIASES
 
@@ -125,8 +125,7 @@ def named_weights(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) 
             f"weights: only chains have weights by name, this is a model of the structure {meta['structure']}"
         )
     K = int(meta["classes"])
-    names: list[Label] = [*label_names(meta)] or [*map(str, range(K))]
-    labels = [int(name) for name in names] if meta.get("integers") else names
+    labels = labels_of(meta) or [*map(str, range(K))]
     templates = (meta.get("text") or {}).get("templates")
     if "vocabulary" not in shared:  # arrays, pixels, or hashed attributes
         unnamed = columns(int(meta["attributes"]) - len(BIASES))

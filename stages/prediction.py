@@ -21,8 +21,8 @@ class Prediction(Predicted):
     ----------
     known : Known, optional
         How many attributes of the input the training data have, of how many; None where there are no attributes.
-    integers : bool
-        Whether `names` are numbers that an estimator had as integers; `named` gives them as such.
+    names : list
+        The labels as they were in training, which `named` gives.
     margins : float64 array, (entries,), optional
         If asked for: of each label how much better the predicted labelling scores than the best with another label there.
     calibration : Calibration, optional
@@ -32,7 +32,6 @@ class Prediction(Predicted):
     """
 
     known: Known | None = None
-    integers: bool = False
     margins: np.ndarray | None = None
     calibration: Calibration | None = None
     n_best: NBest | None = None
@@ -48,8 +47,3 @@ class Prediction(Predicted):
         if self.margins is None:
             return None
         return np.array([self.margins[a:b].min(initial=np.inf) for a, b in pairwise(self.label_ptr.tolist())])
-
-    def named(self, i: int) -> list[str] | list[int]:
-        """Labels of block i by name, or as integers where labels have no names or were integers in training."""
-        names = Predicted.named(self, i)
-        return [int(name) for name in names] if self.integers else names

@@ -52,8 +52,10 @@ def lines(model: Model, measured: Measured) -> list[str]:
         ("loss", measured.loss),
         *((name.replace("_", " "), value) for name, value in measured.metrics.items()),
     ]
+    entries = "tokens" if "token_error" in measured.metrics else "examples"
+    sequences = f"{measured.blocks} sequences, " if entries == "tokens" else ""
     out = [
-        f"{model.origin.get('run')}, λ {model.lambda_:.3g}: {measured.blocks} sequences, {measured.tokens} tokens{known}",
+        f"{model.origin.get('run')}, λ {model.lambda_:.3g}: {sequences}{measured.tokens} {entries}{known}",
         *(f"{name:>16}  {value:.4f}" for name, value in measures),
         "",
         *table([FIELDS, *labels], right=range(1, len(FIELDS))),
@@ -62,7 +64,7 @@ def lines(model: Model, measured: Measured) -> list[str]:
         errors = [
             (r["truth"], r["predicted"], str(r["count"]), f"{100 * r['share']:.1f} %") for r in measured.confusions
         ]
-        out += ["", *table([("true", "predicted", "tokens", "of the true"), *errors], right=(2, 3))]
+        out += ["", *table([("true", "predicted", entries, "of the true"), *errors], right=(2, 3))]
     return out
 
 

@@ -33,7 +33,7 @@ def run(asked: argparse.Namespace) -> int:
     model = opened(asked)
     with fitting(model.source):
         new = read_new(model.meta, asked.inputs)
-    rival = int(asked.rival) if asked.rival is not None and model.meta.get("integers") else asked.rival
+    rival = next((label for label in model.labels if str(label) == asked.rival), asked.rival)
     explanation = model.explain(new.raw, asked.block, asked.entry, rival)
     print(as_json(explanation.facts) if asked.json else "\n".join(lines(explanation, asked.k)))
     return DONE

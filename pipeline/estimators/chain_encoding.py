@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.pipeline.estimators.data import Data, Samples, listed
+from gapwise.pipeline.estimators.portable import stored_labels
 from gapwise.pipeline.estimators.sequences import sorted_labels
 from gapwise.pipeline.estimators.token_losses import TokenLosses
 from gapwise.records import Record
@@ -112,8 +113,7 @@ class ChainEncoding(NamedTuple):
     @property
     def portable(self) -> tuple[Record, dict[str, np.ndarray]]:
         """Facts and shared arrays of a feature store with this feature map."""
-        names = [str(label) for label in self.classes]
-        sink = Blocks(CHAIN, {"label_names": encode_names(names), **self.tables})
+        sink = Blocks(CHAIN, {"label_names": encode_names([*map(str, self.classes)]), **self.tables})
         text: Record = {
             "templates": None,
             "valued": True,
@@ -121,9 +121,8 @@ class ChainEncoding(NamedTuple):
         }
         if self.vocabulary is not None:
             put_vocabulary(sink, list(self.vocabulary))
-        integers = isinstance(self.classes[0], int)
-        facts = {"dataset": "sequences_csv", "structure": CHAIN, "label_names": names, "test_only_labels": []}
-        return {**facts, **self.meta, "integers": integers, "text": text}, sink.whole[""]
+        facts = {"dataset": "sequences_csv", "structure": CHAIN, "label_names": stored_labels(self.classes)}
+        return {**facts, **self.meta, "test_only_labels": [], "text": text}, sink.whole[""]
 
 
 def learned(train: Data, losses: TokenLosses, min_count: int) -> tuple[ChainEncoding, Rows | np.ndarray]:

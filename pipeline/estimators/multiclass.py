@@ -20,6 +20,7 @@ from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse
 from gapwise.pipeline.estimators.data import Data, Samples, cautions_of_columns, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.kernels import kernel_of, kernel_scores
+from gapwise.pipeline.estimators.portable import stored_labels
 from gapwise.records import Record
 from gapwise.stages.choice import LOSS, PICKS
 from gapwise.stages.confidence import refuse_without_lists
@@ -251,14 +252,14 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         return 1.0 if self.fit_intercept and self.kernel is None else None
 
     def _portable(self) -> tuple[Record, dict[str, np.ndarray]]:
-        arrays = {"width": self.n_features_in_, "bias": self._bias, "dtype": self._dtype}
+        columns = [*map(str, vars(self).get("feature_names_in_", ()))] or None
+        arrays = {"width": self.n_features_in_, "bias": self._bias, "dtype": self._dtype, "columns": columns}
         linear = "multiclass_sparse" if self._sparse else "multiclass"
         facts = {"dataset": "multiclass_arrays", "structure": linear if self._points is None else STRUCTURE}
         sizes = {"classes": self.classes_.size, **self._sizes}
-        form = {"label_column": None, "first_index": None, "integers": self.classes_.dtype.kind in "iu"}
-        names = [name.item() if name.dtype.kind in "iub" else str(name) for name in self.classes_]
+        form = {"label_column": None, "first_index": None, "class_names": stored_labels(self.classes_)}
         shared = {} if self._points is None else {"points": self._points}
-        return {**facts, **sizes, "class_names": names, "arrays": arrays, **form}, shared
+        return {**facts, **sizes, "arrays": arrays, **form}, shared
 
     def _keep(self, fitted: Fitted) -> None:
         super()._keep(fitted)

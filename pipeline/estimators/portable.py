@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from gapwise.pipeline.estimators.certificate import ModelCertificate
 from gapwise.records import Facts, Record
 from gapwise.stages.calibration import Calibration
+from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.models import Model, versions
 from gapwise.storage.paths import SolvedPath
 
@@ -41,3 +42,15 @@ def portable(
     }
     origin: Record = {"run": name, "key": attrs["key"], "rule": attrs["rule"], "versions": versions()}
     return Model(lam, weights, claims, {**facts, "d": int(weights.size)}, dict(shared), origin, calibration=calibration)
+
+
+def stored_labels(classes: Sequence[object] | np.ndarray) -> list[Label]:
+    """The classes of an estimator as a model's file keeps them, of the same type; ValueError for types that it cannot."""
+    names = [name.item() if isinstance(name, np.generic) else name for name in classes]
+    for given, name in zip(classes, names, strict=True):
+        if type(name) not in (bool, int, float, str) or isinstance(given, np.datetime64 | np.timedelta64):
+            raise ValueError(
+                f"save: the class {given!r} is a {type(given).__name__}; a model keeps numbers, booleans and strings; "
+                "use one of these, or pickle the estimator"
+            )
+    return names

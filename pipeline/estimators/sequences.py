@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from gapwise.pipeline.estimators.data import Data, Samples, listed, pairs
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.tokens import lengths_of, sequences_of
+
+KINDS = (bool, int, str)
+"""Types of labels; True is an integer to Python, but not to people."""
 
 
 def paired(X: Samples, y: Samples) -> Data:
@@ -27,13 +31,13 @@ def paired(X: Samples, y: Samples) -> Data:
 
 
 def sorted_labels(labels: set[object]) -> list[Label]:
-    """The labels in order; ValueError unless all are strings or all are integers."""
-    words = sorted(label for label in labels if isinstance(label, str))
-    numbers = sorted(label for label in labels if isinstance(label, int))
-    if len(labels) not in (len(words), len(numbers)):
-        kinds = sorted({type(label).__name__ for label in labels})
-        raise ValueError(f"y: expected labels that are all strings or all integers, got {' and '.join(kinds)}")
-    return [*words, *numbers]
+    """The labels in order; ValueError unless all are strings, all are integers, or all are True or False."""
+    kinds = {next((kind for kind in KINDS if isinstance(label, kind)), type(label)) for label in labels}
+    if len(kinds) != 1 or not kinds <= {*KINDS}:
+        got = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"y: expected labels that are all strings or all integers, got {got}")
+    found: list[Any] = sorted(labels)
+    return found
 
 
 def _plain(i: int, labels: object) -> list[object]:

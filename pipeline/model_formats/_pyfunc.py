@@ -12,9 +12,11 @@ INPUT, OUTPUT = "input", "labels"
 
 
 def table(inputs: list[object]) -> Any:
-    """A table of inputs, one a row."""
+    """A table of inputs, one a row; inputs with named values have a column for each."""
     import pandas as pd
 
+    if all(isinstance(x, dict) for x in inputs):
+        return pd.DataFrame(inputs)
     return pd.DataFrame({INPUT: [x.tolist() if isinstance(x, np.ndarray) else x for x in inputs]})
 
 
@@ -22,7 +24,7 @@ def labelled(model: Any, given: Any) -> Any:
     """The labels of a table of inputs, one row a block: of a picture by pixels, of anything else by name."""
     import pandas as pd
 
-    predictions = model.predict(list(given[INPUT]))
+    predictions = model.predict(given if model.columns else list(given[INPUT]))
     blocks = range(len(predictions))
     return pd.DataFrame(
         {OUTPUT: [predictions.mask(i).tolist() if predictions.has_masks else predictions.named(i) for i in blocks]}

@@ -178,7 +178,7 @@ class ArraysEncoder:
     bias: float | None
     dtype: str
     sparse: bool
-    columns: Columns = Columns()
+    columns: Columns
 
     def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """An array (n, D), a table or a scipy.sparse matrix, without the bias column."""

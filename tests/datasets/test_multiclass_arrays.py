@@ -332,3 +332,132 @@ def test_specimen__has_the_types_of_what_is_featurized(tmp_path, ending, content
     encoded = specimen(given)
     stored = open_problem(tmp_path / "store", "train")
     assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(stored)
+
+
+NAMED = "a,b,c,class\n1,2,3,x\n4,5,6,y\n7,8,9.5,x\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NAMED,
+        "\ufeff" + NAMED,  # a byte order mark
+        NAMED.replace("\n", "\r\n"),
+        NAMED.replace("a,b", '"first, or a", b').replace("4,5", '"4", 5'),
+        ",a,b,c,class\n0,1,2,3,x\n1,4,5,6,y\n2,7,8,9.5,x\n",  # row numbers of pandas' to_csv()
+        NAMED.replace("a,b,c", "0,1,2"),  # pandas' names of columns without names
+        ",0,1,2,class\n0,1,2,3,x\n1,4,5,6,y\n2,7,8,9.5,x\n",
+        "0,1,2,3\n1,2,3,10\n4,5,6,20\n7,8,9.5,10\n",
+        "400,410,420,class\n1,2,3,10\n4,5,6,20\n7,8,9.5,10\n",  # names are numbers, and so are all labels but the first
+        "1,2,3,x\n4,5,6,y\n7,8,9.5,x\n",
+        "1,2,3,10\n4,5,6,20\n7,8,9.5,10\n",
+    ],
+)
+def test_csv__header_is_told_from_an_example(tmp_path, text):
+    train, _, _, meta = problems(opened(tmp_path, text, text))
+    assert train.x.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9.5]]
+    assert [meta["class_names"][k] for k in train.truth] in (["x", "y", "x"], [10, 20, 10])
+
+
+@pytest.mark.parametrize(
+    "first", ["0,1,2,3\n", "400,410,class\n", "0,1\n"], ids=["counts, but 3 is a class", "a name among names", "short"]
+)
+def test_csv__first_line_that_may_be_either_is_refused(tmp_path, first):
+    labels = [3, 1] if "class" not in first else ["p", "q"]
+    text = first + csv(np.ones((4, first.count(","))), labels * 2)
+    with pytest.raises(
+        DataError, match=r"train\.csv: line 1: .* may be a header or an example; if it is a header, give"
+    ):
+        read(opened(tmp_path, text, text))
+
+
+def test_csv__columns_go_by_name(tmp_path):
+    for label in (None, "class", -1):
+        train, test, _, meta = problems(opened(tmp_path, NAMED, "class,c,a,b\ny,3,1,2\nx,6,4,5\n", label_column=label))
+        assert (test.x.tolist(), test.truth.tolist()) == ([[1, 2, 3], [4, 5, 6]], [1, 0])
+        assert (meta["arrays"]["columns"], meta["label_column"], train.n) == (["a", "b", "c"], "class", 3)
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        ("a,b,d,class", "missing: c, unknown: d"),
+        ("a,b,C,class", "missing: c, unknown: C"),
+        ("a,b,c,d,class", "unknown: d"),
+        ("a,b,c,kind", "missing: class, unknown: kind"),
+        ("a,b,class", "missing: c"),
+        ("1,2,3,x", "missing: a, b, c, class, unknown: 1, 2, 3, x"),
+    ],
+)
+def test_csv__other_columns_than_those_of_training_are_named(tmp_path, header, says):
+    row = ",".join(["1"] * header.count(",")) + ",x\n"
+    with pytest.raises(DataError, match=rf"test\.csv: line 1: expected the columns of the training data, .*; {says}$"):
+        read(opened(tmp_path, NAMED, f"{header}\n{row}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a,b,a,class\n1,2,3,x\n", "line 1: two columns are called 'a'; give them different names"),
+        ("a,,c,class\n1,2,3,x\n", "line 1: a column of the header has no name"),
+        ("a;b;class\n1;2;x\n", "line 1: has semicolons or tabs; expected commas"),
+        ("a\tb\tclass\n1\t2\tx\n", "line 1: has semicolons or tabs; expected commas"),
+        ("1,5;2,5;x\n2,5;3,5;y\n", "line 1: has semicolons or tabs; expected commas"),
+        ('a,b,class\n"1,5",2,x\n', r"line 2: column 0 \(a\) is '1,5'; expected a number, such as 1\.5"),
+        ("a,b,class\n1,2,x\n1,NA,y\n", r"line 3: column 1 \(b\) is 'NA'; expected a number"),
+        ("a,b,class\n1,nan,x\n", r"line 2: feature 1 \(from 0\), b is not a finite number"),
+        ("NA,2,x\n3,4,x\n5,6,y\n", "line 1: column 0 is 'NA'; expected a number"),
+        ("a,b,class\n1_0,2,x\n", r"line 2: column 0 \(a\) is '1_0'; expected a number"),
+    ],
+)
+def test_csv__tables_that_cannot_be_read_are_named(tmp_path, text, says):
+    with pytest.raises(DataError, match=rf"train\.csv: {says}"):
+        read(opened(tmp_path, text, text))
+
+
+SPELLINGS = ["1", "01", "10", "1_0", "1e1", "+1", "1.0"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "content", "classes"),
+    [
+        (".csv", csv, 7),
+        (".npz", lambda x, y: {"x": x, "y": np.array(y)}, 7),
+        (".svm", svmlight, 5),  # there, a label is a number: 1, +1 and 1.0 are the same
+    ],
+)
+def test_labels__keep_their_spelling(tmp_path, ending, content, classes):
+    given = content(np.ones((14, 2)), SPELLINGS * 2)
+    train, _, _, meta = problems(opened(tmp_path, given, given, ending))
+    names = [meta["class_names"][k] for k in train.truth]
+    assert (len(set(names)), sorted({*names} - {*SPELLINGS})) == (classes, [])
+    assert names == (SPELLINGS if classes == 7 else [*SPELLINGS[:5], "1", "1"]) * 2
+
+
+def test_labels__of_new_spellings_are_unknown(tmp_path):
+    for label in ("07", "7.0"):
+        with pytest.raises(
+            DataError, match=rf"test\.csv: line 1: the label '{label}' does not occur in .*, whose labels"
+        ):
+            read(opened(tmp_path, csv(X, Y), csv(X[:1], [label])))
+    text = [str(k) for k in range(11)] * 2
+    meta = problems(opened(tmp_path, {"x": np.ones((22, 1)), "y": np.array(text)}, ending=".npz", test_fraction=0.5))[3]
+    assert meta["class_names"] == text[:11]  # in the order of numbers, and text
+
+
+def test_new_tables__go_by_name(tmp_path):
+    import pandas as pd
+
+    feature_map, stored = made(options(tmp_path, NAMED, NAMED), tmp_path)
+    table = pd.DataFrame([[1, 2, 3.0], [4, 5, 6], [7, 8, 9.5]], columns=["a", "b", "c"])
+    for columns in (["a", "b", "c"], ["c", "a", "b"], ["class", "b", "c", "a"]):
+        check_same_bits(feature_map.encode(table.assign(**{"class": "x"})[columns]), stored)
+    check_same_bits(feature_map.encode(table.to_numpy()), stored)
+    for wrong, says in (
+        (table.rename(columns={"a": "A"}), "missing: a, unknown: A"),
+        (table.assign(d=1), "unknown: d"),
+        (table[["a", "b"]], "missing: c"),
+        (pd.DataFrame(table.to_numpy()), "missing: a, b, c, unknown: 0, 1, 2"),
+    ):
+        with pytest.raises(DataError, match=f"^input: expected the columns of the training data, .*; {says}$"):
+            feature_map.encode(wrong)

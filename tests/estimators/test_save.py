@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from library import Bits, bits, blobs, graphs, sentences
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, load_model
 from gapwise.stages.datasets import NothingKnown
+from gapwise.stages.datasets.inputs import read_new
 from gapwise.stages.datasets.text.attributes import attributes
 from gapwise.stages.prediction import Prediction
 
@@ -102,3 +104,76 @@ def test_other_inputs__have_no_form_outside_python(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"^save: a \w+ of such inputs has no form outside Python; pickle it"):
             model.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+LABELS = {
+    "str": ["01", "1"],
+    "int": [-1, 3],
+    "bool": [False, True],
+    "int8": np.array([-1, 3], np.int8),
+    "uint64": np.array([1, 2**63 + 1], np.uint64),
+    "numpy bool": np.array([False, True]),
+    "numpy str": np.array(["a", "\u3000"]),
+    "float": [1.0, 2.0],
+    "float32": np.array([1.0, 2.0], np.float32),
+    "object": np.array(["cat", "dog"], object),
+    "pandas": pd.Series(["cat", "dog"]),
+    "pandas string": pd.Series(["cat", "dog"], dtype="string"),
+    "category": pd.Series(["cat", "dog"], dtype="category"),
+}
+
+
+def same(loaded: list[Any], wanted: list[Any]) -> bool:
+    """Whether all values are equal, and of the same type as Python has them."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in wanted]
+    return [(value, type(value)) for value in loaded] == [(value, type(value)) for value in plain]
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels__of_a_loaded_model_are_those_of_the_estimator(tmp_path: Path, kind: str) -> None:
+    X, k = np.array([[-1.0, 0.5], [1.0, 0.5]] * 3), np.array([0, 1] * 3)
+    some = LABELS[kind]
+    y = some.iloc[k].reset_index(drop=True) if isinstance(some, pd.Series) else np.asarray(some)[k]
+    model = MulticlassSVM(lam=0.1, tolerance=0.05).fit(X, y)
+    model.save(tmp_path / "classes")
+    assert same([label for (label,) in named(load_model(tmp_path / "classes").predict(X))], list(model.predict(X)))
+    if "float" in kind:
+        return  # sequences have none
+    values = list(some)
+    words, tags = [[["w=0"], ["w=1"]]] * 3, [values, values[::-1], values]
+    chain = ChainSVM(lam=0.1, tolerance=0.05).fit(words, tags)
+    chain.save(tmp_path / "chain")
+    loaded = load_model(tmp_path / "chain")
+    for ours, theirs in zip(named(loaded.predict(words)), chain.predict(words), strict=True):
+        assert same(ours, theirs)
+    assert loaded.transitions() == chain.transitions()
+    assert loaded.top_features(loaded.labels[1]) == chain.top_features(chain.classes_[1])
+
+
+def test_labels__that_no_file_keeps_are_refused(tmp_path: Path) -> None:
+    X, y = np.eye(2), np.array(["2020-01-01", "2021-01-01"], "M8[ns]")
+    model = MulticlassSVM(lam=0.1, tolerance=0.1).fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"^save: the class .* is a datetime64; a model keeps numbers, booleans and str"
+    ):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    with pytest.raises(ValueError, match="all strings or all integers, got bool and int"):
+        ChainSVM().fit([[["a"], ["b"]]], [[True, 0]])
+
+
+def test_tables__go_by_name(tmp_path: Path) -> None:
+    X, y = blobs()
+    table = pd.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])])
+    model = MulticlassSVM(lam=0.1, tolerance=0.05).fit(table, y)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    wanted = [[label] for label in model.predict(table).tolist()]
+    assert named(loaded.predict(table[[*table.columns[::-1]]])) == named(loaded.predict(X)) == wanted
+    with pytest.raises(
+        ValueError, match=r"^input: expected the columns of the training data, .*; missing: c0, unknown: x"
+    ):
+        loaded.predict(table.rename(columns={"c0": "x"}))
+    table.assign(kind=y)[["kind", *table.columns[::-1]]].to_csv(tmp_path / "new.csv", index=False)
+    new = read_new(loaded.meta, [str(tmp_path / "new.csv")])
+    assert (new.source, named(loaded.predict(new.raw))) == (y.tolist(), wanted)

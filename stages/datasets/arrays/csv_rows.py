@@ -1,7 +1,7 @@
 """Comma-separated examples, one a line: the label in one column, numbers in the others.
 
-The training file settles whether there is a header. With one, all later files need a header with the same names, in any
-order (`rows.Columns`); without one, the first line of every file is an example, and columns go by their place.
+If the training file has a header, all later files need one with the same names, in any order (`rows.Columns`). Otherwise
+columns go by their place, and a header is passed over.
 
 The first line is a header if `label_column` is a name, or if another cell than the label's is neither a number nor a missing
 value. If all are numbers, it is a header if it counts the columns from 0, as pandas does by default, or if its label alone
@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import logging
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +48,7 @@ def read_csv(file: Path, label_column: int | str | None) -> Rows:
         label_at += len(first) if label_at < 0 else 0
         if not 0 <= label_at < len(first):
             raise DataError(f"{file}: has {len(first)} columns, so there is no dataset.label_column={label_column}")
-        header = _is_header(first, label_at, {row[label_at].strip() for row in cells[1:] if label_at < len(row)})
+        header = _is_header(cells, label_at)
     features = [column for column in range(len(first)) if column != label_at]
     if header and first[0] in UNNAMED and features[:1] == [0]:
         log.warning("%s: the first column has no name, like the row numbers of pandas' to_csv(); it is left out", where)
@@ -56,15 +56,7 @@ def read_csv(file: Path, label_column: int | str | None) -> Rows:
     if not features:
         raise DataError(f"{where}: one column only; expected features and a label, separated by commas")
     names = [first[column] for column in features] if header else None
-    if names and "" in names:
-        raise DataError(f"{where}: column {features[names.index('')]} has no name; give it one")
-    rows = _rows(file, cells, lines, Columns(names, first[label_at] if header else label_column, len(features)))
-    if header is None:
-        raise DataError(
-            f"{where}: may be a header or an example; give the columns names that are no numbers, or move an example "
-            "below another line"
-        )
-    return rows
+    return _rows(file, cells, lines, Columns(names, first[label_at] if header else label_column, len(features)))
 
 
 def read_more(file: Path, columns: Columns, *, labelled: bool = True) -> Rows:
@@ -72,14 +64,17 @@ def read_more(file: Path, columns: Columns, *, labelled: bool = True) -> Rows:
     return _rows(file, *cells_of(file), columns, labelled)
 
 
-def _is_header(first: Sequence[str], label_at: int, others: Collection[str]) -> bool | None:
-    """Whether the first line is a header, by its cells and the labels of all other lines; None: that does not tell."""
+def _is_header(cells: Sequence[Sequence[str]], label_at: int | None) -> bool | None:
+    """Whether the first line is a header, given the column of the label, if there is any; None: that cannot be told."""
+    first, counted = cells[0], [str(column) for column in range(len(cells[0]))]
     features = [cell for column, cell in enumerate(first) if column != label_at and cell not in MISSING]
     if any(number_of(cell) is None for cell in features):
         return True
-    label, counted = first[label_at], [str(column) for column in range(len(first))]
+    if label_at is None:
+        return None if first == counted and len(first) > 2 else False
+    label, others = first[label_at], {row[label_at].strip() for row in cells[1:] if label_at < len(row)}
     if number_of(label) is not None:
-        return False if list(first) != counted else True if label not in others and len(first) > 2 else None
+        return False if first != counted else True if label not in others and len(first) > 2 else None
     if label in others:
         return False
     counts = len(features) > 1 and features == counted[: len(features)]
@@ -89,16 +84,19 @@ def _is_header(first: Sequence[str], label_at: int, others: Collection[str]) -> 
 def _rows(
     file: Path, cells: Sequence[Sequence[str]], lines: Sequence[int], columns: Columns, labelled: bool = True
 ) -> Rows:
-    width = len(cells[0])
-    order, label_at = columns.places(cells[0], f"{file}: line {lines[0]}", labelled=labelled)
-    if columns.names is not None:
+    first, where = cells[0], f"{file}: line {lines[0]}"
+    order, label_at = columns.places(first, where, labelled=labelled)
+    header = columns.names is not None or _is_header(cells, label_at)
+    if header:
         cells, lines = cells[1:], lines[1:]
+        if any(not first[column] for column in order):
+            raise DataError(f"{where}: a column of the header has no name; give it one, or leave it out")
     if not cells:
         raise DataError(f"{file}: holds a header but no examples")
     values, labels = array("d"), []
     for row, line in zip(cells, lines, strict=True):
-        if len(row) != width:
-            raise DataError(f"{file}: line {line}: {len(row)} columns, expected {width} as in the first line")
+        if len(row) != len(first):
+            raise DataError(f"{file}: line {line}: {len(row)} columns, expected {len(first)} as in the first line")
         features = [row[column] for column in order]
         try:
             values.extend(map(float, features))
@@ -118,6 +116,11 @@ def _rows(
     x = np.frombuffer(values).reshape(len(cells), len(order))
     rows = Rows(file, "line", np.array(lines), written(labels), x, columns)
     refuse_endless(rows)
+    if header is None:
+        raise DataError(
+            f"{where}: {few(first)} may be a header or an example; if it is a header, give its columns names that are no "
+            "numbers; if it is an example, move it below another line"
+        )
     return rows
 
 

@@ -40,7 +40,8 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     labels = [names[k] for k in np.asarray(arrays["labels"]).tolist()]
     if "x" in arrays:
         x = np.asarray(arrays["x"])[:, :width]
-        return NewInput(x, labels, example=x[0].tolist())
+        example, columns = x[0].tolist(), meta["arrays"].get("columns")
+        return NewInput(x, labels, example=dict(zip(columns, example, strict=True)) if columns else example)
     rows = Csr(np.asarray(arrays["row_ptr"]), np.asarray(arrays["ids"]), np.asarray(arrays["values"]), width)
     return NewInput(
         _matrix(rows.cut(width), width), labels, example=_matrix(rows.taken(np.arange(1)).cut(width), width)
@@ -50,7 +51,9 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
 def truth(new: NewInput, meta: Facts) -> list[str]:
     """The labels of new examples by name; DataError unless all have one that the training data have."""
     if new.source is None:
-        raise DataError("input: has no labels to compare predictions with; expected examples with labels, as in training")
+        raise DataError(
+            "input: has no labels to compare predictions with; expected examples with labels, as in training"
+        )
     known = set(map(str, meta["class_names"]))
     unknown = next((k for k, label in enumerate(new.source) if str(label) not in known), None)
     if unknown is not None:

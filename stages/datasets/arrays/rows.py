@@ -85,14 +85,17 @@ class Columns(NamedTuple):
             twice = next(name for column, name in enumerate(found) if place[name] != column)
             raise DataError(f"{where}: two columns are called {twice!r}; give them different names")
         others = [name for name in found[found[0] in UNNAMED :] if name not in {*self.names, self.label}]
-        label = others.pop() if self.label is None and len(others) == 1 else self.label
         missing = [name for name in self.names if name not in place]
+        label = others.pop() if self.label is None and len(others) == 1 and not missing else self.label
         if labelled and label not in place:
             missing.append("the label" if label is None else str(label))
         if missing or others:
             faults = [f"{what}: {few(names)}" for what, names in (("missing", missing), ("unknown", others)) if names]
             raise DataError(f"{where}: expected the columns of the training data, in any order; {', '.join(faults)}")
         return [place[name] for name in self.names], place.get(str(label))
+
+
+BY_PLACE = Columns()
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class Rows:
     labels: Sequence[Label]
     x: np.ndarray | Csr
     """(n, D), float32 or float64"""
-    columns: Columns = Columns()
+    columns: Columns = BY_PLACE
     """How further files are read."""
 
     def where(self, k: int) -> str:
