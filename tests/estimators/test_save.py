@@ -13,6 +13,7 @@ from library import Bits, bits, blobs, graphs, sentences
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, load_model
 from gapwise.stages.datasets import NothingKnown
 from gapwise.stages.datasets.inputs import read_new
+from gapwise.stages.datasets.multiclass_arrays import truth
 from gapwise.stages.datasets.text.attributes import attributes
 from gapwise.stages.prediction import Prediction
 
@@ -176,4 +177,4 @@ def test_tables__go_by_name(tmp_path: Path) -> None:
         loaded.predict(table.rename(columns={"c0": "x"}))
     table.assign(kind=y)[["kind", *table.columns[::-1]]].to_csv(tmp_path / "new.csv", index=False)
     new = read_new(loaded.meta, [str(tmp_path / "new.csv")])
-    assert (new.source, named(loaded.predict(new.raw))) == (y.tolist(), wanted)
+    assert (truth(new, loaded.meta), named(loaded.predict(new.raw))) == ([*map(str, y)], wanted)

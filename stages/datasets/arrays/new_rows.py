@@ -12,7 +12,7 @@ from gapwise.records import Facts
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.arrays.csv_rows import read_more
 from gapwise.stages.datasets.arrays.npz_rows import FEATURES, LABELS, is_sparse, labels_of, names_in, read_csr
-from gapwise.stages.datasets.arrays.rows import Columns, Csr, Label, few
+from gapwise.stages.datasets.arrays.rows import Columns, Csr, Label, Rows, numbered
 from gapwise.stages.datasets.arrays.svmlight import read_svmlight
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text
@@ -28,23 +28,22 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     SVMlight's lines, else comma-separated numbers with the columns of training, in any order if they have names there.
     Labels may be there as in training, and are shown beside predictions."""
     parts = [_examples(Path(name), meta) for name in inputs]
-    labels = (
-        None if any(known is None for _, known in parts) else [label for _, known in parts for label in known or ()]
-    )
-    return NewInput(_stacked([x for x, _ in parts]), labels)
+    labelled = [rows for _, rows in parts if rows is not None]
+    return NewInput(_stacked([x for x, _ in parts]), labelled if len(labelled) == len(parts) else None)
 
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     """Features and labels of a test split, without the constant column."""
     names, width = meta["class_names"], int(meta["arrays"]["width"])
     labels = [names[k] for k in np.asarray(arrays["labels"]).tolist()]
+    source = [_labelled(Path("test split"), labels)]
     if "x" in arrays:
         x = np.asarray(arrays["x"])[:, :width]
         example, columns = x[0].tolist(), meta["arrays"].get("columns")
-        return NewInput(x, labels, example=dict(zip(columns, example, strict=True)) if columns else example)
+        return NewInput(x, source, example=dict(zip(columns, example, strict=True)) if columns else example)
     rows = Csr(np.asarray(arrays["row_ptr"]), np.asarray(arrays["ids"]), np.asarray(arrays["values"]), width)
     return NewInput(
-        _matrix(rows.cut(width), width), labels, example=_matrix(rows.taken(np.arange(1)).cut(width), width)
+        _matrix(rows.cut(width), width), source, example=_matrix(rows.taken(np.arange(1)).cut(width), width)
     )
 
 
@@ -54,14 +53,9 @@ def truth(new: NewInput, meta: Facts) -> list[str]:
         raise DataError(
             "input: has no labels to compare predictions with; expected examples with labels, as in training"
         )
-    known = set(map(str, meta["class_names"]))
-    unknown = next((k for k, label in enumerate(new.source) if str(label) not in known), None)
-    if unknown is not None:
-        raise DataError(
-            f"input: example {unknown} (from 0): the label {new.source[unknown]!r} does not occur in the training data, "
-            f"whose labels are {few(meta['class_names'])}; a model cannot predict it, so leave these examples out"
-        )
-    return [str(label) for label in new.source]
+    for rows in new.source:
+        numbered(rows, meta["class_names"], "the training data")
+    return [str(label) for rows in new.source for label in rows.labels]
 
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
@@ -69,11 +63,12 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     labels = [predicted.named(i)[0] for i in range(len(predicted))]
     if new.source is None:
         return Shown(csv_text(("example", "predicted"), enumerate(labels)))
-    return Shown(csv_text(("example", "label", "predicted"), zip(range(len(labels)), new.source, labels, strict=True)))
+    true = [label for rows in new.source for label in rows.labels]
+    return Shown(csv_text(("example", "label", "predicted"), zip(range(len(labels)), true, labels, strict=True)))
 
 
-def _examples(file: Path, meta: Facts) -> tuple[Matrix, Sequence[Label] | None]:
-    """Features of a file, an array or a sparse matrix, and its labels if it has them."""
+def _examples(file: Path, meta: Facts) -> tuple[Matrix, Rows | None]:
+    """Features of a file, an array or a sparse matrix, and its examples if they have labels."""
     width, ending = int(meta["arrays"]["width"]), file.name.removesuffix(".gz").rpartition(".")[2]
     if ending == "npy":
         return array_of(file), None
@@ -82,15 +77,15 @@ def _examples(file: Path, meta: Facts) -> tuple[Matrix, Sequence[Label] | None]:
     if ending in ("svmlight", "svm", "libsvm"):
         rows, _ = read_svmlight(file, meta.get("first_index"))
         assert isinstance(rows.x, Csr)
-        return _matrix(rows.x.cut(width), width), rows.labels
+        return _matrix(rows.x.cut(width), width), rows
     if not file.exists():
         raise DataError(f"{file}: no such file; expected examples (.npy, .npz, .csv or .svmlight)")
     rows = read_more(file, Columns(meta["arrays"].get("columns"), meta.get("label_column"), width), labelled=False)
     assert not isinstance(rows.x, Csr)
-    return rows.x, rows.labels or None
+    return rows.x, rows if rows.labels else None
 
 
-def _of_npz(file: Path, width: int) -> tuple[Matrix, Sequence[Label] | None]:
+def _of_npz(file: Path, width: int) -> tuple[Matrix, Rows | None]:
     if is_sparse(file):
         rows = read_csr(file)
         if rows.width != width:
@@ -105,7 +100,13 @@ def _of_npz(file: Path, width: int) -> tuple[Matrix, Sequence[Label] | None]:
         (x,) = features
     known = set(names_in(file)) & {*LABELS["train"], *LABELS["test"]}
     labels = arrays_of(file, sorted(known)) if len(known) == 1 else {}
-    return x, next((labels_of(file, *named) for named in labels.items() if len(named[1]) == x.shape[0]), None)
+    fitting = [labels_of(file, name, array) for name, array in labels.items() if array.shape == x.shape[:1]]
+    return x, _labelled(file, fitting[0]) if fitting else None
+
+
+def _labelled(file: Path, labels: Sequence[Label]) -> Rows:
+    """Examples whose features are elsewhere."""
+    return Rows(file, "row", np.arange(len(labels)), labels, np.empty((len(labels), 0)))
 
 
 def _matrix(rows: Csr, width: int) -> sparse.csr_array:

@@ -81,9 +81,6 @@ class Columns(NamedTuple):
             label_at = (-1 if self.label is None else int(self.label)) % count
             return [column for column in range(count) if column != label_at], label_at
         place = {name: column for column, name in enumerate(found)}
-        if len(place) < count:
-            twice = next(name for column, name in enumerate(found) if place[name] != column)
-            raise DataError(f"{where}: two columns are called {twice!r}; give them different names")
         others = [name for name in found[found[0] in UNNAMED :] if name not in {*self.names, self.label}]
         missing = [name for name in self.names if name not in place]
         label = others.pop() if self.label is None and len(others) == 1 and not missing else self.label
@@ -92,6 +89,9 @@ class Columns(NamedTuple):
         if missing or others:
             faults = [f"{what}: {few(names)}" for what, names in (("missing", missing), ("unknown", others)) if names]
             raise DataError(f"{where}: expected the columns of the training data, in any order; {', '.join(faults)}")
+        if len(place) < count:
+            twice = next(name for column, name in enumerate(found) if place[name] != column)
+            raise DataError(f"{where}: two columns are called {twice!r}; give them different names")
         return [place[name] for name in self.names], place.get(str(label))
 
 
