@@ -92,7 +92,7 @@ class Columns(NamedTuple):
         if len(place) < count:
             twice = next(name for column, name in enumerate(found) if place[name] != column)
             raise DataError(f"{where}: two columns are called {twice!r}; give them different names")
-        return [place[name] for name in self.names], place.get(str(label))
+        return [place[name] for name in self.names], None if label is None else place.get(str(label))
 
 
 BY_PLACE = Columns()
