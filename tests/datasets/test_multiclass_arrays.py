@@ -366,7 +366,7 @@ def test_csv__first_line_that_may_be_either_is_refused(tmp_path, first):
     labels = [3, 1] if "class" not in first else ["p", "q"]
     text = first + csv(np.ones((4, first.count(","))), labels * 2)
     with pytest.raises(
-        DataError, match=r"train\.csv: line 1: .* may be a header or an example; if it is a header, give"
+        DataError, match=r"train\.csv: line 1: .* may be a header or an example. If it is a header, give"
     ):
         read(opened(tmp_path, text, text))
 

@@ -5,7 +5,8 @@ columns go by their place, and a header is passed over.
 
 The first line is a header if `label_column` is a name, or if another cell than the label's is neither a number nor a missing
 value. If all are numbers, it is a header if it counts the columns from 0, as pandas does by default, or if its label alone
-is no number; its label must then occur in no other line. Where that does not tell, the file is refused.
+is no number; its label must then occur in no other line. Where that does not tell, the file is refused. A first column whose
+name is empty has row numbers, as pandas and R write them, and is left out.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def _rows(
             name = "" if columns.names is None else f" ({columns.names[k]})"
             raise DataError(
                 f"{file}: line {line}: column {order[k]}{name} is {features[k]!r}; expected a number, such as 1.5, in all "
-                "columns but that of the label"
+                "columns but the label's"
             )
         if label_at is not None:
             labels.append(row[label_at].strip())
@@ -118,8 +119,8 @@ def _rows(
     refuse_endless(rows)
     if header is None:
         raise DataError(
-            f"{where}: {few(first)} may be a header or an example; if it is a header, give its columns names that are no "
-            "numbers; if it is an example, move it below another line"
+            f"{where}: {few(first)} may be a header or an example. If it is a header, give its columns names that are no "
+            "numbers; if not, move it below another line"
         )
     return rows
 
