@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Prediction(Predicted):
     known : Known, optional
         How many attributes of the input the training data have, of how many; None where there are no attributes.
     names : list
-        The labels as they were in training, which `named` gives.
+        The labels as they were in training: strings, numbers or booleans.
     margins : float64 array, (entries,), optional
         If asked for: of each label how much better the predicted labelling scores than the best with another label there.
     calibration : Calibration, optional
@@ -31,6 +32,7 @@ class Prediction(Predicted):
         If asked for: the best labellings of each block, with their scores.
     """
 
+    names: list[Any] = field(default_factory=list)
     known: Known | None = None
     margins: np.ndarray | None = None
     calibration: Calibration | None = None
@@ -47,3 +49,7 @@ class Prediction(Predicted):
         if self.margins is None:
             return None
         return np.array([self.margins[a:b].min(initial=np.inf) for a, b in pairwise(self.label_ptr.tolist())])
+
+    def named(self, i: int) -> list[Any]:
+        """Labels of block i as they were in training, or as integers where they have no names."""
+        return Predicted.named(self, i)

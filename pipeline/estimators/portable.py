@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def portable(
 
 def stored_labels(classes: Sequence[object] | np.ndarray) -> list[Label]:
     """The classes of an estimator as a model's file keeps them, of the same type; ValueError for types that it cannot."""
-    names = [name.item() if isinstance(name, np.generic) else name for name in classes]
+    names: list[Any] = [name.item() if isinstance(name, np.generic) else name for name in classes]
     for given, name in zip(classes, names, strict=True):
         if type(name) not in (bool, int, float, str) or isinstance(given, np.datetime64 | np.timedelta64):
             raise ValueError(

@@ -37,13 +37,14 @@ def read_csv(file: Path, label_column: int | str | None) -> Rows:
     """
     cells, lines = cells_of(file)
     first, where = cells[0], f"{file}: line {lines[0]}"
+    header: bool | None = True
     if isinstance(label_column, str):
         if first.count(label_column) != 1:
             raise DataError(
                 f"{where}: the header must name the column {label_column!r} of dataset.label_column once; it has "
                 f"{few(first)}"
             )
-        label_at, header = first.index(label_column), True
+        label_at = first.index(label_column)
     else:
         label_at = -1 if label_column is None else label_column
         label_at += len(first) if label_at < 0 else 0
