@@ -258,7 +258,8 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         facts = {"dataset": "multiclass_arrays", "structure": linear if self._points is None else STRUCTURE}
         sizes = {"classes": self.classes_.size, **self._sizes}
         form = {"label_column": None, "first_index": None, "class_names": stored_labels(self.classes_)}
-        shared = {} if self._points is None else {"points": self._points}
+        given = {"points": self._points, "cost": None if self.costs is None else np.asarray(self.costs, float)}
+        shared = {name: array for name, array in given.items() if array is not None}
         return {**facts, **sizes, "arrays": arrays, **form}, shared
 
     def _keep(self, fitted: Fitted) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.inputs import Predicted, read_new, show, stored_input
+from gapwise.stages.datasets.multiclass_arrays import truth
 from gapwise.stages.datasets.text.crfsuite import listed
 from gapwise.stages.datasets.vision import masks
 
@@ -229,6 +230,14 @@ def test_multiclass_arrays__reads_every_form_with_and_without_labels(tmp_path, e
         assert shown[:3] == ["example,label,predicted", "0,3,3", "1,7,7"]
     else:
         assert shown[:3] == ["example,predicted", "0,3", "1,7"]
+
+
+@pytest.mark.parametrize("arrays", [{"x": np.eye(2)}, {"row_ptr": [0, 1, 2], "ids": [0, 1], "values": [1.0, 1.0]}])
+def test_multiclass_arrays__example_of_an_mlflow_model_is_one_that_it_takes(arrays):
+    meta = {"dataset": "multiclass_arrays", "arrays": {"width": 2}, "class_names": [3, 7]}
+    new = stored_input(meta, {**arrays, "labels": np.array([1, 0])})
+    assert new.example == ([1.0, 0.0] if "x" in arrays else None)
+    assert truth(new, meta) == ["7", "3"]
 
 
 def test_multiclass_arrays__names_a_file_that_does_not_fit(tmp_path):

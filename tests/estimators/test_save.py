@@ -12,9 +12,10 @@ from library import Bits, bits, blobs, graphs, sentences
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, load_model
 from gapwise.stages.datasets import NothingKnown
-from gapwise.stages.datasets.inputs import read_new
+from gapwise.stages.datasets.inputs import NewInput, read_new
 from gapwise.stages.datasets.multiclass_arrays import truth
 from gapwise.stages.datasets.text.attributes import attributes
+from gapwise.stages.labelled import measure
 from gapwise.stages.prediction import Prediction
 
 
@@ -178,3 +179,13 @@ def test_tables__go_by_name(tmp_path: Path) -> None:
     table.assign(kind=y)[["kind", *table.columns[::-1]]].to_csv(tmp_path / "new.csv", index=False)
     new = read_new(loaded.meta, [str(tmp_path / "new.csv")])
     assert (truth(new, loaded.meta), named(loaded.predict(new.raw))) == ([*map(str, y)], wanted)
+
+
+def test_costs__are_saved(tmp_path: Path) -> None:
+    X, y = blobs()
+    costs = [[0, 2, 3], [1, 0, 1], [4, 1, 0]]
+    MulticlassSVM(lam=0.1, tolerance=0.1, costs=costs).fit(X, y).save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    found = measure(loaded, NewInput(X), [str((k + 1) % 3) for k in y])
+    predicted = [label for (label,) in named(loaded.predict(X))]
+    assert found.loss == np.mean([costs[(k + 1) % 3][label] for k, label in zip(y, predicted, strict=True)])

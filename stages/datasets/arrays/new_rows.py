@@ -42,9 +42,7 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
         example, columns = x[0].tolist(), meta["arrays"].get("columns")
         return NewInput(x, source, example=dict(zip(columns, example, strict=True)) if columns else example)
     rows = Csr(np.asarray(arrays["row_ptr"]), np.asarray(arrays["ids"]), np.asarray(arrays["values"]), width)
-    return NewInput(
-        _matrix(rows.cut(width), width), source, example=_matrix(rows.taken(np.arange(1)).cut(width), width)
-    )
+    return NewInput(_matrix(rows.cut(width), width), source)
 
 
 def truth(new: NewInput, meta: Facts) -> list[str]:
