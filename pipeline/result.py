@@ -159,7 +159,7 @@ def summary(
     if extra:
         lines.append(("", " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in extra.items())))
     if refit := result.get("refit"):
-        lines.append(("refit", _refitted(refit, str(best.get("criterion", LOSS)))))
+        lines.append(("refit", _refitted(refit)))
         measured = {name: value for name, value in refit.items() if name.startswith("test_") and name != "test_loss"}
         if measured:
             lines.append(
@@ -184,11 +184,11 @@ def _objective(path: Sequence[Facts], best: Facts) -> str:
     return f"objective {_number(primal)} at λ {_number(record['lambda'])} · gap {_number(gap)}{share}"
 
 
-def _refitted(refit: Facts, criterion: str) -> str:
+def _refitted(refit: Facts) -> str:
     """The model of all training blocks, validation blocks among them."""
-    at_edge = f", {Edge(refit['edge']).words}" if "edge" in refit else ""
-    picked = f"λ {_number(refit['lambda'])} ({picked_in_words(refit['pick'], criterion)}{at_edge})"
-    where = f"{picked}, trained again on all training examples · test loss {_number(refit['test_loss'])}"
+    where = (
+        f"λ {_number(refit['lambda'])} trained again on all training examples · test loss {_number(refit['test_loss'])}"
+    )
     gap = f"gap {_number(refit['gap'])} of an objective of {_number(refit['primal'])}"
     return f"{where} · {gap}: {verdict_of(refit['verdict']).words}"
 
@@ -198,11 +198,11 @@ def _picked(best: Facts) -> str:
     if "validation_blocks" not in best:
         return "optimistic: λ chosen on the test split; dataset.validation=0.2 gives an honest one"
     blocks = int(best["validation_blocks"])
-    number = f"{blocks:,} validation example" + "s" * (blocks != 1)
+    by = best.get("criterion", LOSS)
+    said = picked_in_words(best, f"{by.replace('_', ' ')} on {blocks:,} validation example" + "s" * (blocks != 1))
     if "criterion" in best:
-        by = best["criterion"]
-        return f"best {by.replace('_', ' ')} on {number}: {_number(best[f'validation_{by}'])}"
-    return f"least loss on {number}; one standard error: λ {_number(best['one_se_lambda'])}"
+        return f"{said}: {_number(best[f'validation_{by}'])}"
+    return f"{said}; one standard error: λ {_number(best['one_se_lambda'])}"
 
 
 def _numbers(verdict: Verdict) -> str:

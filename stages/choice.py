@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:  # commands that list runs do without it
     import numpy as np
 
+    from gapwise.records import Facts
+
 PICKS = ("parabola", "least", "one_se")
-"""Rules by which the lambda of the model that leaves home is picked (`picked`); the first is the default.
+"""Rules by which held-out blocks pick the best lambda (`picked`); the first is the default.
 
 tests/benchmarks/bench_picking.py compares them.
 """
@@ -24,16 +26,25 @@ class Choice(NamedTuple):
 
     best: int
     """The least loss, the larger lambda on ties."""
-    one_se: int
-    """The one-standard-error rule: the largest lambda whose loss is at most one standard error above the least."""
+    one_se: int | None
+    """The one-standard-error rule: the largest lambda whose loss is at most one standard error above the least; None where
+    the least loss has no standard error."""
 
 
-def choose(lams: np.ndarray, losses: np.ndarray, errors: np.ndarray) -> Choice:
-    """The choice among `lams`, in any order, with mean `losses` and their standard `errors`, all (lambdas,)."""
+def choose(lams: np.ndarray, losses: np.ndarray, errors: np.ndarray | None) -> Choice:
+    """The choice among `lams`, in any order, with mean `losses` and their standard `errors`, all (lambdas,).
+
+    A loss that is NaN was not measured, so its lambda is never chosen. ValueError if all of them are.
+    """
     import numpy as np
 
     order = np.argsort(-lams, kind="stable")
+    order = order[~np.isnan(losses[order])]
+    if not order.size:
+        raise ValueError(f"no lambda can be chosen: each of the {lams.size} held-out losses is NaN; expected numbers")
     best = int(order[np.argmin(losses[order])])
+    if errors is None or np.isnan(errors[best]):
+        return Choice(best, None)
     near = losses[order] <= losses[best] + errors[best]
     return Choice(best, int(order[np.argmax(near)]))
 
@@ -45,29 +56,31 @@ def standard_error(values: np.ndarray) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(values.size)) if values.size > 1 else 0.0
 
 
-def picked(rule: str, lams: np.ndarray, losses: np.ndarray, errors: np.ndarray) -> int:
-    """The position that a rule of PICKS picks among `lams`, with mean `losses` and their standard `errors`, (lambdas,)."""
+def picked(rule: str, lams: np.ndarray, losses: np.ndarray, errors: np.ndarray | None) -> int:
+    """The position that a rule of PICKS picks among `lams`, with mean `losses` and their standard `errors`, (lambdas,).
+
+    ValueError for "one_se" where the least loss has no standard error (`errors` None or NaN), and as `choose`.
+    """
     choice = choose(lams, losses, errors)
     match rule:
         case "parabola":
             return parabola(lams, losses, choice.best)
         case "least":
             return choice.best
-        case "one_se":
+        case "one_se" if choice.one_se is not None:
             return choice.one_se
+        case "one_se":
+            raise ValueError("pick: one_se needs a standard error of what is compared, and there is none; take another")
     raise ValueError(f"pick: expected one of {', '.join(PICKS)}, got {rule!r}")
 
 
-def picked_in_words(rule: str, criterion: str = LOSS) -> str:
-    """Which lambda a rule of PICKS picks by a criterion, for a person."""
-    of = criterion.replace("_", " ")
-    best = "least" if criterion == LOSS else "best"
-    words = {
-        "parabola": f"where a parabola through the {of} on validation examples has its vertex",
-        "least": f"where the {of} on validation examples is {best}",
-        "one_se": f"the largest within one standard error of the {best} {of} on validation examples",
-    }
-    return words.get(rule, rule)
+def picked_in_words(chosen: Facts, of: str) -> str:
+    """How a result of evaluate, or of a cross-validation, has come to its best lambda, by `of`, for a person."""
+    best = f"{'best' if 'criterion' in chosen else 'least'} {of}"
+    if "least_lambda" not in chosen:
+        return best
+    vertex, simplest = f"vertex of a parabola through the {of}", f"largest λ within one standard error of the {best}"
+    return f"{vertex if chosen['picked_by'] == 'parabola' else simplest}; {best.split()[0]}: λ {chosen['least_lambda']:.3g}"
 
 
 def parabola(lams: np.ndarray, losses: np.ndarray, best: int) -> int:
@@ -79,7 +92,7 @@ def parabola(lams: np.ndarray, losses: np.ndarray, best: int) -> int:
     import numpy as np
 
     x = np.log10(lams) - np.log10(lams[best])
-    (near,) = np.nonzero(np.abs(x) <= REACH)
+    (near,) = np.nonzero(np.isfinite(losses) & (np.abs(x) <= REACH))
     if near.size < 4 or np.ptp(losses[near]) == 0.0:
         return best
     a, b, _ = np.polyfit(x[near], losses[near], 2)

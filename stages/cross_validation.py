@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.choice import LOSS, Edge, choose, edge_of, standard_error
+from gapwise.stages.choice import LOSS, PICKS, Edge, choose, edge_of, picked, picked_in_words, standard_error
 from gapwise.stages.criteria import Criterion, criterion_of
 from gapwise.stages.featurize import VALIDATION, open_problem
 from gapwise.stages.predict import predict
@@ -128,16 +128,18 @@ def cross_validated(
     folder: Location,
     report: Callable[[int, int, str], None] = lambda done, total, task: None,
     criterion: str = LOSS,
+    pick: str = PICKS[0],
 ) -> Record:
-    """Choose lambda on `folds` and measure the path of `whole`, which has all training blocks, there.
+    """Choose lambda on `folds`, by a rule of `choice.PICKS`, and measure the path of `whole`, of all training blocks, there.
 
     Returns
     -------
     dict
         JSON-able: ``lambda``, ``validation_loss``, ``standard_error`` (lambdas,), ``fold_losses`` (folds, lambdas);
-        best_edge (`choice.Edge`), if there is one; best_lambda and one_se_lambda with the mean loss and its standard
-        error there; the test loss of `whole` at both, each with its standard error over test blocks. With another
-        criterion its name takes the place of the loss, as in ``validation_chunk_f1``, and there is its test value, too.
+        best_edge (`choice.Edge`), if there is one; best_lambda, which `pick` picks, and one_se_lambda with the mean loss and
+        its standard error there; the test loss of `whole` at both, each with its standard error over test blocks;
+        least_lambda, if the best mean lies elsewhere. With another criterion its name takes the place of the loss, as in
+        ``validation_chunk_f1``, and there is its test value, too.
     """
     paths = [open_path(done.run) for done in (*folds, whole)]
     lams = common_grid(paths)
@@ -149,28 +151,31 @@ def cross_validated(
     values = np.array([values_of(k, fold) for k, fold in enumerate(folds)])
     means = values.mean(axis=0)
     errors = np.array([standard_error(column) for column in values.T])
-    choice = choose(lams, by.losses(means), errors)
-    test = losses_at(whole, "test", lams[[*choice]])
+    best, simple = (picked(rule, lams, by.losses(means), errors) for rule in (pick, "one_se"))
+    least = choose(lams, by.losses(means), errors).best
+    test = losses_at(whole, "test", lams[[best, simple]])
     measured = {}
     if not by.is_loss:
-        both = values_at(whole, "test", lams[[*choice]], by).tolist()
+        both = values_at(whole, "test", lams[[best, simple]], by).tolist()
         measured = {
             "criterion": by.name,
-            **dict(zip((f"{name}_test_{by.name}" for name in choice._fields), both, strict=True)),
+            **dict(zip((f"best_test_{by.name}", f"one_se_test_{by.name}"), both, strict=True)),
         }
     of_path = all("cell_low" in path for path in paths)
     low = max(float(path["cell_low"][-1]) for path in paths) if of_path else 0.0
-    edge = edge_of(lams, choice.best, of_path=of_path, low=low)
+    edge = edge_of(lams, best, of_path=of_path, low=low)
     return {
         **({} if edge is None else {"best_edge": edge.value}),
+        "picked_by": pick,
+        **({} if best == least else {"least_lambda": float(lams[least])}),
         "folds": len(folds),
         "lambda": lams.tolist(),
         f"validation_{by.name}": means.tolist(),
         "standard_error": errors.tolist(),
         FOLDS_OF.get(by.name, f"fold_{by.name}"): values.tolist(),
         **measured,
-        **_at("best", by, lams, means, errors, choice.best, test[0]),
-        **_at("one_se", by, lams, means, errors, choice.one_se, test[1]),
+        **_at("best", by, lams, means, errors, best, test[0]),
+        **_at("one_se", by, lams, means, errors, simple, test[1]),
         "run": str(whole.run),
         "fold_runs": [str(done.run) for done in folds],
     }
@@ -217,9 +222,8 @@ def lines(chosen: Facts) -> list[str]:
         return f"{chosen[f'{name}_{quantity}']:.3g} ± {error:.2g}"
 
     out = []
-    best = "least mean loss" if by.is_loss else f"best mean {by.words}"
     for head, name, why in (
-        ("best", "best", f"{best} of {chosen['folds']} folds"),
+        ("best", "best", picked_in_words(chosen, f"mean {by.words} of {chosen['folds']} folds")),
         ("simpler", "one_se", "the largest within one standard error"),
     ):
         where = f"λ {chosen[f'{name}_lambda']:.3g} ({why}: {value(name, f'validation_{by.name}')})"

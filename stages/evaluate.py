@@ -1,7 +1,8 @@
 """Evaluate: task loss and the structure's own measures at every lambda, on training, test and, if any, validation blocks.
 
-Lambda is chosen on the validation blocks, by the loss or another criterion, and the test loss there is an estimate of what
-new data will show. Without them it is chosen on the test blocks: the best in hindsight.
+The best lambda is picked here: summaries, reports, refits and exports read it. Validation blocks pick it, by the loss or
+another criterion, and the test loss there is an estimate of what new data will show. Without them it is the lambda of the
+best test value: the best in hindsight.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 from numba import njit
 
 from gapwise.records import Facts, Record
-from gapwise.stages.choice import LOSS, Choice, choose, edge_of, standard_error
-from gapwise.stages.criteria import Criterion, criterion_of
+from gapwise.stages.choice import LOSS, PICKS, choose, edge_of, picked, standard_error
+from gapwise.stages.criteria import criterion_of
 from gapwise.stages.featurize import VALIDATION
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.predict import predict
@@ -44,6 +45,7 @@ def evaluate(
     *,
     train_between: bool = False,
     criterion: str = LOSS,
+    pick: str = PICKS[0],
     spread: Spread = HERE,
     report: Callable[[int, int, str], None] = lambda done, total, task: None,
 ) -> Record:
@@ -62,14 +64,24 @@ def evaluate(
         the best lambda: there are often four times as many training blocks as others, and no choice rests on them.
     criterion : str
         What lambda is chosen by: the loss, or a measure of the structure (`criteria`).
+    pick : str
+        The rule of `choice.PICKS` by which values on the validation split pick lambda. Only the loss has a standard error
+        over blocks, which "one_se" needs.
 
     Returns
     -------
     dict
-        The `evaluate` part of ``result.json``: best_lambda (best on the validation split, or on the test split if there is
-        no other; the larger lambda on ties), its losses, and the structure's measures there; criterion, if it is not the
-        loss; also the loss of labelling everything 0, and of the most frequent training label; best_edge, "low" or "high",
-        if that lambda is the last on this side (`choice.Edge`). With a validation split also what `_of_choice` adds.
+        The `evaluate` part of ``result.json``: best_lambda (picked on the validation split, or best on the test split if
+        there is none; the larger lambda on ties), its losses, and the structure's measures there; criterion, if it is not
+        the loss; also the loss of labelling everything 0, and of the most frequent training label; best_edge, "low" or
+        "high", if that lambda is the last on this side (`choice.Edge`). With a validation split also picked_by,
+        validation_blocks and hindsight_lambda, the best on the test split; least_lambda, if the best validation value lies
+        elsewhere; and one_se_lambda with its losses, if the loss is the criterion.
+
+    Raises
+    ------
+    ValueError
+        If all values to choose by are NaN, or "one_se" is to pick by another criterion than the loss.
     """
     store = open_features(features)
     name = store.meta["structure"]
@@ -109,11 +121,20 @@ def evaluate(
     order = np.argsort(-lams, kind="stable") if between.size else np.arange(total)
     columns = _columns(measures, of_row)
     by = criterion_of("criterion", criterion, name)
-    choice = (
-        choose(lams, by.losses(columns[f"{VALIDATION}_{by.name}"]), columns[ERROR]) if VALIDATION in splits else None
-    )
-    least = int(order[np.argmin(by.losses(columns[f"test_{by.name}"])[order])])
-    best = least if choice is None else choice.best
+    best = least = choose(lams, by.losses(columns[f"test_{by.name}"]), None).best
+    of_choice: Record = {}
+    if VALIDATION in splits:
+        values, errors = by.losses(columns[f"{VALIDATION}_{by.name}"]), columns[ERROR] if by.is_loss else None
+        best, choice = picked(pick, lams, values, errors), choose(lams, values, errors)
+        of_choice = {
+            "picked_on": VALIDATION,
+            "picked_by": pick,
+            "validation_blocks": problems[VALIDATION].n,
+            **({} if best == choice.best else {"least_lambda": float(lams[choice.best])}),
+            **({} if choice.one_se is None else _simplest(choice.one_se, lams, columns)),
+            "hindsight_lambda": float(lams[least]),
+            f"hindsight_test_{by.name}": float(columns[f"test_{by.name}"][least]),
+        }
     if "train_loss" not in measures[of_row[best]]:
         measure_split(int(of_row[best]), weights_of_row(best), "train", spread)
         columns = _columns(measures, of_row)
@@ -136,8 +157,7 @@ def evaluate(
     low = float(path["cell_low"][-1]) if of_path else 0.0
     if (edge := edge_of(lams, best, of_path=of_path, low=low)) is not None:
         result["best_edge"] = edge.value
-    if choice is not None:
-        result |= _of_choice(choice, by, least, lams, columns, problems[VALIDATION].n)
+    result |= of_choice
     write_json(run_dir / "metrics.json", result)
     return result
 
@@ -170,23 +190,10 @@ def _columns(measures: list[dict[str, float]], of_row: np.ndarray) -> dict[str, 
     return {key: np.array([measures[m].get(key, math.nan) for m in of_row]) for key in measures[0]}
 
 
-def _of_choice(
-    choice: Choice, by: Criterion, least: int, lams: np.ndarray, columns: dict[str, np.ndarray], blocks: int
-) -> Record:
-    """What `metrics.json` also has if lambda was chosen on `blocks` validation blocks: the one-standard-error choice, if the
-    loss chose, and row `least`, the best on the test split, which was not looked at in choosing."""
-    simple = {
-        "one_se_lambda": float(lams[choice.one_se]),
-        "one_se_validation_loss": float(columns["validation_loss"][choice.one_se]),
-        "one_se_test_loss": float(columns["test_loss"][choice.one_se]),
-    }
-    return {
-        "picked_on": VALIDATION,
-        "validation_blocks": blocks,
-        **(simple if by.is_loss else {}),
-        "hindsight_lambda": float(lams[least]),
-        f"hindsight_test_{by.name}": float(columns[f"test_{by.name}"][least]),
-    }
+def _simplest(row: int, lams: np.ndarray, columns: dict[str, np.ndarray]) -> Record:
+    """The one-standard-error choice and its losses."""
+    losses = {f"one_se_{split}_loss": float(columns[f"{split}_loss"][row]) for split in (VALIDATION, "test")}
+    return {"one_se_lambda": float(lams[row]), **losses}
 
 
 def in_between(path: Mixture) -> np.ndarray:

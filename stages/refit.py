@@ -8,14 +8,10 @@ Estimators and the stage `refit` share this file.
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.choice import Edge, edge_of, picked
-from gapwise.stages.criteria import Criterion
-from gapwise.stages.featurize import VALIDATION
 from gapwise.stages.parallel import Spread
 from gapwise.stages.predict import predict
 from gapwise.stages.problems import build, structure
@@ -29,7 +25,6 @@ from gapwise.stages.verify import Report, asked_for, verify
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 from gapwise.storage.files import make_directory, read_json, remove, write_json
-from gapwise.storage.layout import EVALUATED, open_group, read_group
 from gapwise.storage.paths import SolvedPath
 from gapwise.storage.results import read_path
 
@@ -37,27 +32,6 @@ RECORD = "refit.json"
 """What the folder is a solve of."""
 TOLERANCE = 1e-3
 """On gap / dual, as that of a single lambda elsewhere."""
-
-
-class Picked(NamedTuple):
-    """The lambda to solve on all blocks."""
-
-    lam: float
-    edge: Edge | None
-    """The edge of the compared lambdas at which it lies."""
-
-
-def pick(path: Location, rule: str, by: Criterion) -> Picked:
-    """By a rule of `choice.PICKS`, from what evaluate has left in a path.zarr of the validation blocks."""
-    stored = set(open_group(path))
-    first = EVALUATED if f"{EVALUATED}lambda" in stored else ""
-    names = [f"{first}{name}" for name in ("lambda", f"{VALIDATION}_{by.name}", f"{VALIDATION}_standard_error")]
-    ends = ("cell_low",) if "cell_low" in stored else ()
-    arrays, _ = read_group(path, (*names, *ends))
-    lams, values, errors = (arrays[name] for name in names)
-    chosen = picked(rule, lams, by.losses(values), errors)
-    low = float(arrays["cell_low"][-1]) if ends else 0.0
-    return Picked(float(lams[chosen]), edge_of(lams, chosen, of_path=bool(ends), low=low))
 
 
 def refit(

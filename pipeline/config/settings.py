@@ -137,6 +137,11 @@ class Settings:
         return validation is not None and not (isinstance(validation, Mapping) and "fold" in validation)
 
     @property
+    def pick(self) -> str:
+        """The rule by which this run's own blocks pick its best lambda; a fold of several leaves the rule to all of them."""
+        return self.run.pick if self.chooses_lambda else "least"
+
+    @property
     def asks_for_refit(self) -> bool:
         """Whether a lambda that is chosen on held-out blocks is to be solved on all blocks."""
         name = str(self.dataset["name"])
@@ -201,7 +206,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         )
     if settings.run.refit and not datasets.offered(str(settings.dataset["name"])).joined:
         raise ConfigError(f"run.refit: {settings.dataset['name']} cannot join the blocks of two splits; leave it out")
-    if settings.run.criterion != LOSS and settings.run.pick == "one_se" and folds is None:
+    if settings.run.criterion != LOSS and settings.pick == "one_se":
         raise ConfigError(
             f"run.pick: one_se needs a standard error, and run.criterion={settings.run.criterion} has one over folds only; "
             "give sweep.cv=5, or run.pick=parabola"

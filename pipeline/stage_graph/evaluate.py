@@ -20,21 +20,23 @@ if TYPE_CHECKING:
 def run(job: Job) -> dict[str, object]:
     from gapwise.stages.evaluate import evaluate
 
-    train_between, criterion = job.settings.run.train_between, job.settings.run.criterion
+    settings, pick = job.settings.run, job.settings.pick
     evaluate(
         job.features_path,
         job.dir.path,
-        train_between=train_between,
-        criterion=criterion,
+        train_between=settings.train_between,
+        criterion=settings.criterion,
+        pick=pick,
         spread=job.spread,
         report=job.report,
     )
-    return {**figures.run(job), **({"train_between": True} if train_between else {})}
+    return {**figures.run(job), "pick": pick, **({"train_between": True} if settings.train_between else {})}
 
 
 def unfinished(facts: Facts, settings: Settings) -> bool:
-    """Whether training blocks are now to be measured between breakpoints, too."""
-    return settings.run.train_between and not facts.get("train_between", False)
+    """Whether another rule is to pick lambda, or training blocks are now to be measured between breakpoints, too."""
+    more = settings.run.train_between and not facts.get("train_between", False)
+    return more or facts.get("pick", "least") != settings.pick
 
 
 def discard(job: Job) -> None:

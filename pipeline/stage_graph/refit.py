@@ -22,19 +22,17 @@ if TYPE_CHECKING:
 def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.interrupt import Interrupted
     from gapwise.pipeline.progress import solver_line
-    from gapwise.stages.criteria import criterion_of
     from gapwise.stages.featurize import join, of_split, open_problem
     from gapwise.stages.problems import calls_python
-    from gapwise.stages.refit import measure, pick, refit
+    from gapwise.stages.refit import measure, refit
     from gapwise.stages.solve import Session
     from gapwise.storage.features import is_complete, open_features
-    from gapwise.storage.files import remove
+    from gapwise.storage.files import read_json, remove
     from gapwise.storage.paths import open_path
     from gapwise.storage.served import REFIT
 
     settings, folder, features = job.settings, job.dir.path / REFIT, open_features(job.features_path)
-    by = criterion_of("run.criterion", settings.run.criterion, features.meta["structure"])
-    joined, (lam, edge) = folder / "features", pick(job.dir.path / "path.zarr", settings.run.pick, by)
+    joined, lam = folder / "features", float(read_json(job.dir.path / "metrics.json")["best_lambda"])
     if not is_complete(joined):
         join(features, joined, job.report)
     python = job.compute.kind == "processes" and calls_python(features.meta["structure"])
@@ -59,8 +57,7 @@ def run(job: Job) -> dict[str, object]:
         measure(features, folder, job.spread)
         remove(joined)
         figures.run(job)  # those of predictions show this model's from now on
-    outcome = {"status": str(status), "pick": settings.run.pick, "max_seconds": settings.solver.max_seconds}
-    return {**outcome, **({} if edge is None else {"edge": edge.value})}
+    return {"status": str(status), "max_seconds": settings.solver.max_seconds}
 
 
 def wanted(settings: Settings) -> bool:
@@ -68,9 +65,8 @@ def wanted(settings: Settings) -> bool:
 
 
 def unfinished(facts: Facts, settings: Settings) -> bool:
-    """Whether another rule is to pick lambda, or a refit that ran out of time is now allowed more."""
-    more = facts["status"] == "TIME_LIMIT" and settings.solver.max_seconds > float(facts["max_seconds"])
-    return more or facts["pick"] != settings.run.pick
+    """Whether a refit that ran out of time is now allowed more."""
+    return facts["status"] == "TIME_LIMIT" and settings.solver.max_seconds > float(facts["max_seconds"])
 
 
 def check(settings: Settings) -> None:
@@ -96,9 +92,8 @@ def result(settings: Settings, directory: RunDir) -> Mapping[str, object]:
 
     folder = directory.path / REFIT
     verdict = verdict_in(read_json(folder / "verify.json"), folder / "verify.json")
-    done = directory.manifest["stages"]["refit"]
-    facts = {name: done[name] for name in ("status", "pick", "edge") if name in done}
-    return {"refit": {**read_json(folder / "metrics.json"), **facts, "verdict": verdict.record()}}
+    status = directory.manifest["stages"]["refit"]["status"]
+    return {"refit": {**read_json(folder / "metrics.json"), "status": status, "verdict": verdict.record()}}
 
 
 STAGE = Stage(

@@ -117,8 +117,8 @@ def cross_validation(cfg: DictConfig) -> int:
         except (Interrupted, KeyboardInterrupt):
             return interrupted(stop)
         name = f"{settings.experiment or settings.data_name}-cv"
-        refit = settings.run.pick if settings.asks_for_refit else None
-        return carry_out(Sweep(name, jobs, workers, settings.tracking, folds=True, refit=refit), stop)
+        refits = settings.asks_for_refit
+        return carry_out(Sweep(name, jobs, workers, settings.tracking, folds=True, refits=refits), stop)
 
 
 def _source(settings: Settings) -> Mapping[str, object]:

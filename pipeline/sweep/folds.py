@@ -71,26 +71,20 @@ def plan_folds(
 
 
 def choose_lambda(
-    jobs: Sequence[Planned], folder: Location, stop: Stop, report: Callable[[int, int, str], None], pick: str | None
+    jobs: Sequence[Planned], folder: Location, stop: Stop, report: Callable[[int, int, str], None], refits: bool
 ) -> dict[str, object]:
     """Choose lambda on the finished runs; writes cross_validation.json, .csv and a figure into `folder`.
 
-    `pick`: the rule (`choice.PICKS`) by which a lambda is then solved on all training blocks, which leaves refit/ and
-    model/ there; None: none is.
+    `refits`: whether it is then solved on all training blocks, which leaves refit/ and model/ there.
 
     Returns
     -------
     dict
         For summary.json: figures, text (lines for a person), cross_validation (the single numbers).
     """
-    import numpy as np
-
-    from gapwise.stages.choice import picked, picked_in_words
-    from gapwise.stages.criteria import criterion_of
     from gapwise.stages.cross_validation import FinishedRun, cross_validated, lines, table
     from gapwise.stages.reports.cross_validation import draw
     from gapwise.stages.reports.tables import write_csv
-    from gapwise.storage.features import open_features
     from gapwise.storage.files import write_json
 
     runs = []
@@ -99,22 +93,19 @@ def choose_lambda(
         directory, features, _ = locations(job.settings, job.source)
         runs.append(FinishedRun(directory.key, directory.path, features))
     assert jobs[-1].settings is not None
-    asked = jobs[-1].settings.run.criterion
-    result = cross_validated(runs[:-1], runs[-1], folder, report, asked)
+    asked = jobs[-1].settings.run
+    result = cross_validated(runs[:-1], runs[-1], folder, report, asked.criterion, asked.pick)
     write_json(folder / "cross_validation.json", result)
     write_csv(folder / "cross_validation.csv", table(result))
     draw(result, folder / "figures" / "cross_validation.png")
     numbers = {name: value for name, value in result.items() if isinstance(value, int | float)}
     chosen: dict[str, object] = {"figures": ["cross_validation.png"], "cross_validation": numbers}
-    if pick is None:
+    if not refits:
         return {**chosen, "text": lines(result)}
-    by = criterion_of("run.criterion", asked, open_features(runs[-1].features).meta["structure"])
-    lams, values, errors = (np.array(result[name]) for name in ("lambda", f"validation_{by.name}", "standard_error"))
-    lam = float(lams[picked(pick, lams, by.losses(values), errors)])
-    again = {**_refitted(jobs[-1], lam, folder, stop, report), "pick": pick}
+    again = _refitted(jobs[-1], result["best_lambda"], folder, stop, report)
     gap = f"a gap of {again['gap']:.3g}, {again['gap'] / again['primal']:.2g} of the objective"
-    said = f"λ {again['lambda']:.3g} ({picked_in_words(pick, by.name)}) to {gap}"
-    text = [*lines(result)[:-1], f"{'refit':>8}  {said} · test loss {again['test_loss']:.3g}"]
+    said = f"λ {again['lambda']:.3g} to {gap} · test loss {again['test_loss']:.3g}"
+    text = [*lines(result)[:-1], f"{'refit':>8}  {said}"]
     return {**chosen, "text": [*text, f"{'model':>8}  {folder / 'model'}"], "refit": again}
 
 

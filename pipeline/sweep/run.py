@@ -52,8 +52,8 @@ class Sweep:
     figure: str | None = None
     folds: bool = False
     """Whether the runs are the folds of a cross-validation and the run on all training blocks."""
-    refit: str | None = None
-    """The rule by which folds pick the lambda that is solved on all training blocks; None: none is."""
+    refits: bool = False
+    """Whether the lambda that the folds pick is solved on all training blocks."""
     formats: tuple[str, ...] = ("png",)
     """Of the figures over all runs."""
 
@@ -267,7 +267,7 @@ def _folds(whole: Sweep, stop: Stop) -> dict[str, object]:
             said = time.monotonic()
             print(f"losses at {done}/{total} lambdas · {activity}", file=sys.stderr, flush=True)
 
-    return choose_lambda(whole.jobs, whole.folder, stop, report, whole.refit)
+    return choose_lambda(whole.jobs, whole.folder, stop, report, whole.refits)
 
 
 def _summary(whole: Sweep) -> Record:

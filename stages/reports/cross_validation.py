@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from gapwise.records import Facts
-from gapwise.stages.choice import LOSS
+from gapwise.stages.choice import LOSS, picked_in_words
 from gapwise.stages.cross_validation import columns_of
 from gapwise.stages.reports.paint import GREEN, GREY, figure_in, lambda_axis
 from gapwise.storage.backend import Location
@@ -35,7 +35,7 @@ def paint(figure: Figure, chosen: Facts) -> None:
     axes.axvline(best, color=GREY, ls="--", lw=1, zorder=0)
     axes.axvline(simple, color=GREEN, ls=":", lw=1.2, zorder=0, label=f"one standard error: λ = {simple:.3g}")
     value = chosen[f"best_validation_{criterion}"]
-    label = "least mean loss" if is_loss else f"best mean {words}"
+    label = picked_in_words(chosen, f"mean {words}")
     axes.plot(best, value, marker="*", ms=15, color=GREEN, mec="white", ls="", label=label)
     axes.set_title(f"λ = {best:.3g} chosen on {chosen['folds']} folds: test loss {chosen['best_test_loss']:.3g}")
     if is_loss:

@@ -14,9 +14,15 @@ from in_process import Here
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import read
 from gapwise.pipeline.interrupt import Stop
+from gapwise.pipeline.overview.standing import standing
 from gapwise.pipeline.rundir import read_json
 from gapwise.pipeline.stage_graph.evaluate import by_split
-from gapwise.stages.choice import picked
+from gapwise.pipeline.tracking.curves import headline
+from gapwise.stages.choice import PICKS, picked
+from gapwise.stages.reports.charts import losses as losses_chart
+from gapwise.stages.reports.stored import StoredRun
+from gapwise.stages.run_models import model_of
+from gapwise.storage.features import open_features
 from gapwise.storage.layout import read_group
 from gapwise.storage.results import read_path
 
@@ -69,16 +75,10 @@ def test_error_rate__chooses_lambda_and_refits_there(
     assert result_of(run)["refit"]["lambda"] == best["best_lambda"]
     assert result_of(run)["refit"]["verdict"]["certified"]
     assert f"(best error rate on 24 validation examples: {errors[at]:.3g}) · test loss" in said
-    assert (
-        "(where the error rate on validation examples is best), trained again on all training examples · test loss"
-        in said
-    )
+    assert f"refit  λ {lams[at]:.3g} trained again on all training examples · test loss" in said
     page = (run / "report.html").read_text()
-    assert f"By error rate on validation data, λ = {lams[at]:.3g} is best" in page
+    assert f"The best λ is {lams[at]:.3g} (best error rate on validation examples)" in page
     assert "while error rate chose λ." in page
-    assert (
-        f"The model that is used has λ = {lams[at]:.3g}, where the error rate on validation examples is best." in page
-    )
     assert f"by the model that was trained again on all examples, at λ = {lams[at]:.3g}." in page
     split = by_split(read_json(run / "metrics.json"))
     assert set(split["picked_on_test"]) == {"best_lambda", "test_error_rate"}
@@ -88,6 +88,33 @@ def test_error_rate__chooses_lambda_and_refits_there(
     assert (
         read_path(other / "path.zarr")[0]["weights"].tobytes() == read_path(run / "path.zarr")[0]["weights"].tobytes()
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("criterion", ["loss", "error_rate"])
+def test_every_rule__names_one_lambda_everywhere(criterion: str, data: tuple[str, str], tmp_path: Path) -> None:
+    picked_lams = []
+    for pick in PICKS if criterion == "loss" else PICKS[:2]:
+        run, said = issued(tmp_path, data, "dataset.validation=0.5", f"run.criterion={criterion}", f"run.pick={pick}")
+        result = result_of(run)
+        best = result["evaluate"]
+        lam = best["best_lambda"]
+        names = ("lambda", f"validation_{criterion}", "validation_standard_error")
+        lams, values, errors = read_group(run / "path.zarr", tuple(f"evaluated_{name}" for name in names))[0].values()
+        assert lam == lams[picked(pick, lams, values, errors)]
+        assert (best["picked_by"], "least_lambda" in best) == (pick, lam != lams[picked("least", lams, values, errors)])
+        assert lam == result["refit"]["lambda"] == model_of(run).lambda_ == standing(run).facts()["best_lambda"]
+        assert lam == next(point.value for point in headline(result, 0) if point.name == "best_lambda")
+        assert lam == read_json(run / "refit" / "metrics.json")["lambda"]
+        assert f"best  λ {lam:.3g} (" in said
+        assert f"refit  λ {lam:.3g} trained again" in said
+        page = (run / "report.html").read_text()
+        assert f"The best λ is {lam:.3g} (" in page
+        assert f"<b>{lam:.3g}</b><span>best λ</span>" in page
+        losses = losses_chart.chart(StoredRun(run, open_features(next(tmp_path.glob("features/*[0-9a-f]")))))
+        assert f"λ = {lam:.3g} chosen" in losses.title
+        picked_lams.append(lam)
+    assert len({*picked_lams}) == len(picked_lams)
 
 
 @pytest.mark.slow

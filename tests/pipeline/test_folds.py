@@ -41,6 +41,12 @@ def test_plan__is_one_ordinary_run_a_fold_and_one_on_all_blocks() -> None:
     assert plan_folds(composed(*OCR, "sweep.cv=2", "sweep.workers=9"), settings, {}, 626)[1] == 3
 
 
+def test_one_se__by_a_measure_is_for_the_folds_together() -> None:
+    cfg = composed(*OCR, "sweep.cv=4", "run.criterion=token_error", "run.pick=one_se")
+    jobs, _ = plan_folds(cfg, checked(cfg, None), {}, 626)
+    assert [(job.settings.run.pick, job.settings.pick) for job in jobs if job.settings] == 5 * [("one_se", "least")]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -112,13 +118,12 @@ def test_cross_validation__killed_goes_on_and_ends_in_a_table_and_a_figure(tmp_p
     assert summary["figures"] == ["cross_validation.png"]
     refit = summary["refit"]  # sequences of one's own are refitted unless told otherwise
     columns = [np.array(validation[name]) for name in ("lambda", "validation_loss", "standard_error")]
-    assert (refit["pick"], refit["lambda"]) == ("parabola", columns[0][picked("parabola", *columns)])
+    assert refit["lambda"] == validation["best_lambda"] == columns[0][picked("parabola", *columns)]
     assert refit["gap"] <= 1e-3 * refit["dual"]
     assert json.loads((folder / "refit" / "verify.json").read_text())["verdict"]["verified"]
     model, path = load_model(folder / "model"), open_path(folder / "refit")
     assert model.weights.tobytes() == path["weights"].values[0].tobytes()
     assert (path.attrs["n"], model.certificate["certified"], model.certificate["relative"]) == (12, True, True)
-    how = "where a parabola through the loss on validation examples has its vertex"
-    assert f"refit  λ {refit['lambda']:.3g} ({how}) to a gap of {refit['gap']:.3g}" in out
-    assert f"best  λ {validation['best_lambda']:.3g} (least mean loss of 2 folds" in out
+    assert f"best  λ {validation['best_lambda']:.3g} (" in out
+    assert f"refit  λ {refit['lambda']:.3g} to a gap of {refit['gap']:.3g}" in out
     assert validation["run"] == summary["jobs"][-1]["run"]

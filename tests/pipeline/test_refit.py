@@ -158,13 +158,13 @@ def test_killed_refit__goes_on_to_the_same_bits(
 def test_another_rule__picks_another_lambda_in_the_same_run(data: str, tmp_path: Path) -> None:
     where = sandbox(tmp_path, data, "dataset.validation=0.2")
     run = issued(where, "run.pick=least")
-    least = result_of(run)["refit"]
-    assert (least["pick"], least["lambda"]) == ("least", result_of(run)["evaluate"]["best_lambda"])
+    least = result_of(run)
+    assert (least["evaluate"]["picked_by"], least["refit"]["lambda"]) == ("least", least["evaluate"]["best_lambda"])
     assert issued(where, "run.pick=one_se") == run
-    other = result_of(run)["refit"]
+    other = result_of(run)
     arrays, _ = read_group(run / "path.zarr", COLUMNS)
-    assert (other["pick"], other["lambda"]) == ("one_se", picked_by("one_se", arrays))
-    assert model_of(run).lambda_ == other["lambda"]
+    assert (other["evaluate"]["picked_by"], other["refit"]["lambda"]) == ("one_se", picked_by("one_se", arrays))
+    assert model_of(run).lambda_ == other["evaluate"]["best_lambda"]
 
 
 @pytest.mark.slow

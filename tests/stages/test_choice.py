@@ -40,6 +40,22 @@ def test_choose__takes_the_largest_lambda_within_one_standard_error() -> None:
     assert choose(lams, losses, np.full(5, 1.0)) == (2, 1)
 
 
+def test_nan__is_never_chosen_and_one_se_needs_an_error() -> None:
+    lams, losses = 10.0 ** np.arange(2, -4, -0.25), np.full(24, 0.5)
+    losses[5], losses[7] = np.nan, 0.4
+    assert choose(lams, losses, np.zeros(24)) == (7, 7)
+    assert choose(lams, losses, np.where(np.isnan(losses), 0.0, np.nan)) == choose(lams, losses, None) == (7, None)
+    curve = 0.1 + 0.02 * np.log10(lams) ** 2
+    curve[[3, 6, 8]] = np.nan, np.inf, np.nan  # 8: where it is least
+    assert lams[picked("parabola", lams, curve, None)] == pytest.approx(10**0.25)
+    with pytest.raises(
+        ValueError, match=r"^pick: one_se needs a standard error of what is compared, and there is none"
+    ):
+        picked("one_se", lams, losses, None)
+    with pytest.raises(ValueError, match=r"^no lambda can be chosen: each of the 24 held-out losses is NaN"):
+        choose(lams, 0.0 * losses + np.nan, None)
+
+
 def test_parabola__takes_the_vertex_and_not_a_lucky_loss() -> None:
     lams = 10.0 ** -(np.arange(17) / 8)
     losses = 0.1 + 0.02 * (np.log10(lams) + 1.0) ** 2  # least at 0.1

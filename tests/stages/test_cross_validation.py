@@ -10,8 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from gapwise.stages import cross_validation as module
-from gapwise.stages.choice import choose
-from gapwise.stages.cross_validation import FinishedRun, common_grid, cross_validated, lines, table
+from gapwise.stages.choice import PICKS, choose, picked
+from gapwise.stages.cross_validation import FOLDS_OF, FinishedRun, common_grid, cross_validated, lines, table
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.predict import predict
 from gapwise.stages.problems.held_out import HeldOut
@@ -114,6 +114,21 @@ def test_cross_validated__means_are_over_folds_and_the_estimate_is_of_the_whole(
     figure = Figure()
     paint(figure, chosen)
     assert f"λ = {chosen['best_lambda']:.3g} chosen on 3 folds" in figure.axes[0].get_title()
+
+
+@pytest.mark.parametrize("criterion", ["loss", "error_rate"])
+@pytest.mark.parametrize("pick", PICKS)
+def test_best_lambda__is_that_of_the_rule(runs, tmp_path: Path, pick: str, criterion: str) -> None:
+    folds, whole = runs
+    chosen = cross_validated(folds, whole, tmp_path, criterion=criterion, pick=pick)
+    lams, means, errors = (np.array(chosen[name]) for name in ("lambda", f"validation_{criterion}", "standard_error"))
+    values = np.array(chosen[FOLDS_OF.get(criterion, f"fold_{criterion}")])
+    np.testing.assert_allclose(errors, values.std(axis=0, ddof=1) / np.sqrt(FOLDS))  # of what is compared
+    assert chosen["best_lambda"] == lams[picked(pick, lams, means, errors)]
+    assert chosen["one_se_lambda"] == lams[picked("one_se", lams, means, errors)]
+    assert chosen.get("least_lambda", chosen["best_lambda"]) == lams[picked("least", lams, means, errors)]
+    assert f"λ {chosen['best_lambda']:.3g} (" in lines(chosen)[0]
+    assert f"--lambda {chosen['best_lambda']:.6g} " in lines(chosen)[-1]
 
 
 def test_cross_validated__computes_a_fold_once(runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

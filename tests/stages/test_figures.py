@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -52,6 +53,7 @@ def write_run(run_dir: Path, count: int, kind: str = "regpath") -> None:
     group = zarr.open_group(run_dir / "path.zarr", mode="w")
     for name, column in columns.items():
         group.create_array(name, data=column)
+    (run_dir / "metrics.json").write_text(json.dumps({"best_lambda": float(lam[count // 2])}))
     rule = "one_sided" if kind == "regpath" else kind
     group.attrs.update({
         **ZERO, "format_version": FORMAT_VERSION, "rule": rule, "eps": 0.1, "certified": True, "certainty": "exact",

@@ -259,7 +259,7 @@ def test_losses__include_validation_where_it_was_measured(runs: dict[str, Finish
         "validation",
         "test",
     ]
-    assert "on validation data, λ = " in page.text
+    assert "on validation examples" in page.text
     assert "validation loss" in page.text
 
 

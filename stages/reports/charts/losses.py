@@ -1,7 +1,7 @@
 """The losses: mean task loss on training, test and validation blocks, with the lambda that was chosen marked.
 
-Without validation blocks that is the lambda of least test loss; with them, there is also a band of one standard error around
-their loss, and the choice of the one-standard-error rule.
+With validation blocks, there is also a band of one standard error around their loss, and the choice of the
+one-standard-error rule.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gapwise.stages.choice import choose
 from gapwise.stages.reports.bounds import shown_lambdas
 from gapwise.stages.reports.loss_words import baseline
 from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE
@@ -25,7 +24,7 @@ SPLITS = {"train": BLUE, "validation": GREEN, "test": ORANGE}
 
 def applies(run: StoredRun) -> bool:
     """False before evaluation, and for a single lambda, whose losses would be two dots."""
-    return "test_loss" in run.arrays and run.arrays["lambda"].size > 1
+    return "test_loss" in run.arrays and "best_lambda" in run.measured and run.arrays["lambda"].size > 1
 
 
 def chart(run: StoredRun) -> Chart:
@@ -47,23 +46,19 @@ def chart(run: StoredRun) -> Chart:
     chosen = "validation" if "validation" in losses else "test"
     loss = losses[chosen]
     by = run.measured.get("criterion")
-    if error is not None and chosen == "validation":
-        best, simple = choose(lam, loss, error)
+    best = int(np.argmin(np.abs(np.log(lam / run.measured["best_lambda"]))))
+    if error is not None:
         for k in range(lam.size):
             wide[k] |= {"least": loss[k] - error[k], "most": loss[k] + error[k]}
         layers.append({
             "mark": {"type": "area", "color": GREEN, "opacity": 0.15},
             "encoding": {"x": x, "y": {**y, "field": "least"}, "y2": {"field": "most"}},
         })  # fmt: skip
-        if by is None:
-            words = f"one standard error:\nλ = {lam[simple]:.3g}"
-            layers += _marked(
-                float(lam[simple]), words, x, GREEN, [2, 3], level=MIDDLE * top if loss[simple] < LOW * top else None
-            )
-    else:
-        best = int(np.argmin(loss))
-    if by is not None:  # another measure than the loss has chosen
-        best = int(np.argmin(np.abs(lam - run.measured["best_lambda"])))
+    if (simple := run.measured.get("one_se_lambda")) is not None:
+        low = run.measured["one_se_validation_loss"] < LOW * top
+        layers += _marked(
+            simple, f"one standard error:\nλ = {simple:.3g}", x, GREEN, [2, 3], MIDDLE * top if low else None
+        )
     layers += _marked(float(lam[best]), "", x, GREY, [5, 4])
     layers += _lines(lam, losses, x, y, top)
     layers.append({

@@ -38,11 +38,6 @@ class ReportedRun(StoredRun):
         return self._record("refit/metrics.json")
 
     @property
-    def refitted_by(self) -> str:
-        """The rule that picked the λ of that model (`choice.PICKS`)."""
-        return str(self.manifest.get("stages", {}).get("refit", {}).get("pick", ""))
-
-    @property
     def predicting(self) -> str:
         """The model whose predictions are shown, in words: the refitted one, where there is one."""
         if not self.refitted:

@@ -35,6 +35,7 @@ def content(run: ReportedRun) -> Markup:
     """Task, data, lambdas, method and work; what is proven; the lambda to take, and on what grounds; a few numbers."""
     attrs, measured, lam = run.attrs, run.measured, run.arrays["lambda"]
     nothing_learnt = baseline(measured)
+    criterion = str(measured.get("criterion", LOSS)).replace("_", " ")
     lams = {"count": lam.size, "first": lam[0], "last": lam[-1], "most": lam.max(), "least": lam.min()}
     return fill(
         "story", task=LEARNS.get(run.structure, "predict structured objects"), data=run.dataset,
@@ -47,10 +48,9 @@ def content(run: ReportedRun) -> Markup:
         test_loss=number(measured.get("test_loss")),
         loss=loss_in_words(run.structure, run.features.meta, has_costs(run)) if run.structure else "",
         baseline=nothing_learnt and (nothing_learnt[0], number(nothing_learnt[1])),
-        criterion=str(measured.get("criterion", "")).replace("_", " "),
-        validated="validation_loss" in run.arrays, tiles=tiles(run),
-        refit={name: number(run.refitted[name]) for name in ("lambda", "test_loss", "gap")} if run.refitted else None,
-        why=picked_in_words(run.refitted_by, str(measured.get("criterion", LOSS))),
+        criterion=criterion if "criterion" in measured else "", validated="validation_loss" in run.arrays, tiles=tiles(run),
+        refit={name: number(run.refitted[name]) for name in ("test_loss", "gap")} if run.refitted else None,
+        why=picked_in_words(measured, f"{criterion} on validation examples"),
     )  # fmt: skip
 
 
