@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from gapwise.pipeline.errors import INTERRUPTED, INTERRUPTED_WORDS
 from gapwise.stages.stopped import Stopped
@@ -72,12 +72,13 @@ class Stop:
         Seconds between two checks of the parent.
     """
 
-    everywhere = 0
-    """Number of the signal that asked all runs of this process to stop, as in a sweep's worker; 0 before."""
+    asked: ClassVar[dict[int, int]] = {}
+    """Threads whose runs are asked to stop, as in a sweep's worker, and the number of the signal."""
 
     def __init__(self, ends_process: bool = False, *, with_parent: bool = False, every: float = 0.5) -> None:
         self.signal = signal.SIGINT.value
         self._flag = False
+        self._thread = threading.get_ident()
         self._first: float | None = None  # when the first signal came
         self._at_once = self._raised = False
         self._ends_process = ends_process
@@ -106,8 +107,8 @@ class Stop:
 
     def __call__(self) -> bool:
         """Whether a stop was requested."""
-        if Stop.everywhere and not self._flag:
-            self.request(Stop.everywhere)
+        if self._thread in Stop.asked and not self._flag:
+            self.request(Stop.asked[self._thread])
         return self._flag
 
     def check(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gapwise.stages.choice import standard_error
+from gapwise.stages.choice import choose, standard_error
 from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.options import LOSS_RISES, PathOptions, Status
 
@@ -30,7 +30,7 @@ def has_risen(lams: np.ndarray, losses: np.ndarray) -> bool:
 
     It has if each of the last lambdas, at least `FEWEST` over a decade or more, has clearly more loss than the least, which
     itself is clearly below that of the first lambda. Near the top of a path hardly anything is learned, and losses move
-    to and fro.
+    to and fro. A loss that is NaN has not risen. ValueError if all are NaN.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def has_risen(lams: np.ndarray, losses: np.ndarray) -> bool:
     losses : array, (lambdas, blocks)
         Of the held-out blocks.
     """
-    best = int(np.argmin(losses.mean(axis=1)))
+    best = choose(lams, losses.mean(axis=1), None).best
     first = lams.size
     while first > best + 1 and clearly_less(losses[best], losses[first - 1]):
         first -= 1

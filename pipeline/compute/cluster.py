@@ -114,6 +114,11 @@ class Cluster:
         self._alive()
         return sum(self._workers().values())
 
+    def processes(self) -> int:
+        """Number of present workers. WorkerError if the scheduler is gone."""
+        self._alive()
+        return len(self._workers())
+
     def _workers(self) -> Mapping[str, int]:
         try:
             return dict(self.client.sync(self._scheduler.ncores, callback_timeout=CONNECT_SECONDS))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gapwise.storage.backend import Location, location
 
-SHARED = ("features", "sweeps")
-"""Folders beside the run directories that are no runs."""
+SHARED = ("features", "sweeps", "papers", "practice", "mlruns")
+"""Folders that commands, and MLflow, make beside the run directories."""
 OF_A_RUN = ("manifest.json", "lock", "state", "invocations")
 """What a run directory has from its beginning, some of it even where it is damaged."""
 

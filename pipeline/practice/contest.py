@@ -151,7 +151,7 @@ def by_validation(fit: Fit, grid: Sequence[Setting]) -> Callable[[Asked], Tuned]
             predict, _ = fit(rest, setting, asked.folder)
             losses.append(lead.loss(asked.judge.table(part, predict(part.x)).sum(axis=0)))
             longest = max(longest, time.process_time() - before)
-        best = int(np.argmin(losses))
+        best = int(np.nanargmin(losses))
         predict, size = fit(asked.data.train, grid[best], asked.folder)
         note = f"{len(losses)} of {len(grid)} settings within {asked.seconds:g} s" if len(losses) < len(grid) else ""
         edge = " (last of the grid)" if len(grid) > 1 and grid[best] in (min_max(grid)) else ""

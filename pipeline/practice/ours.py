@@ -64,7 +64,7 @@ def by_estimator(says: str, make: Callable[..., Any], grid: Sequence[Setting] = 
             tried = _fitted(partial(make, **setting, lam="path"), asked.data.train, asked.seed)
             (index,) = np.flatnonzero(tried.path_["validated_lambda"].values == tried.lambda_)
             losses.append(float(tried.path_["validated_loss"].values[index]))
-        best = grid[int(np.argmin(losses))] if losses else grid[0]
+        best = grid[int(np.nanargmin(losses))] if losses else grid[0]
         model = _fitted(partial(make, **best), asked.data.train, asked.seed)
         model.save(asked.folder / "model")
 

@@ -20,13 +20,13 @@ from omegaconf import DictConfig
 
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import typed
-from gapwise.pipeline.errors import DONE, FAILED, refuse_setup
+from gapwise.pipeline.errors import DONE, FAILED, refuse, refuse_setup
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.practice.measure import NO_DATA
 from gapwise.pipeline.practice.table import SIZES, TASKS
 from gapwise.records import Record
 from gapwise.storage.backend import location
-from gapwise.storage.files import read_json, write_json
+from gapwise.storage.files import LockedError, locked, read_json, write_json
 
 if TYPE_CHECKING:
     from gapwise.pipeline.practice.table import Task
@@ -79,7 +79,7 @@ def practice(cfg: DictConfig) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         failed = False
         try:
-            with stop.at_once():
+            with locked(folder / "lock"), stop.at_once():
                 for name in options.tasks:
                     for fault in _task(name, TASKS[name], options, folder):
                         _write(folder, options)
@@ -87,6 +87,8 @@ def practice(cfg: DictConfig) -> int:
         except (Interrupted, KeyboardInterrupt):
             there = len(records_of(folder))
             return interrupted(stop, f"{there} record" + "s" * (there != 1) if there else "")
+        except LockedError as error:
+            return refuse(error, FAILED)
         _write(folder, options)
         print(f"practice: {folder / PAGE}", flush=True)
         return FAILED if failed else DONE

@@ -21,7 +21,7 @@ from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.records import Record
 from gapwise.storage.backend import Location, location
-from gapwise.storage.files import read_json
+from gapwise.storage.files import locked, read_json
 
 if TYPE_CHECKING:
     from gapwise.stages.reports.papers.earlier import Pages
@@ -200,14 +200,14 @@ def _write(
     about |= {"made": f"{datetime.now(UTC):%Y-%m-%d}", **machine()}
     lines = standings(shown, pages.told)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json_claims(folder / "papers.json", shown, about, lines)
-        write_index(folder / "index.html", shown, about, lines, options.figures)
-        if options.record and finished:
-            record = location(options.record)
-            pictures = location(options.pictures) if options.pictures else None
-            write_json_claims(record.with_suffix(".json"), shown, about, lines, here=False)
-            write_markdown(record, shown, about, lines, options.figures, pictures)
+        with locked(folder / "lock", lambda holder: None, seconds=0.1):  # another such command may be writing the pages
+            write_json_claims(folder / "papers.json", shown, about, lines)
+            write_index(folder / "index.html", shown, about, lines, options.figures)
+            if options.record and finished:
+                record = location(options.record)
+                pictures = location(options.pictures) if options.pictures else None
+                write_json_claims(record.with_suffix(".json"), shown, about, lines, here=False)
+                write_markdown(record, shown, about, lines, options.figures, pictures)
     except OSError as error:
         return refuse(error, FAILED, "papers: ")
     return DONE

@@ -1,5 +1,7 @@
 """The worker processes of a sweep: ordinary runs, one per process at a time, on a dask cluster of one machine or several.
 
+A run has its process for itself, whatever number of threads a worker has: standard error and the log are of the process.
+
 A run goes only to a free worker, so the death of a worker (out of memory, say) ends one run, which is tried once more, on
 a new worker, from its last commit. A stop reaches the workers as a message, and each run commits before it ends. Workers
 end at once when the main process is killed, because they watch a pipe to it.
@@ -11,9 +13,10 @@ import contextlib
 import io
 import shutil
 import signal
+import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,17 +81,16 @@ def run_tasks(
         client = crew.client
         left, tries = deque(tasks), Counter[int]()
         running: dict[Future, Task] = {}
-        told, last = False, time.monotonic()
+        last = time.monotonic()
         while running or (left and not stop()):
             size = crew.size()
             free = min(size, workers) - len(running)
-            if stop() and not told:
-                client.run(stop_runs, stop.signal, workers=crew.busy(running), on_error="ignore")
-                told = True
-            elif left and free > 0 and not stop():
+            if stop():  # again at every look: a worker may have begun a run since
+                client.run(stop_runs, stop.signal, str(folder), on_error="ignore")
+            elif left and free > 0:
                 task = left.popleft()
                 tries[task.number] += 1
-                running[client.submit(one_run, task, pure=False, retries=0)] = task
+                running[client.submit(one_run, task, str(folder), pure=False, retries=0)] = task
                 continue
             last = time.monotonic() if size else last
             if time.monotonic() - last > crew.patience:
@@ -112,8 +114,6 @@ class _Crew:
 
     client: Client
     size: Callable[[], int]
-    busy: Callable[[Iterable[Future]], list[str] | None]
-    """Addresses of the workers that compute given futures; None: all of them"""
     patience: float
     """Seconds to wait while there is no worker"""
     hint: str
@@ -129,18 +129,13 @@ def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterato
         with contextlib.closing(Cluster(compute)) as far:
             far.prepare()
             hint = f"start some with `dask worker {far.where}`"
-
-            def busy(futures: Iterable[Future]) -> list[str]:
-                keys = {future.key for future in futures}
-                return [worker for worker, doing in far.client.processing().items() if keys & set(doing)]
-
-            yield _Crew(far.client, far.present, busy, compute.wait_seconds, hint)
+            yield _Crew(far.client, far.processes, compute.wait_seconds, hint)
         return
     with local_cluster(workers, folder) as (cluster, client):
         hint = f"dask's own files are in {folder}"
         scheduler = cluster.scheduler
         assert scheduler is not None  # a LocalCluster has its own
-        yield _Crew(client, lambda: len(scheduler.workers), lambda futures: None, START_SECONDS, hint)
+        yield _Crew(client, lambda: len(scheduler.workers), START_SECONDS, hint)
 
 
 @contextlib.contextmanager
@@ -189,20 +184,28 @@ def dask_setup(worker: object) -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: stop_runs(number))
 
 
-def stop_runs(number: int) -> None:
-    """Stop this worker's current or next run, as signal `number` would."""
-    Stop.everywhere = number
+_alone = threading.Lock()
+"""Held by the run that this process is for."""
+_sweeps: dict[int, str] = {}
+"""The threads of this process that have a run, and its sweep."""
 
 
-def one_run(task: Task) -> dict[str, object]:
-    """Run one task in this worker process; returns status, seconds and a one-line error."""
+def stop_runs(number: int, sweep: str | None = None) -> None:
+    """Stop this process's runs of a sweep, or all of them, as signal `number` would."""
+    Stop.asked.update({thread: number for thread, own in [*_sweeps.items()] if sweep in (None, own)})
+
+
+def one_run(task: Task, sweep: str) -> dict[str, object]:
+    """Run one task of a sweep, once this process has no other; returns status, seconds and a one-line error."""
     started = time.monotonic()
-    said = io.StringIO()
+    said, thread = io.StringIO(), threading.get_ident()
+    _sweeps[thread] = sweep
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        with _alone, contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
             code = run(OmegaConf.create(task.config), task.experiment, task.overrides, task.command)
     finally:
-        Stop.everywhere = 0
+        del _sweeps[thread]
+        Stop.asked.pop(thread, None)
     facts: dict[str, object] = {"seconds": round(time.monotonic() - started, 3)}
     if code == DONE:
         return {"status": "done", **facts}

@@ -1,8 +1,13 @@
-"""Confusion matrices: how much of each true label is predicted as which label."""
+"""Counts of right and wrong labels: shares of none, and confusion matrices."""
 
 from __future__ import annotations
 
 import numpy as np
+
+
+def share(wrong: np.ndarray) -> float:
+    """Share of what is wrong, bool of any shape; of nothing it is 0, because nothing is wrong there."""
+    return float(np.mean(wrong)) if wrong.size else 0.0
 
 
 def counted(truth: np.ndarray, predicted: np.ndarray, labels: int, weight: np.ndarray | None = None) -> np.ndarray:

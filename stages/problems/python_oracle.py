@@ -19,6 +19,7 @@ from gapwise.stages.problems import oracle_calls
 from gapwise.stages.problems.answers import ask, labelling, least_loss
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
+from gapwise.stages.problems.confusion import share
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.operations import PYTHON, Operations
 from gapwise.stages.problems.oracle import Oracle as Oracle
@@ -252,7 +253,7 @@ def metrics(
     problem: PythonOracle | BoundedPythonOracle, arrays: Mapping[str, np.ndarray], predictions: np.ndarray
 ) -> dict[str, float]:
     """Share of the entries of the flat `predictions` that differ from the truth."""
-    return {"label_error": float(np.mean(predictions != problem.truth))}
+    return {"label_error": share(predictions != problem.truth)}
 
 
 CAPABILITIES = Capabilities(calls_python=True, split_names=("split",), decoded=decoded, falling=("label_error",))

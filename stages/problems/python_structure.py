@@ -21,6 +21,7 @@ import numpy as np
 from gapwise.records import Facts
 from gapwise.stages.problems.answers import ask, signed
 from gapwise.stages.problems.capabilities import Capabilities, traits_of
+from gapwise.stages.problems.confusion import share
 from gapwise.stages.problems.contract import checked_shapes, local, truth_of
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.problems.scale import check_norms
@@ -130,4 +131,4 @@ def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.
     measures = traits_of(problem).measures
     if measures is not None:
         return {name: float(value) for name, value in measures(signed(predictions)).items()}
-    return {"label_error": float(np.mean(predictions != problem.truth))}
+    return {"label_error": share(predictions != problem.truth)}

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.records import Facts
-from gapwise.stages.problems.confusion import counted
+from gapwise.stages.problems.confusion import counted, share
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import PLAIN, Problem, frozen
 from gapwise.stages.problems.scale import check_losses
@@ -209,7 +209,7 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
 
 def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
     """Error rate of flat `predictions` (n,)."""
-    return {"error_rate": float(np.mean(predictions != problem.truth))}
+    return {"error_rate": share(predictions != problem.truth)}
 
 
 def confusion(

@@ -225,6 +225,8 @@ def damage(root: Path) -> dict[str, str]:
 def test_ls__lists_damaged_and_foreign_folders_as_such(said: Said, tmp_path: Path) -> None:
     expected = damage(tmp_path)
     fake_run(tmp_path)
+    for name in ("features", "sweeps", "papers", "practice", "mlruns"):  # what commands and MLflow make there
+        (tmp_path / name).mkdir(exist_ok=True)
     states = {facts["name"]: facts["state"] for facts in json.loads(said("ls", "--root", tmp_path, "--json"))}
     assert states == {**expected, "toy-bcfw-00000001": "complete"}
     text = said("ls", "--root", tmp_path)

@@ -8,6 +8,9 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +21,10 @@ from real_runs import ended
 from waiting import wait_for
 
 from gapwise.pipeline.config.settings import CONF
-from gapwise.pipeline.sweep.papers import PaperOptions, wanted_parts, words
+from gapwise.pipeline.sweep.papers import PaperOptions, _write, wanted_parts, words
 from gapwise.pipeline.sweep.plan import sweep_options
-from gapwise.stages.reports.papers import claims
-from gapwise.stages.reports.papers.earlier import earlier
+from gapwise.stages.reports.papers import claims, page
+from gapwise.stages.reports.papers.earlier import Pages, earlier
 from gapwise.stages.reports.papers.short_page import page_text
 from gapwise.stages.reports.papers.shown import standings
 from gapwise.storage.results import read_path
@@ -46,6 +49,26 @@ def test_part__is_a_sweep_on_which_claims_are_measured(name: str) -> None:
     mine = [claim for claim in claims() if name in claim.parts]
     assert mine
     assert options.wanted
+
+
+def test_pages__of_two_commands_are_written_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, written = threading.Semaphore(1), []
+
+    def write(target: Path, *_: object) -> None:
+        assert entered.acquire(blocking=False), "two commands write the same file"
+        time.sleep(0.05)
+        written.append(target.name)
+        entered.release()
+
+    for name in ("write_json_claims", "write_index"):
+        monkeypatch.setattr(page, name, write)
+    pages = Pages({}, {})
+    with ThreadPoolExecutor(2) as pool:
+        ends = [pool.submit(_write, tmp_path / "papers", PaperOptions(), pages, "1 of 1", []) for _ in range(2)]
+    assert [end.result() for end in ends] == [0, 0]
+    assert written == 2 * ["papers.json", "index.html"]
 
 
 def test_figures__show_every_part() -> None:

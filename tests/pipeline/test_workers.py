@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ import pytest
 
 from gapwise.pipeline.compute.local import THREADS
 from gapwise.pipeline.interrupt import Stop
-from gapwise.pipeline.sweep.workers import Task, last_error, local_cluster, run_tasks
+from gapwise.pipeline.sweep import workers
+from gapwise.pipeline.sweep.workers import Task, last_error, local_cluster, one_run, run_tasks, stop_runs
 
 pytestmark = pytest.mark.slow
 
@@ -193,6 +196,29 @@ def test_run_tasks__begins_nothing_after_a_stop(tmp_path: Path) -> None:
     stop.request()
     run_tasks([Task(0, {}, None)], 1, tmp_path, stop, lambda number, outcome: told.append(number))
     assert told == []
+
+
+def test_runs__of_two_threads_of_a_worker_keep_their_errors_and_stops_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = [0]
+
+    def run(config: object, experiment: str, *_: object) -> int:
+        beside.append(beside[-1] + 1)
+        print(f"error: {experiment}", file=sys.stderr)
+        time.sleep(0.1)
+        beside.append(beside[-1] - 1)
+        return 1 if not Stop()() else 128 + Stop.asked[threading.get_ident()]
+
+    monkeypatch.setattr(workers, "run", run)
+    with ThreadPoolExecutor(2) as pool:
+        failed, stopped = (pool.submit(one_run, Task(k, {}, name), name) for k, name in enumerate(("a", "b")))
+        time.sleep(0.03)
+        stop_runs(signal.SIGTERM, "b")
+        outcomes = failed.result(), stopped.result()
+    assert [outcome["error"] for outcome in outcomes] == ["a", "stopped by SIGTERM"]
+    assert max(beside) == 1
+    assert not Stop.asked
+    stop_runs(signal.SIGTERM, "b")  # nothing of it is left
+    assert one_run(Task(2, {}, "c"), "b")["error"] == "c"
 
 
 def test_last_error__is_the_one_that_counts() -> None:

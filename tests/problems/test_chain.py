@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -186,6 +187,17 @@ def test_metrics__chunks_are_counted_as_conlleval_does():
     sentence = chain(lengths=(6,), classes=3)
     with_names = metrics(sentence, {"label_names": encode_names(["B-X", "I-X", "O"])}, sentence.truth)
     assert with_names["chunk_f1"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("truth", "predicted"), [((), ()), ((0, 0), (0, 0)), ((1, 2), (0, 0)), ((0, 0), (1, 2)), ((1, 2), (0, 1))]
+)
+def test_metrics__of_empty_sets_are_those_of_conlleval(truth: tuple[int, ...], predicted: tuple[int, ...]):
+    names, ptr = ["O", "B-X", "I-X"], np.array([0, len(truth)] if truth else [0])
+    problem = SimpleNamespace(n=ptr.size - 1, truth=np.array(truth, int), label_ptr=ptr)
+    result = metrics(problem, {"label_names": encode_names(names)}, np.array(predicted, int))
+    assert [result[f"chunk_{name}"] for name in ("precision", "recall", "f1")] == [0.0, 0.0, 0.0]
+    assert result["token_error"] == (np.mean(np.not_equal(truth, predicted)) if truth else 0.0)
 
 
 @pytest.mark.parametrize("letters", ["BI", "BIES", "BILU", "BMES"])

@@ -124,7 +124,8 @@ def test_aer__of_a_sentence_by_hand():
     predicted = {(0, 0, 0), (0, 1, 2), (0, 2, 1)}
     assert scores(predicted, sure, possible) == {"aer": 1 - 3 / 5, "precision": 2 / 3, "recall": 1 / 2}
     assert scores(predicted, sure, possible - sure) == scores(predicted, sure, possible)
-    assert scores(set(), sure, possible) == {"aer": 1.0, "precision": 1.0, "recall": 0.0}
+    assert scores(set(), sure, possible) == {"aer": 1.0, "precision": 0.0, "recall": 0.0}
+    assert scores(set(), set(), set()) == {"aer": 0.0, "precision": 0.0, "recall": 0.0}
     assert scores(sure, sure, possible)["aer"] == 0.0
 
 

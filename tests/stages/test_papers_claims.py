@@ -29,6 +29,7 @@ from gapwise.stages.reports.papers.comparisons import (
     on_one_part,
     stronger_at_larger_lambda,
     stronger_than_on,
+    trend,
     verdict,
     work_to,
 )
@@ -84,7 +85,7 @@ def test_equal_work__compares_where_both_have_been(tmp_path: Path) -> None:
     assert early.measured.endswith("0.5 against 0.8 after 100 calls")
     worse = better_at_equal_work("slow", "fast", "gap", "oracle_calls")(part)
     assert worse.holds is False
-    assert worse.measured.endswith(" (ratio 0.79, 0.62, 0.39, 0.15 after 1/8, 1/4, 1/2 and all of it: falling)")
+    assert worse.measured.endswith(" (ratio 0.62, 0.39, 0.15 after 1/4, 1/2 and all of it: falling)")
     idle = better_at_equal_work("fast", "idle", "gap", "oracle_calls")
     nothing = sweep(tmp_path, {"fast": trace(0.5), "idle": trace(0.8, passes=1)})
     assert idle(nothing).holds is None, "after no calls at all"
@@ -153,7 +154,18 @@ def test_verdict__of_all_and_of_some() -> None:
         "",
         "runs are too short",
     ]
-    assert [comparable(*pair, "so").holds for pair in ((3.0, 2.0), (2.0, 5.0))] == [True, False]
+    pairs = ((3.0, 2.0), (2.0, 5.0), (np.inf, 5.0), (np.nan, 5.0))
+    assert [comparable(*pair, "so").holds for pair in pairs] == [True, False, False, None]
+
+
+def test_trend__compares_nothing_before_a_snapshot_or_without_numbers() -> None:
+    ours, theirs = (
+        [{"passes": np.array([0.0, 8.0, 16.0]), "gap": np.array(gaps)}] for gaps in ((1, 0.1, 0), (1, 0.5, 0.2))
+    )
+    assert trend([ours, theirs], "passes", 16.0, "gap") == " (ratio 5, 2e+15 after 1/2 and all of it: rising)"
+    assert trend([ours, theirs], "passes", 12.0, "gap") == ""
+    nothing = [{"passes": np.array([0.0, 8.0, 16.0]), "gap": np.full(3, np.nan)}]
+    assert trend([ours, nothing], "passes", 16.0, "gap") == ""
 
 
 @pytest.mark.parametrize(

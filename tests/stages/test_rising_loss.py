@@ -49,6 +49,16 @@ def test_loss__has_risen_if_all_of_a_decade_is_clearly_worse(means: list[float],
     assert has_risen(LAMS, losses_of(means)) is risen
 
 
+@pytest.mark.parametrize("row", range(LAMS.size))
+def test_loss__that_is_nan_has_not_risen(row: int) -> None:
+    losses = losses_of([1.0, 0.5, 0.6, 0.6, 0.6, 0.6])
+    losses[row, 3] = np.nan
+    assert not has_risen(LAMS, losses)
+    rising = losses_of([np.nan, 1.0, 0.5, 0.6, 0.6, 0.6, 0.6])
+    assert has_risen(np.append(200.0, LAMS), rising) is False
+    assert has_risen(LAMS, rising[1:]) is True
+
+
 def test_loss__has_not_risen_within_a_standard_error_of_the_difference() -> None:
     means = [1.0, 0.5, 0.6, 0.6, 0.6, 0.6]
     assert has_risen(LAMS, losses_of(means, 0.3))  # 0.1 is two standard errors

@@ -34,14 +34,14 @@ def scores(
 ) -> dict[str, float]:
     """Precision |A & P| / |A|, recall |A & S| / |S| and AER 1 - (|A & S| + |A & P|) / (|A| + |S|).
 
-    A are the links found, S the sure ones, P the possible ones, to which all of S are added. Without links found the
-    precision is 1, without sure links the recall.
+    A are the links found, S the sure ones, P the possible ones, to which all of S are added. As in conlleval, the precision
+    is 0 where no link is found, and the recall where there is no sure one. Where there are neither, the AER is 0.
     """
     right, hit = len(predicted & (possible | sure)), len(predicted & sure)
     return {
         "aer": 1.0 - (hit + right) / (len(predicted) + len(sure)) if predicted or sure else 0.0,
-        "precision": right / len(predicted) if predicted else 1.0,
-        "recall": hit / len(sure) if sure else 1.0,
+        "precision": right / max(len(predicted), 1),
+        "recall": hit / max(len(sure), 1),
     }
 
 

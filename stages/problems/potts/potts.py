@@ -307,7 +307,10 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def metrics(problem: Potts, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
-    """Pixel accuracy, and its mean over the classes that occur, from each superpixel's ``counts`` (S, K) of pixels."""
+    """Pixel accuracy, and its mean over the classes that occur, from each superpixel's ``counts`` (S, K) of pixels.
+
+    Both are 1 where all is void: nothing is wrong there.
+    """
     counts = np.asarray(arrays["counts"], float).reshape(-1, problem.classes)
     total, right = counts.sum(axis=0), np.zeros(problem.classes)
     np.add.at(right, predictions, counts[np.arange(predictions.size), predictions])

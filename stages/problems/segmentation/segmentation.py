@@ -221,8 +221,8 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
 def metrics(problem: Segmentation, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
     """Pixel accuracy and foreground intersection over union, from each superpixel's ``area`` and ``foreground`` in pixels.
 
-    ``foreground_iou`` is the mean over images (1 where neither truth nor prediction has foreground);
-    ``foreground_iou_pooled`` is over the pixels of all images together.
+    ``foreground_iou`` is the mean over images; ``foreground_iou_pooled`` is over the pixels of all images together. An IoU
+    is 1 where neither truth nor prediction has foreground, and the accuracy where all is void: nothing is wrong there.
     """
     area, foreground = (np.asarray(arrays[name], float).reshape(-1) for name in ("area", "foreground"))
     chosen = predictions == 1

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gapwise.stages.problems.confusion import share
+
 if TYPE_CHECKING:
     from gapwise.stages.problems.tree.tree import Tree
 
@@ -26,7 +28,7 @@ def metrics(problem: Tree, arrays: Mapping[str, np.ndarray], predictions: np.nda
     positions = np.asarray(predictions).reshape(n, -1)[:, :V]
     if "points" not in arrays:
         wrong = (positions != problem.truth.reshape(n, -1)[:, :V])[:, problem.node_loss > 0]
-        return {"misplaced_nodes": float(wrong.mean())}
+        return {"misplaced_nodes": share(wrong)}
     result = pose_measures(problem, arrays, positions)
     alone = pose_measures(problem, arrays, best_alone(problem))
     return result | {f"{name}_unary": value for name, value in alone.items()}

@@ -35,7 +35,7 @@ OVERLAP, CLOSE, SHORT, LARGE = (
 ONE_PART = "it was measured on one data set"
 SEEDS_DIFFER = "some seeds say yes, others no"
 """Why a comparison decides nothing."""
-BUDGETS = (0.125, 0.25, 0.5, 1.0)
+BUDGETS = {"1/8": 0.125, "1/4": 0.25, "1/2": 0.5, "all of it": 1.0}
 """Shares of the work at which the trend of a claim that does not hold is shown."""
 
 
@@ -121,7 +121,7 @@ def better_at_equal_work(
         for lam in part.among(lambdas):
             pair = [part.traces(name, lam) for name in (ours, theirs)]
             x = min(after, *(float(trace[over][-1]) for traces in pair for trace in traces))
-            first = max(float(trace[over][min(1, len(trace[over]) - 1)]) for traces in pair for trace in traces)
+            first = first_snapshot(pair, over)
             mine, other = (values_at(traces, over, x, quantity) for traces in pair)
             if x <= 0.0 or x < first * (1.0 - 1e-9) or not (np.isfinite(mine).all() and np.isfinite(other).all()):
                 without.append((lam, SHORT))
@@ -187,16 +187,28 @@ def _at_equal_work(
 
 
 def trend(pair: Sequence[Sequence[Trace]], over: str, x: float, quantity: str) -> str:
-    """The ratio of the medians after an eighth, a quarter, half and all of the work `x`, in words."""
-    ratios = []
-    for share in BUDGETS:
+    """The ratio of the medians after an eighth, a quarter, half and all of the work `x`, in words; empty without two.
+
+    Before the first snapshot of a run, and where a side has no finite value, nothing is compared.
+    """
+    ratios = {}
+    for name, share in BUDGETS.items():
         mine, other = (np.median(values_at(traces, over, share * x, quantity)) for traces in pair)
-        ratios.append(float(other / max(mine, SMALLEST)))
-    if not np.isfinite(ratios).all():
+        if share * x >= first_snapshot(pair, over) * (1.0 - 1e-9) and np.isfinite([mine, other]).all():
+            ratios[name] = float(other / mine)
+    if len(ratios) < 2:
         return ""
-    steps = np.diff(ratios)
+    steps = np.diff([*ratios.values()])
     way = "rising" if (steps > 0.0).all() else "falling" if (steps < 0.0).all() else "neither rising nor falling"
-    return f" (ratio {', '.join(f'{ratio:.2g}' for ratio in ratios)} after 1/8, 1/4, 1/2 and all of it: {way})"
+    *names, last = ratios
+    return (
+        f" (ratio {', '.join(f'{ratio:.2g}' for ratio in ratios.values())} after {', '.join(names)} and {last}: {way})"
+    )
+
+
+def first_snapshot(pair: Sequence[Sequence[Trace]], over: str) -> float:
+    """The work after which every run has a snapshot besides that of its start."""
+    return max(float(trace[over][min(1, len(trace[over]) - 1)]) for traces in pair for trace in traces)
 
 
 def less_work(
@@ -256,7 +268,8 @@ def stronger_at_larger_lambda(ours: str, theirs: str, quantity: str = "gap", ove
             pair = [part.traces(name, lam) for name in (ours, theirs)]
             x = min(float(trace[over][-1]) for traces in pair for trace in traces)
             mine, other = (np.median(values_at(traces, over, x, quantity)) for traces in pair)
-            ratios_at.append((float(pair[0][0]["lambda"][0]), float(other / max(mine, SMALLEST)), lam))
+            if np.isfinite([mine, other]).all():
+                ratios_at.append((float(pair[0][0]["lambda"][0]), float(other / mine), lam))
         if len(ratios_at) < 2:
             return Finding(None, "one λ only", why="one λ only")
         ratios_at.sort()
@@ -272,7 +285,9 @@ def stronger_at_larger_lambda(ours: str, theirs: str, quantity: str = "gap", ove
 
 
 def comparable(ours: float, theirs: float, words: str, factor: float = 2.0) -> Finding:
-    """A claim that two amounts are comparable: neither is `factor` times the other."""
+    """A claim that two amounts are comparable: neither is `factor` times the other; NaN decides nothing."""
+    if np.isnan([ours, theirs]).any():
+        return Finding(None, words, why=SHORT)
     ratio = max(ours, theirs) / max(min(ours, theirs), SMALLEST)
     return Finding(bool(ratio <= factor), words, float(factor / ratio))
 
