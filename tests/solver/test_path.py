@@ -16,8 +16,9 @@ from gapwise.stages.problems import build
 from gapwise.stages.solver.combinations import check_choices
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Stop
-from gapwise.stages.solver.methods import method_options
-from gapwise.stages.solver.options import SAMPLERS, CacheOptions, PathOptions, Status
+from gapwise.stages.solver.methods import method_options, methods
+from gapwise.stages.solver.options import ENDED, SAMPLERS, CacheOptions, PathOptions, Status
+from gapwise.stages.solver.path.rules import rules
 from gapwise.stages.solver.path.rules.one_sided import OneSided, gap_above, shrinkage, worst_gap_above
 from gapwise.stages.solver.path.rules.paper import Paper
 from gapwise.stages.solver.path.walk import begin
@@ -244,3 +245,41 @@ def test_path__ends_on_data_that_are_not_separable():
     status, records, _, _ = walked(problem, lambda_min=1e-5)
     assert status is Status.CONVERGED
     assert records[-1].lambda_low <= 1e-5
+
+
+def classes_of(x, labels, classes=3):
+    return build("multiclass", {"x": np.array(x, float), "labels": np.array(labels)}, {"classes": classes})
+
+
+BORDERS = {
+    "zero features": lambda: classes_of(np.zeros((5, 4)), [0, 1, 2, 0, 1]),
+    "tiny features": lambda: classes_of(np.full((5, 4), 1e-59), [0, 1, 2, 0, 1]),
+    "equal blocks": lambda: classes_of(np.ones((4, 2)), [0, 1, 0, 1], classes=2),
+    "no loss": lambda: multiclass(n=5, cost=np.zeros((3, 3))),
+    "one block": lambda: multiclass(n=1),
+    "one label": lambda: classes_of(np.ones((3, 4)), [0, 0, 0], classes=1),
+    "bounds that leave w = 0": lambda: multiclass(n=5, lower=np.zeros(12), upper=np.zeros(12)),
+}
+"""Problems with nothing to learn, or hardly anything."""
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("method", methods())
+@pytest.mark.parametrize("name", sorted(BORDERS))
+def test_borders__of_what_can_be_learned_end_in_certificates(name, method):
+    problem = BORDERS[name]()
+    options = method_options(method, max_passes=30.0)
+    for rule in rules():
+        path = PathOptions(rule=rule, lambdas=[0.3, 0.1], lam=0.1, eps=0.1, tolerance=0.1, max_breakpoints=20)
+        try:
+            engine = Engine.begin(Task(problem, options, path))
+        except ValueError:  # not every method certifies along every path
+            continue
+        records = list(engine.walk())
+        assert records
+        for record in records:
+            assert np.isfinite(record.weights).all()
+            assert np.isfinite(record.point.gap) or method == "ssg"
+            if record.status is Status.CONVERGED:
+                assert record.point.gap <= 0.1
+        assert engine.status in ENDED or engine.status is Status.PASS_LIMIT

@@ -40,7 +40,7 @@ GRID = 48
 """Number of steps in lambda by which the worst of an interval is searched."""
 SLACK = 1.01
 """Cells with fixed shares are closed at this multiple of the worst bound found on the grid."""
-LEAST = 1e-9
+LEAST = 1e-8
 """No eps below this share of R_0 is certified: it takes too many cells, and rounding shows."""
 MOST_SLACK = 1e3
 """No bound further above the worst one on the grid is tried."""
