@@ -434,6 +434,13 @@ def test_labels__keep_their_spelling(tmp_path, ending, content, classes):
     assert names == (SPELLINGS if classes == 7 else [*SPELLINGS[:5], "1", "1"]) * 2
 
 
+def test_labels__of_csv_are_any_text(tmp_path):
+    names = ["\u3000", "\u00a0a", "a", "NA", "nan", str(2**70), str(2**70 + 1), "true", "True"]
+    text = csv(np.ones((18, 1)), names * 2)
+    train, _, _, meta = problems(opened(tmp_path, text, text))
+    assert [meta["class_names"][k] for k in train.truth] == names * 2
+
+
 def test_labels__of_new_spellings_are_unknown(tmp_path):
     for label in ("07", "7.0"):
         with pytest.raises(

@@ -74,7 +74,7 @@ def _is_header(cells: Sequence[Sequence[str]], label_at: int | None) -> bool | N
         return True
     if label_at is None:
         return None if first == counted and len(first) > 2 else False
-    label, others = first[label_at], {row[label_at].strip() for row in cells[1:] if label_at < len(row)}
+    label, others = first[label_at], {row[label_at].strip(" ") for row in cells[1:] if label_at < len(row)}
     if number_of(label) is not None:
         return False if first != counted else True if label not in others and len(first) > 2 else None
     if label in others:
@@ -112,7 +112,7 @@ def _rows(
                 "columns but the label's"
             )
         if label_at is not None:
-            labels.append(row[label_at].strip())
+            labels.append(row[label_at].strip(" "))
             if not labels[-1]:
                 raise DataError(f"{file}: line {line}: column {label_at} is empty; expected the label")
     x = np.frombuffer(values).reshape(len(cells), len(order))
@@ -138,7 +138,7 @@ def cells_of(file: Path) -> tuple[list[list[str]], list[int]]:
         raise DataError(f"{file}: line {reader.line_num}: {error}; expected comma-separated values") from error
     if not cells:
         raise DataError(f"{file}: holds no examples")
-    cells[0] = [cell.strip() for cell in cells[0]]
+    cells[0] = [cell.strip(" ") for cell in cells[0]]
     if any(";" in cell or "\t" in cell for cell in cells[0]):
         raise DataError(
             f"{file}: line {numbers[0]}: has semicolons or tabs; expected commas between columns, and numbers such as 1.5"
