@@ -185,7 +185,7 @@ def test_predictions__have_the_separator_of_the_input(tmp_path, train, new, tagg
 
 
 def test_lines__of_svm_hmm_are_those_of_crfsuite(tmp_path):
-    hmm = "# tags\n3 qid:1 1:0.5 7:1 # w\n12  qid:1 2:1#\n3\tqid:2 1:0.5\n12 qid:1 7:2 # x qid:3\n"
+    hmm = "# tags\n3 qid:1 1:0.5 7:1 # w\n#\n\n12  qid:1 2:1#\n3\tqid:2 1:0.5\n12 qid:1 7:2 # x qid:3\n"
     lines = "3\t1:0.5\t7:1\n12\t2:1\n\n3\t1:0.5\n\n12\t7:2\n"
     (one, facts), (other, _) = (
         read(open_dataset("sequences_csv", write(tmp_path, text, text, None))) for text in (hmm, lines)

@@ -113,21 +113,22 @@ def parse_table(
     """Tokens of the lines of `file`; DataError names file and line.
 
     Without a `separator` tabs separate columns if a line has one, and blanks otherwise. With `equal_columns`, a token whose
-    number of columns differs from the first one's is an error. Without, only tabs do; but lines may be SVM-HMM's, whose
-    columns become tag and ``index:value``, and where another qid begins a sequence.
+    number of columns differs from the first one's is an error. Without, only tabs separate columns. Lines of SVM-HMM then
+    become columns of tag and ``index:value``, and another qid begins a sequence.
     """
     separator = separator or ("\t" if not equal_columns or any("\t" in text for text in lines) else " ")
     svm_hmm = not equal_columns and all(map(SVM_HMM.match, lines))
     rows: list[list[str]] = []
     line: list[int] = []
-    start, query = [0], list[str]()
+    start, query = [0], ""
     for number, text in enumerate(lines, 1):
         if svm_hmm:
             row = words_of(text.partition("#")[0])
-            if row[1:2] != query:
+            if not row:
+                continue
+            if row[1] != query:
                 start.append(len(rows))
-            query = row[1:2]
-            del row[1:2]
+            query = row.pop(1)
         else:
             row = cells(text, separator) if equal_columns else text.split(separator)
         if not any(cell.strip(BLANKS) for cell in row):
