@@ -6,11 +6,13 @@ opens the run instead. A run that is being written to may be read: every file is
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 
 from gapwise.records import Record
-from gapwise.storage.backend import Location
-from gapwise.storage.files import changed_at, read_json
+from gapwise.storage.backend import Location, backend
+from gapwise.storage.files import changed_at, parsed, read_json
 from gapwise.storage.integrity import file_digest, unsealed
 
 
@@ -39,8 +41,8 @@ def rows(array: Location) -> int | None:
 def harmed(run: Location, outputs: Mapping[str, object]) -> str | None:
     """The first of a run's outputs that is not what the run left, in words; None if none is seen.
 
-    `outputs` holds checksums by name, as in the manifest. Small records, in JSON, are compared with theirs; other files and
-    trees are only looked for, since reading them takes long.
+    `outputs` holds checksums by name, as in the manifest. Small records, in JSON, are compared with theirs; other files,
+    trees and the chunks of zarr groups are only looked for, since reading them takes long.
     """
     for name, checksum in outputs.items():
         file = run / name.partition(":")[0]
@@ -48,6 +50,20 @@ def harmed(run: Location, outputs: Mapping[str, object]) -> str | None:
             return f"{name} is missing"
         if name.endswith(".json") and file_digest(file) != checksum:
             return f"{name} has changed since the run wrote it"
+        if name.endswith(".zarr") and (array := _incomplete(file)) is not None:
+            return f"{name}: a chunk of {array} is missing"
+    return None
+
+
+def _incomplete(group: Location) -> str | None:
+    """The first array of a zarr group that lacks a chunk (`storage.layout.whole`); None if all are there."""
+    files = backend(group).files(group)
+    held = Counter(name.split("/")[0] for name in files)
+    for name, data in backend(group).read_all(group, [name for name in files if name.endswith("/zarr.json")]):
+        array, facts = name.split("/")[0], parsed(data, group / name)
+        sizes = zip(facts["shape"], facts["chunk_grid"]["configuration"]["chunk_shape"], strict=True)
+        if facts["fill_value"] != 0 and held[array] <= math.prod(-(-size // chunk) for size, chunk in sizes):
+            return array
     return None
 
 

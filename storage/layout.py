@@ -171,12 +171,19 @@ def _chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dtype: np.dtype | str) -> zarr.Array:
-    """An empty array of the layout in an open group."""
+    """An empty array of the layout in an open group.
+
+    All its chunks are stored, whatever they hold, because zarr reads a missing chunk as the fill value. NaN or -1 says to
+    other readers of zarr that a number is missing.
+    """
+    dtype = np.dtype(dtype)
     return group.create_array(
         spec.name,
         shape=shape,
-        chunks=_chunks(shape, np.dtype(dtype).itemsize),
+        chunks=_chunks(shape, dtype.itemsize),
         dtype=dtype,
+        fill_value=np.nan if dtype.kind == "f" else np.array(-1).astype(dtype),
+        config={"write_empty_chunks": True},
         compressors=COMPRESSION,
         dimension_names=spec.dims,
         attributes={"description": spec.doc},
@@ -256,7 +263,7 @@ def read_group(path: Location, names: Names = None) -> tuple[dict[str, np.ndarra
 def _contents(path: Location, group: zarr.Group, name: str, array: zarr.Array | None = None) -> np.ndarray:
     """All of an array, which is opened if it is not given."""
     with readable(path, f"array {name}"):
-        return np.asarray((array_of(group, name) if array is None else checked_size(group, name, array))[...])
+        return np.asarray((array_of(group, name) if array is None else whole(group, name, array))[...])
 
 
 def array_of(group: zarr.Group, name: str) -> zarr.Array:
@@ -264,11 +271,16 @@ def array_of(group: zarr.Group, name: str) -> zarr.Array:
     array = group[name]
     if not isinstance(array, zarr.Array):
         raise TypeError(f"{group.store_path}: {name} is not an array")
-    return checked_size(group, name, array)
+    return whole(group, name, array)
 
 
-def checked_size(group: zarr.Group, name: str, array: zarr.Array) -> zarr.Array:
-    """The array, unless it claims far more bytes than its files hold."""
+def whole(group: zarr.Group, name: str, array: zarr.Array) -> zarr.Array:
+    """The array, unless a chunk of it is missing, or it claims far more bytes than its files hold.
+
+    A fill value of 0 is that of earlier versions, which stored no chunks of zeros.
+    """
+    if array.fill_value != 0 and (lost := array.nchunks - array.nchunks_initialized) > 0:
+        raise ValueError(f"{name}: chunks missing: {lost:,} of {array.nchunks:,}")
     claimed = math.prod(array.shape) * array.dtype.itemsize
     if claimed > LARGE and claimed > MOST_PACKED * (held := array.nbytes_stored()):
         raise DamagedError(

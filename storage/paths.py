@@ -10,7 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from gapwise.storage.backend import Location, backend, location
-from gapwise.storage.layout import path_specs, readable
+from gapwise.storage.layout import open_group, path_specs, readable, whole
 from gapwise.storage.mixture import CELL_NAMES, NAMES, Mixture, mixed
 from gapwise.storage.results import CELL_SPECS, check_path
 
@@ -98,8 +98,10 @@ def open_path(run: str | Location) -> SolvedPath:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no solved path here; run the solve stage first")
     check_path(folder)
-    store = backend(folder).zarr_store(folder, read_only=True)
+    store, group = backend(folder).zarr_store(folder, read_only=True), open_group(folder)
     with readable(folder, "an array"):
+        for name, array in group.arrays():
+            whole(group, name, array)
         opened = xr.open_zarr(
             store, chunks=None, consolidated=False, zarr_format=3
         )  # format 2 may hold pickled objects

@@ -17,7 +17,6 @@ from gapwise.storage.layout import (
     CELLS,
     EVALUATED,
     LOSSES,
-    PATH,
     TRACE,
     ArraySpec,
     Names,
@@ -224,7 +223,7 @@ def check_path(path: Location) -> None:
     with readable(path, "an array or attribute"):
         names = {name for name, _ in group.members()}
         needed = (*SERVING, *(spec.name for spec in CELLS if "cell_low" in names or "cell_interval" in names))
-        specs = {spec.name: spec for spec in (*PATH, *CELLS, *CELL_CERTIFICATES)}
+        specs = {spec.name: spec for spec in (*path_specs(names), *CELL_SPECS)}
         sizes: dict[str, tuple[int, str]] = {"side": (2, "the layout")}
         for name in (*needed, *sorted(names & {spec.name for spec in specs.values()} - {*needed})):
             array, spec = array_of(group, name), specs[name]

@@ -170,6 +170,7 @@ def gone(name: str) -> Callable[[Path], None]:
         (gone("verify.json"), "verify.json is missing"),
         (gone("predictions.npz"), "predictions.npz is missing"),
         (gone("path.zarr"), "path.zarr is missing"),
+        (gone("path.zarr/weights/c/0/0"), "path.zarr: a chunk of weights is missing"),
         (gone("figures/path.png"), "figures/path.png is missing"),
     ],
 )

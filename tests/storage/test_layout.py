@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray
+import zarr
 
 from gapwise.storage.files import DamagedError
 from gapwise.storage.layout import ArraySpec, read_group, write_group
@@ -28,6 +30,30 @@ def test_group__is_read_back(group: Path, names) -> None:
     for name, array in arrays.items():
         assert array.dtype == ARRAYS[name].dtype
         np.testing.assert_array_equal(array, ARRAYS[name])
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4", "i8", "i2", "u1", "u8", "?"])
+@pytest.mark.parametrize("value", ["0", "fill"])
+def test_chunk__that_is_gone_is_damage_whatever_it_held(tmp_path: Path, kind: str, value: str) -> None:
+    dtype = np.dtype(kind)
+    missing = np.nan if dtype.kind == "f" else np.array(-1).astype(dtype)
+    array = np.full(3, 0 if value == "0" else missing, dtype)
+    group = tmp_path / "x.zarr"
+    write_group(group, (ArraySpec("a", ("row",), kind, "numbers"),), {"a": array}, {})
+    np.testing.assert_array_equal(read_group(group)[0]["a"], array)
+    (group / "a" / "c" / "0").unlink()
+    with pytest.raises(DamagedError, match=r"array a .*chunks missing: 1 of 1.*; delete .*x\.zarr and repeat"):
+        read_group(group)
+    stored = xarray.open_zarr(group, consolidated=False)["a"]
+    np.testing.assert_array_equal(stored, np.full(3, missing, dtype), "what xarray shows")
+    assert stored.dtype == dtype
+
+
+def test_chunk__of_zeros_that_an_earlier_version_left_out_is_read_as_zeros(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=3)
+    group.create_array("a", shape=3, dtype="f8")[...] = 0.0
+    assert not (tmp_path / "x.zarr" / "a" / "c").exists()
+    np.testing.assert_array_equal(read_group(tmp_path / "x.zarr")[0]["a"], np.zeros(3))
 
 
 @pytest.mark.parametrize(("file", "part"), [("b/c/0/0", "array b"), ("b/zarr.json", "the list of arrays")])

@@ -9,11 +9,11 @@ import pytest
 import xarray
 from records import FEATURES, breakpoint_record
 
-from gapwise.storage.backend import Location, location
+from gapwise.storage.backend import DamagedError, Location, location
 from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, array_of, open_group
 from gapwise.storage.mixture import model_at
 from gapwise.storage.paths import open_path
-from gapwise.storage.results import stack, write_path
+from gapwise.storage.results import add_losses, stack, write_path
 
 LAMS = [0.8, 0.2, 0.4]  # as they were solved
 JUST_ABOVE = [float(np.nextafter(lam, np.inf)) for lam in (0.4, 0.2)]
@@ -138,3 +138,17 @@ def test_model_at__of_a_breakpoint_that_is_not_certified_is_what_the_cells_say_o
 def test_open_path__says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="run the solve stage first"):
         open_path(tmp_path)
+
+
+def test_open_path__refuses_a_path_that_lacks_a_chunk_of_any_array(tmp_path: Path) -> None:
+    written(tmp_path, MIXED)
+    add_losses(tmp_path / "path.zarr", {"test_loss": np.zeros(3)}, {"lambda": np.ones(2)})
+    chunks = [file for file in (tmp_path / "path.zarr").rglob("*/c/**/*") if file.is_file()]
+    assert {file.relative_to(tmp_path).parts[1] for file in chunks} > {"gap", "block_gap", "cell_low", "test_loss"}
+    for chunk in chunks:
+        kept = chunk.read_bytes()
+        chunk.unlink()
+        with pytest.raises(DamagedError, match=r"chunks missing: 1 of 1.*; delete .* and repeat the command"):
+            open_path(tmp_path)
+        chunk.write_bytes(kept)
+    assert open_path(tmp_path)["test_loss"].values.tolist() == [0.0, 0.0, 0.0]
