@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import sys
 import threading
@@ -16,7 +17,13 @@ from gapwise.pipeline.errors import BAD_CONFIGURATION, FAILED, INTERRUPTED, did_
 
 
 def main() -> int:
-    """Exit code: 0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted; of a multirun the largest."""
+    """Exit code: 0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted; of a multirun the largest.
+
+    A character that the terminal's encoding lacks is printed as an escape.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a program that calls this may have replaced it
+            stream.reconfigure(errors="backslashreplace")
     try:
         sys.argv[1:] = parts.use(sys.argv[1:])
     except NotADirectoryError as error:

@@ -60,7 +60,7 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self.path is not None:
-            file = _LogFile(self.path, encoding="utf-8")
+            file = _LogFile(self.path, encoding="utf-8", errors="backslashreplace")
             file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
             file.setLevel(logging.DEBUG)
             self._handlers.append(file)

@@ -41,7 +41,7 @@ def write_json(path: Location, value: Mapping[str, object], seal: bool = False) 
     """Write `value` durably and atomically, with a checksum if `seal`; infinities and NaN, which JSON lacks, as text."""
     value = json.loads(json.dumps(_finite(value), allow_nan=False, default=str))
     text = json.dumps(sealed(value) if seal else value, indent=1, ensure_ascii=False)
-    backend(path).write(path, (text + "\n").encode())
+    backend(path).write(path, (text + "\n").encode(errors="backslashreplace"))  # names of files may be no UTF-8
 
 
 def check_writable(root: Location) -> None:
@@ -201,7 +201,7 @@ class RunDir:
         folder = working(path)
         (folder / ".hydra").mkdir(parents=True)
         for name, text in hydra.items():
-            (folder / ".hydra" / name).write_text(text, encoding="utf-8")
+            (folder / ".hydra" / name).write_text(text, encoding="utf-8", errors="backslashreplace")
         deliver(path)
         try:
             yield folder

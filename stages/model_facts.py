@@ -60,7 +60,7 @@ def fitting(where: object) -> Iterator[None]:
     """Turn what any other fact of the wrong kind, or array of the wrong size, causes into a DamagedError."""
     try:
         yield
-    except (KeyError, IndexError, TypeError, AttributeError, UnicodeError, MemoryError, OverflowError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError, UnicodeDecodeError, MemoryError, OverflowError) as error:
         raise DamagedError(
             f"{where}: what it says about its features does not fit their arrays ({type(error).__name__}: {error}); it was "
             "changed, or is damaged: make it again"

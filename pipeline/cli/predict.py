@@ -309,7 +309,7 @@ def write(out: Location, what: Shown | bytes) -> None:
     from gapwise.storage.files import aside, make_directory, publish
 
     make_directory(out.parent)
-    data = what if isinstance(what, bytes) else what.text.encode()
+    data = what if isinstance(what, bytes) else what.text.encode(errors="backslashreplace")
     files = None if isinstance(what, bytes) else what.files
     if files is None:
         backend(out).write(out, data)

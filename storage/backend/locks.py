@@ -116,7 +116,7 @@ def _flocks(inode: int) -> list[tuple[int, int]] | None:
     Some file systems (btrfs, overlays) show another device here than `stat` does.
     """
     try:
-        lines = Path("/proc/locks").read_text().splitlines()
+        lines = Path("/proc/locks").read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
     locks = []
@@ -237,7 +237,7 @@ def _name(holder: Record) -> str:
 def _this_system() -> dict[str, str]:
     """What identifies this process besides its pid: the boot, the pid namespace, when the process began."""
     with contextlib.suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
         return {"system": f"{boot} {os.readlink('/proc/self/ns/pid')}", "began": _began(os.getpid())}
     return {"system": "", "began": ""}
 
@@ -245,7 +245,7 @@ def _this_system() -> dict[str, str]:
 def _began(pid: int) -> str:
     """The clock tick at which a process began; empty if there is no such process."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+        return Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()[19].decode()
     except OSError:
         return ""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import io
 import json
 import os
 import shlex
@@ -21,6 +23,7 @@ from in_process import Here
 
 from gapwise.pipeline.cli import carry_out, known
 from gapwise.pipeline.cli.ls import gap
+from gapwise.pipeline.entry import main
 from gapwise.pipeline.overview.find import named
 from gapwise.pipeline.overview.standing import standing
 from gapwise.pipeline.overview.states import RESUMABLE, STATES
@@ -453,3 +456,23 @@ def test_command_of_a_run__is_shown_as_it_is_typed(monkeypatch: pytest.MonkeyPat
     assert shell_line() == "gapwise path.eps=0.1 'dataset.root=a b'"
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "gapwise", "seed=1"])
     assert shell_line() == "python -m gapwise seed=1"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+@pytest.mark.parametrize("words", [("ls", "--root"), ("show",), ("predict",)])
+def test_commands__print_an_escape_for_what_the_terminal_cannot_show(
+    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], encoding: str
+) -> None:
+    (tmp_path / "λ.txt").write_text("\tw=λ\n", encoding="utf-8")
+    more = {"ls": [real.parent], "show": [real], "predict": [real, tmp_path / "λ.txt"]}[words[0]]
+    screen = io.TextIOWrapper(io.BytesIO(), encoding)
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setattr(sys, "argv", ["gapwise", *words, *map(str, more)])
+    monkeypatch.setattr(gc, "set_threshold", lambda *given: None)
+    assert main() == 0
+    assert {"utf-8": "λ"}.get(encoding, "\\u03bb") in screen.buffer.getvalue().decode(encoding)
+    out = tmp_path / "out.txt"
+    if words == ("predict",):
+        sys.argv += ["-o", str(out)]
+        assert main() == 0
+        assert out.read_bytes() == "\tw=λ\tQ\n".encode()

@@ -212,6 +212,12 @@ def test_json__is_strict_and_whole(tmp_path: Path) -> None:
         read_json(tmp_path / "bad.json")
 
 
+def test_json__keeps_names_of_files_that_are_no_unicode(tmp_path: Path) -> None:
+    name = os.fsdecode(b"tr\xe4n.txt")
+    write_json(tmp_path / "manifest.json", {"file": name}, seal=True)
+    assert read_json(tmp_path / "manifest.json", seal=True) == {"file": name}
+
+
 def test_stop__raises_once_asked_for() -> None:
     stop = Stop()
     stop.check()
