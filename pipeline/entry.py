@@ -57,8 +57,6 @@ def main() -> int:
     from gapwise.pipeline.compute.local import pin_threads
 
     pin_threads()  # before numpy is loaded
-    if "DVC_STAGE" in os.environ or os.environ.get("GAPWISE_KERNELS"):
-        os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "gapwise.pipeline.compute.kernel_cache.ByContent")
     if cli.is_command(sys.argv[1:]):
         return cli.carry_out(sys.argv[1:])
     cli.find_modules_here()  # whoever configures a run may name their own

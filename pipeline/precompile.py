@@ -139,7 +139,7 @@ def worthwhile(settings: Settings) -> bool:
 def mark_of(settings: Settings) -> Path | None:
     """The file that says that everything is compiled for `settings`, in numba's cache; None if numba keeps it elsewhere."""
     from gapwise import parts, stages
-    from gapwise.pipeline.compute import kernel_cache
+    from gapwise.stages.problems import kernel_cache
 
     package = Path(stages.__path__[0])
     folder = kernel_cache.folder() if kernel_cache.asked_for() else package / "solver" / "__pycache__"

@@ -14,7 +14,6 @@ from pathlib import Path
 # Compiled code is shared by all copies of the tree that tests make. numba reads the setting when it is imported.
 os.environ.setdefault("GAPWISE_KERNELS", str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "kernels"))
 os.environ.setdefault("GAPWISE_PRECOMPILE", "0")
-os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "gapwise.pipeline.compute.kernel_cache.ByContent")
 
 import kernels
 import pytest

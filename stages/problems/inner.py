@@ -15,6 +15,7 @@ from typing import Any, cast
 import numba
 from numba import config, njit
 
+from gapwise.stages.problems import kernel_cache
 from gapwise.stages.problems.kernel_types import JitOptions, Kernel
 
 SWITCH = "GAPWISE_PLAIN_NUMBA"
@@ -49,6 +50,7 @@ def _private_parts() -> ModuleType | None:
     return numba_private
 
 
+kernel_cache.install()
 _private = _private_parts()
 
 MODE = "plain" if _private is None else "linked"

@@ -40,8 +40,6 @@ def watched(*arguments, **options):
 from gapwise.pipeline.compute.local import pin_threads
 
 pin_threads()
-if os.environ.get("GAPWISE_KERNELS"):
-    os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "gapwise.pipeline.compute.kernel_cache.ByContent")
 real = getattr(import_module(module), name)
 setattr(import_module(module), name, watched)
 

@@ -167,24 +167,3 @@ def test_managed__stops_when_the_program_that_started_it_is_killed(tmp_path: Pat
     ended = tmp_path / "ended"
     wait_for(lambda: ended.is_file() and ended.read_text())
     assert int(ended.read_text()) == told
-
-
-def test_kernels__of_the_same_source_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gapwise.pipeline.compute.kernel_cache import ByContent
-
-    def kernel() -> None: ...
-
-    files = [tmp_path / name / "kernel.py" for name in ("one", "copy", "edited")]
-    for file, text in zip(files, ("a = 1", "a = 1", "a = 2"), strict=True):
-        file.parent.mkdir()
-        file.write_text(text)
-    monkeypatch.delenv("DVC_ROOT", raising=False)
-    monkeypatch.delenv("GAPWISE_KERNELS", raising=False)
-    assert ByContent.from_function(kernel, str(files[0])) is None
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path / "project"))
-    original, copy, edited = (ByContent.from_function(kernel, str(file)) for file in files)
-    assert original.get_cache_path() == copy.get_cache_path() != edited.get_cache_path()
-    assert original.get_source_stamp() == copy.get_source_stamp() != edited.get_source_stamp()
-    assert Path(original.get_cache_path()).is_relative_to(tmp_path / "project" / ".dvc" / "tmp")
-    monkeypatch.setenv("GAPWISE_KERNELS", str(tmp_path / "kernels"))
-    assert Path(original.get_cache_path()).parent == tmp_path / "kernels"
