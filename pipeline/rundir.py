@@ -30,7 +30,7 @@ from gapwise.storage.files import DamagedError, deliver, make_directory, output_
 from gapwise.storage.files import LockedError as LockedError
 from gapwise.storage.files import locked as locked
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.integrity import sealed, unsealed
+from gapwise.storage.integrity import below, sealed, unsealed
 
 BLANK = {"lock", "manifest.json", "invocations"}
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
@@ -160,7 +160,7 @@ class RunDir:
         """(stage, output) of the first finished stage of which an output is gone or has changed since, or a figure gone."""
         for stage, facts in self.manifest["stages"].items():
             for name in facts.get("figures", ()):
-                if not (self.path / "figures" / name).is_file():
+                if not below(self.path / "figures", name).is_file():
                     return str(stage), f"figures/{name}"
             for name, checksum in facts.get("outputs", {}).items():
                 if output_checksum(self.path, name) != checksum:

@@ -21,6 +21,7 @@ from gapwise.stages.problems import capabilities
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
+from gapwise.storage.integrity import below
 
 FOLDER = "predictions"
 FIELDS = ("label", "support", "predicted", "right", "precision", "recall", "f1")
@@ -54,8 +55,9 @@ def write_readable(
     try:
         made.mkdir()
         for name, data in _files(problem, arrays, meta, labels):
-            (made / name).parent.mkdir(exist_ok=True)
-            (made / name).write_bytes(data)
+            file = below(made, name)
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(data)
         if any(made.iterdir()):
             publish(run_dir / FOLDER)
     finally:

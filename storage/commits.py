@@ -34,7 +34,7 @@ from gapwise.storage.files import (
     write_json,
 )
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.integrity import sealed, unsealed
+from gapwise.storage.integrity import below, sealed, unsealed
 from gapwise.storage.layout import ArraySpec, path_specs, read_group, write_group
 from gapwise.storage.pointer import Pointer
 
@@ -169,7 +169,7 @@ class CommitStore:
 
     # -- parts --------------------------------------------------------------------------------------------------------
     def _path(self, sidecar: Facts) -> Location:
-        return self.folder / sidecar.get("name", f"g{sidecar['generation']:06d}.zarr")
+        return below(self.folder, sidecar.get("name", f"g{sidecar['generation']:06d}.zarr"))
 
     def _candidates(self) -> list[Record]:
         """Sidecars, the best first: HEAD, then older ones. Generations past an intact HEAD were never committed."""
@@ -214,7 +214,7 @@ class CommitStore:
         parts = [(self._path(sidecar).name, sidecar["checksum"])]
         parts += [(segment["name"], segment["checksum"]) for segment in sidecar["segments"]]
         for name, checksum in parts:
-            if not (self.folder / name).is_dir():
+            if not below(self.folder, name).is_dir():
                 return f"{name} is missing"
             if tree_checksum(self.folder / name) != checksum:
                 return f"{name} does not match its checksum"

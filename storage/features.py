@@ -21,7 +21,7 @@ from gapwise.records import Facts, Record
 from gapwise.storage.backend import DamagedError, Location, UrlPath, backend, location_in
 from gapwise.storage.files import aside, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.integrity import changed, checked_array, checksums, mapped_array, sealed, unsealed
+from gapwise.storage.integrity import below, changed, checked_array, checksums, mapped_array, sealed, unsealed
 from gapwise.storage.ranges import RangedArrays
 
 _HEADER = 128
@@ -153,8 +153,10 @@ class Features:
                 "delete the directory to make them again"
             )
         files = self.meta.get("files")
-        if not isinstance(files, dict) or any(".." in name.split("/") for name in files):
+        if not isinstance(files, dict):
             raise DamagedError(f"{path / 'meta.json'}: does not list the store's own files; delete the directory")
+        for name in files:
+            below(path, name)
 
     def arrays(self, split: str) -> Mapping[str, np.ndarray]:
         """The arrays of a split and the shared ones by name, read-only and memory-mapped."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from gapwise.storage.backend import DamagedError, Holder, L, Location, LockedError, backend
 from gapwise.storage.format import MEASURES
-from gapwise.storage.integrity import file_digest
+from gapwise.storage.integrity import below, file_digest
 
 __all__ = [
     "DamagedError",
@@ -179,7 +179,7 @@ def output_checksum(run: Location, name: str) -> str | None:
     ``tree:pattern,pattern`` names the children of a tree that match a pattern.
     """
     child, _, patterns = name.partition(":")
-    path = run / child
+    path = below(run, child)
     if path.is_dir():
         return tree_checksum(path, only=patterns.split(",")) if patterns else tree_checksum(path, without=MEASURES)
     return file_digest(path) if path.is_file() else None

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from gapwise.records import Record
 from gapwise.storage.backend import Location, backend
 from gapwise.storage.files import changed_at, parsed, read_json
-from gapwise.storage.integrity import file_digest, unsealed
+from gapwise.storage.integrity import below, file_digest, unsealed
 
 
 def record(path: Location) -> Record | None:
@@ -45,7 +45,7 @@ def harmed(run: Location, outputs: Mapping[str, object]) -> str | None:
     trees and the chunks of zarr groups are only looked for, since reading them takes long.
     """
     for name, checksum in outputs.items():
-        file = run / name.partition(":")[0]
+        file = below(run, name.partition(":")[0])
         if not (file.is_file() or file.is_dir()):
             return f"{name} is missing"
         if name.endswith(".json") and file_digest(file) != checksum:
@@ -75,5 +75,5 @@ def committed(state: Location) -> Record | None:
     if head is None:
         return None
     number = int(head["generation"])
-    method = attributes(state / str(head.get("name", f"g{number:06d}.zarr"))).get("method", {})
+    method = attributes(below(state, str(head.get("name", f"g{number:06d}.zarr")))).get("method", {})
     return {"generation": number, "at": changed_at(state / "HEAD.json"), "counts": dict(method.get("counts", {}))}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from gapwise.records import Record
-from gapwise.storage.backend.base import DamagedError, Location
+from gapwise.storage.backend.base import DamagedError, L, Location
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +37,15 @@ def unsealed(value: object, where: object) -> Record:
     return bare
 
 
+def below(folder: L, name: str) -> L:
+    """``folder / name``; DamagedError for a name, as a file may give it, that leads out of the folder."""
+    if name.startswith("/") or ".." in name.split("/"):
+        raise DamagedError(
+            f"{folder}: names the file {name}, which is outside it; it is damaged, or somebody changed it"
+        )
+    return folder / name
+
+
 def file_digest(file: Location) -> str:
     """sha256 of a file's contents; on a disk it is read in pieces."""
     with file.open("rb") as stream:
@@ -54,7 +63,7 @@ def checksums(folder: Path) -> dict[str, dict[str, object]]:
 def changed(folder: Path, expected: Mapping[str, Mapping[str, object]]) -> str | None:
     """The first file below `folder` that does not match `expected` (of `checksums`), in words; None if all match."""
     for name, facts in expected.items():
-        file = folder / name
+        file = below(folder, name)
         if not file.is_file():
             return f"{name} is missing"
         if file.stat().st_size != facts["bytes"]:
@@ -79,7 +88,7 @@ def checked_npy(folder: Location, name: str, expected: object) -> bytes:
             f"{folder}: has {expected!r} for {name}, expected its size and checksum; the file is damaged"
         )
     try:
-        data = (folder / name).read_bytes()
+        data = below(folder, name).read_bytes()
     except FileNotFoundError as error:
         raise DamagedError(f"{folder / name}: missing; it was there when {folder} was written") from error
     if len(data) != expected.get("bytes") or hashlib.sha256(data).hexdigest() != expected.get("sha256"):

@@ -263,27 +263,28 @@ def read_group(path: Location, names: Names = None) -> tuple[dict[str, np.ndarra
 def _contents(path: Location, group: zarr.Group, name: str, array: zarr.Array | None = None) -> np.ndarray:
     """All of an array, which is opened if it is not given."""
     with readable(path, f"array {name}"):
-        return np.asarray((array_of(group, name) if array is None else whole(group, name, array))[...])
+        return np.asarray(whole(path, name, group[name] if array is None else array)[...])
 
 
-def array_of(group: zarr.Group, name: str) -> zarr.Array:
-    """An array of an open group; KeyError if there is none, TypeError if it is something else."""
-    array = group[name]
-    if not isinstance(array, zarr.Array):
-        raise TypeError(f"{group.store_path}: {name} is not an array")
-    return whole(group, name, array)
+def array_of(path: Location, name: str) -> zarr.Array:
+    """An array of the group at `path`, as `whole` lets it pass; KeyError if there is none."""
+    return whole(path, name, open_group(path)[name])
 
 
-def whole(group: zarr.Group, name: str, array: zarr.Array) -> zarr.Array:
-    """The array, unless a chunk of it is missing, or it claims far more bytes than its files hold.
+def whole(path: Location, name: str, array: zarr.Array | zarr.Group) -> zarr.Array:
+    """The array `name` of the group at `path`, unless it is something else, claims far more bytes than its files hold, or
+    lacks a chunk.
 
     A fill value of 0 is that of earlier versions, which stored no chunks of zeros.
     """
-    if array.fill_value != 0 and (lost := array.nchunks - array.nchunks_initialized) > 0:
-        raise ValueError(f"{name}: chunks missing: {lost:,} of {array.nchunks:,}")
+    if not isinstance(array, zarr.Array):
+        raise TypeError(f"{name} is not an array")
     claimed = math.prod(array.shape) * array.dtype.itemsize
     if claimed > LARGE and claimed > MOST_PACKED * (held := array.nbytes_stored()):
         raise DamagedError(
-            f"{group.store_path}: {name}: says that it has {claimed:,} bytes, but its files hold {held:,}; it is damaged"
+            f"{path}: {name}: says that it has {claimed:,} bytes, but its files hold {held:,}; it is damaged"
         )
+    chunks = len(backend(path).files(path / name)) - 1  # one file describes the array
+    if array.fill_value != 0 and chunks < array.nchunks:
+        raise ValueError(f"{name}: chunks missing: {array.nchunks - chunks:,} of {array.nchunks:,}")
     return array

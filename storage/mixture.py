@@ -74,10 +74,10 @@ def weights_at(path: Location) -> Callable[[float], np.ndarray]:
 
     Loading xarray takes longer than reading what this does.
     """
-    from gapwise.storage.layout import array_of, open_group
+    from gapwise.storage.layout import array_of
     from gapwise.storage.results import weights_of
 
-    mixture, shape = read_mixture(path), array_of(open_group(path), "weights").shape
+    mixture, shape = read_mixture(path), array_of(path, "weights").shape
     solved = functools.lru_cache(maxsize=4)(weights_of(path))  # lambdas in order share breakpoints
     return lambda lam: mixed(mixture(lam), solved, *shape)
 
@@ -122,14 +122,14 @@ def model_at(path: Location, lam: float, *, as_solved: bool = False) -> ServedMo
     ValueError
         As `gapwise.storage.paths.SolvedPath.weights_at`; if another version of Gapwise wrote the path, or it is damaged.
     """
-    from gapwise.storage.layout import array_of, open_group
+    from gapwise.storage.layout import array_of
     from gapwise.storage.results import weights_of
 
     mixture = read_mixture(path)
     arrays, attrs = mixture.arrays, mixture.attrs
     (here,) = np.nonzero(arrays["lambda"] == lam)
     parts = {int(here[0]): 1.0} if as_solved and here.size else mixture(lam)
-    weights = mixed(parts, weights_of(path), *array_of(open_group(path), "weights").shape)
+    weights = mixed(parts, weights_of(path), *array_of(path, "weights").shape)
     if len(parts) > 1:
         return ServedModel(weights, None, np.inf, dict(attrs))
     (b,) = parts

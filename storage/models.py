@@ -124,6 +124,6 @@ def read_model(folder: Location) -> StoredModel:
 
 
 def _read(folder: Location, name: str, expected: Mapping[str, object]) -> np.ndarray:
-    if ".." in name.split("/") or not (name == WEIGHTS or name.startswith(SHARED)):
+    if not (name == WEIGHTS or name.startswith(SHARED)):
         raise DamagedError(f"{folder / FILE}: names the file {name}, which is none of a model's")
     return checked_array(folder, name, expected)

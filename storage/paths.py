@@ -101,7 +101,7 @@ def open_path(run: str | Location) -> SolvedPath:
     store, group = backend(folder).zarr_store(folder, read_only=True), open_group(folder)
     with readable(folder, "an array"):
         for name, array in group.arrays():
-            whole(group, name, array)
+            whole(folder, name, array)
         opened = xr.open_zarr(
             store, chunks=None, consolidated=False, zarr_format=3
         )  # format 2 may hold pickled objects

@@ -26,6 +26,7 @@ from gapwise.storage.layout import (
     path_specs,
     read_group,
     readable,
+    whole,
     write_group,
 )
 
@@ -226,7 +227,7 @@ def check_path(path: Location) -> None:
         specs = {spec.name: spec for spec in (*path_specs(names), *CELL_SPECS)}
         sizes: dict[str, tuple[int, str]] = {"side": (2, "the layout")}
         for name in (*needed, *sorted(names & {spec.name for spec in specs.values()} - {*needed})):
-            array, spec = array_of(group, name), specs[name]
+            array, spec = whole(path, name, group[name]), specs[name]
             if (spec.dtype != "label" and array.dtype != np.dtype(spec.dtype)) or array.ndim != len(spec.dims):
                 raise TypeError(f"{name} is {array.dtype}{array.shape}, expected {spec.dtype}{spec.dims}")
             for dim, size in zip(spec.dims, array.shape, strict=True):
@@ -253,7 +254,7 @@ ITERATION = "iteration_"
 def weights_of(path: Location) -> Callable[[int], np.ndarray]:
     """Reads one breakpoint's weights (d,) at a time; DamagedError if they cannot be read."""
     with readable(path, "array weights"):
-        stored = array_of(open_group(path), "weights")
+        stored = array_of(path, "weights")
 
     def read(b: int) -> np.ndarray:
         with readable(path, "array weights"):

@@ -15,6 +15,7 @@ import zarr
 from gapwise.records import Facts, Record
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, make_directory, once, publish, remove, remove_leftovers, tree_checksum
+from gapwise.storage.integrity import below
 from gapwise.storage.layout import SNAPSHOTS, create_array, open_group, read_group, write_group
 
 
@@ -48,7 +49,7 @@ class SnapshotParts:
                 if path.name not in names:
                     remove(path)
         for part in self.parts:
-            path = self.folder / part["name"]
+            path = below(self.folder, part["name"])
             if not path.is_dir() or tree_checksum(path) != part["checksum"]:
                 raise ValueError(
                     f"{path}: a part of the snapshots is missing or damaged. Restore the run directory from a copy, or "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -16,16 +15,12 @@ if TYPE_CHECKING:
     from gapwise.storage.backend import Location
 
 
-LOCAL = re.compile(r"(sqlite|file):///|(?!databricks)[^:]*$")
-"""URIs of MLflow's stores on this machine: databases, folders. Without a colon, `databricks` alone is a server."""
-
-
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser, "runs", nargs="+")
     add_root(parser)
     parser.add_argument(
         "--uri",
-        help="MLflow's store (default: where the run was shown before, else its last invocation's tracking.uri)",
+        help="MLflow's store (default: $MLFLOW_TRACKING_URI if the run was shown there, else mlflow.db, as for a run)",
     )
     parser.add_argument("--json", action="store_true", help="a list of objects: run, uri, status, error")
 
@@ -47,12 +42,12 @@ def synced(path: Location, uri: str | None) -> dict[str, str]:
     from gapwise.pipeline.config.run_options import TrackingOptions
     from gapwise.pipeline.overview.standing import standing
     from gapwise.pipeline.rundir import RunDir
-    from gapwise.pipeline.tracking.mlflow import open_tracker, store_uri
+    from gapwise.pipeline.tracking.mlflow import open_tracker
     from gapwise.storage.files import LockedError, locked
 
     said = {"run": str(path), "uri": "", "status": "", "error": ""}
     try:
-        said["uri"] = where = uri or shown_at(path) or store_uri(TrackingOptions("mlflow"))
+        said["uri"] = where = uri or store_of(path)
         with locked(path / "lock"):
             run = standing(path)
             if not run.manifest:
@@ -67,17 +62,21 @@ def synced(path: Location, uri: str | None) -> dict[str, str]:
     return said
 
 
-def shown_at(path: Location) -> str | None:
-    """The MLflow store that shows the run already, or that its last invocation names; None if neither is known.
+def store_of(path: Location) -> str:
+    """The user's own MLflow store: mlflow.db, where a run shows itself by default, or $MLFLOW_TRACKING_URI.
 
     A stranger's run could name any server, and MLflow would import what the URI's scheme asks for and send the user's
-    credentials there: ValueError unless the store is on this machine, or $MLFLOW_TRACKING_URI is the same.
+    credentials there; or any database here, which MLflow would change. So ValueError if the run's files name another store.
     """
-    named = _named_store(path)
-    if named is None or LOCAL.match(named) or named == os.environ.get("MLFLOW_TRACKING_URI"):
-        return named
+    from gapwise.pipeline.config.run_options import TrackingOptions
+    from gapwise.pipeline.tracking.mlflow import store_uri
+
+    own, named = store_uri(TrackingOptions("mlflow")), _named_store(path)
+    if named in (None, own, os.environ.get("MLFLOW_TRACKING_URI")):
+        return named or own
     raise ValueError(
-        f"the run's files name the MLflow store {named!r}; if it is yours, give --uri {shlex.quote(named)}"
+        f"the run's files name the MLflow store {named!r}, and yours is {own!r}; give the one to write to as --uri, such as "
+        f"--uri {shlex.quote(str(named))}"
     )
 
 

@@ -91,7 +91,8 @@ def experiment_id(client: MlflowClient, uri: str, name: str, tags: Mapping[str, 
         return str(experiment.experiment_id)
     location = None
     if uri.startswith("sqlite:///"):
-        location = (Path(uri.removeprefix("sqlite:///")).resolve().parent / MODELS / name).as_uri()
+        folder = name.replace("/", "-")  # it comes from a run's files, and must not lead elsewhere
+        location = (Path(uri.removeprefix("sqlite:///")).resolve().parent / MODELS / folder).as_uri()
     return str(client.create_experiment(name, artifact_location=location, tags=dict(tags)))
 
 

@@ -417,12 +417,12 @@ class FakeTracker:
         self.uri, self.where, self.notes = uri, where, notes
 
     def sync(self, status: str) -> None:
-        if self.uri == "sqlite:///away":
-            raise OSError("MLflow at sqlite:///away: not there")
+        if self.where.name.endswith("2"):
+            raise OSError(f"MLflow at {self.uri}: not there")
         self.notes.append((self.uri, self.where.name, status))
 
 
-def test_sync__shows_runs_where_they_were_shown_before_and_goes_on_past_a_failure(
+def test_sync__shows_runs_in_the_users_own_store_and_goes_on_past_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     notes: list[tuple[str, str, str]] = []
@@ -430,19 +430,25 @@ def test_sync__shows_runs_where_they_were_shown_before_and_goes_on_past_a_failur
         "gapwise.pipeline.tracking.mlflow.open_tracker",
         lambda options, directory: FakeTracker(options.uri, directory.path, notes),
     )
-    shown, unshown, begun = (
-        fake_run(tmp_path, f"toy-bcfw-{k}", done=d) for k, d in ((1, None), (2, None), (3, ("featurize",)))
-    )
-    write_json(shown / "tracking.json", {"uri": "sqlite:///a", "run_id": "1"})
-    for run, uri in ((unshown, "sqlite:///away"), (begun, "sqlite:///b")):
+    monkeypatch.setenv("GAPWISE_RUNS", str(tmp_path))
+    monkeypatch.delenv("DVC_ROOT", raising=False)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mine")
+    own, done = f"sqlite:///{tmp_path}/mlflow.db", {3: ("featurize",)}
+    shown, unshown, begun, theirs = (fake_run(tmp_path, f"toy-bcfw-{k}", done=done.get(k)) for k in (1, 2, 3, 4))
+    write_json(shown / "tracking.json", {"uri": own, "run_id": "1"})
+    for run, uri in ((begun, "http://mine"), (theirs, "sqlite:///theirs.db")):
         hydra = run / "invocations" / "2026-11-21T10-00-00" / ".hydra"
         hydra.mkdir()
         (hydra / "config.yaml").write_text(f"tracking:\n  uri: {uri}\n")
-    assert carry_out(["sync", *map(str, (shown, unshown, begun))]) == 1
-    assert notes == [("sqlite:///a", shown.name, "FINISHED"), ("sqlite:///b", begun.name, "KILLED")]
+    assert carry_out(["sync", *map(str, (shown, unshown, begun, theirs))]) == 1
+    assert notes == [(own, shown.name, "FINISHED"), ("http://mine", begun.name, "KILLED")]
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == f"{shown}: shown in sqlite:///a as FINISHED"
-    assert said[1] == f"{unshown}: error: MLflow at sqlite:///away: not there"
+    assert said[0] == f"{shown}: shown in {own} as FINISHED"
+    assert said[1] == f"{unshown}: error: MLflow at {own}: not there"
+    assert "such as --uri sqlite:///theirs.db" in said[3]
+    assert carry_out(["sync", str(theirs), "--uri", "sqlite:///theirs.db"]) == 0
+    assert notes.pop() == ("sqlite:///theirs.db", theirs.name, "FINISHED")
+    capsys.readouterr()
     with held(begun):
         assert carry_out(["sync", str(begun), "--uri", "sqlite:///c"]) == 1
     assert "is in use by process" in capsys.readouterr().out

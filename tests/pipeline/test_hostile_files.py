@@ -137,7 +137,7 @@ PATH: dict[str, tuple[Edit, str]] = {
     "lambda claims in a chunk": (zarr_array("lambda", shape=[10**9], chunk=[10**9]), "path.zarr: lambda: says"),
     "weights claim": (zarr_array("weights", shape=[2, HUGE]), "path.zarr: weights: says that it has"),
     "lambda negative": (zarr_array("lambda", shape=[-3]), "path.zarr: an array or attribute"),
-    "lambda int8": (zarr_array("lambda", data_type="int8"), "path.zarr: .*lambda is int8"),
+    "lambda int8": (zarr_array("lambda", data_type="int8", fill_value=1), "path.zarr: .*lambda is int8"),
     "weights float32": (zarr_array("weights", data_type="float32"), "path.zarr: .*weights is float32"),
     "a lambda fewer": (zarr_array("lambda", shape=[1]), "path.zarr: .*lambda has 1"),
     "no lambda": (lambda path: shutil.rmtree(path / "lambda"), "path.zarr: .*'lambda'"),

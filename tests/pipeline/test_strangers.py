@@ -117,7 +117,7 @@ def every_command(what: Path, out: Path) -> dict[str, Words]:
         "predict": [*labelled, *([what, "test", *words] for words in more)],
         "report": [[what], [what, "-o", out / "report.html"]],
         "show": [[what], [what, "--json"]],
-        "sync": [[what, "--uri", f"sqlite:///{out}/mlflow.db"], [what]],
+        "sync": [[what], [what, "--uri", f"sqlite:///{out}/mlflow.db"]],
         "weights": [[what], [what, "--json"]],
     }
 
@@ -251,19 +251,26 @@ def test_load_model__predicts_with_the_class_that_is_given(honest, tmp_path, mar
 def test_sync__takes_no_server_and_no_environment_from_a_run(honest, tmp_path, monkeypatch, capsys):
     shutil.copytree(honest, tmp_path / honest.name)
     run = tmp_path / honest.name
-    for uri in ("http://127.0.0.1:1", "mysql+touching://h/d", "databricks", "databricks:profile", "uc:http://h"):
+    other, own = f"sqlite:///{tmp_path / 'theirs.db'}", f"sqlite:///{tmp_path / 'mlflow.db'}"
+    monkeypatch.setenv("GAPWISE_RUNS", str(tmp_path))
+    monkeypatch.delenv("DVC_ROOT", raising=False)
+    servers = ("http://127.0.0.1:1", "mysql+touching://h/d", "databricks", "databricks:profile", "uc:http://h")
+    for uri in (*servers, other, f"file://{tmp_path}/theirs", str(tmp_path / "theirs")):
         write_json(run / "tracking.json", {"uri": uri})
         carry_out(["sync", str(run)])
-        assert f"files name the MLflow store '{uri}'; if it is yours, give --uri" in capsys.readouterr().out
-    from gapwise.pipeline.cli.sync import shown_at
+        assert f"files name the MLflow store '{uri}', and yours is '{own}'; give" in capsys.readouterr().out
+    assert not [*tmp_path.glob("theirs*"), *tmp_path.glob("mlflow*")], "nothing was opened"
+    from gapwise.pipeline.cli.sync import store_of
 
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
     write_json(run / "tracking.json", {"uri": "http://127.0.0.1:1"})
-    assert shown_at(run) == "http://127.0.0.1:1"
+    assert store_of(run) == "http://127.0.0.1:1"
+    write_json(run / "tracking.json", {"uri": own})
+    assert store_of(run) == own
     (run / "tracking.json").unlink()
     (config,) = run.glob("invocations/*/.hydra/config.yaml")
     config.write_text("tracking: {uri: 'sqlite:///${oc.env:HOME}.db'}\n")
-    assert shown_at(run) is None
+    assert store_of(run) == own
 
 
 def test_features__are_not_opened_at_a_url_that_a_run_names(honest, tmp_path, capsys):

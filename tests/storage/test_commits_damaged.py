@@ -10,6 +10,9 @@ import pytest
 from committed import assert_is, commit, opened
 
 from gapwise.storage.commits import StateError
+from gapwise.storage.files import DamagedError, read_json, write_json
+from gapwise.storage.glance import committed
+from gapwise.storage.integrity import sealed
 
 
 def some_chunk(group: Path) -> Path:
@@ -87,3 +90,19 @@ def test_load__reads_no_generation_past_head(folder: Path) -> None:
     (folder / "HEAD.json").write_bytes(before)
     assert_is(opened(folder).load(), 2)
     assert not list(folder.glob("?000003.*"))
+
+
+@pytest.mark.parametrize("part", ["generation", "segment"])
+@pytest.mark.parametrize("where", ["../elsewhere/", "/"])
+def test_load__opens_nothing_outside_its_folder(folder: Path, part: str, where: str) -> None:
+    head = read_json(folder / "HEAD.json")
+    if part == "generation":
+        head["name"] = where + head["name"]
+    else:
+        head["segments"][0]["name"] = where + head["segments"][0]["name"]
+    write_json(folder / "HEAD.json", sealed(head))
+    with pytest.raises(DamagedError, match="which is outside it"):
+        opened(folder).load()
+    if part == "generation":
+        with pytest.raises(DamagedError, match="which is outside it"):
+            committed(folder)

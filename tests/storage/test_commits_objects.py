@@ -184,7 +184,11 @@ def test_commit__killed_at_any_request_loses_nothing(cache, monkeypatch, committ
     store = opened(root / "template")
     for number in range(1, committed + 1):
         commit(store, number)
-    requests = killed_at(monkeypatch, opened(root / "whole"), 1, None, after)
+    if committed:
+        copy_tree(root / "template", root / "whole")
+    whole = opened(root / "whole")
+    whole.load()
+    requests = killed_at(monkeypatch, whole, committed + 1, None, after)
     assert requests.count("upload") > 50
     points = [k for k, name in enumerate(requests) if name != "upload" or k % 25 == 0]
     generations = []

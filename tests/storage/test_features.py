@@ -193,3 +193,12 @@ def test_damage__is_found_wherever_it_is(tmp_path: Path) -> None:
     meta.write_text(meta.read_text().replace('"d": 3', '"d": 2'))
     with pytest.raises(DamagedError, match=r"meta.json: does not match its own checksum"):
         open_features(tmp_path / "f")
+
+
+@pytest.mark.parametrize("name", ["../other/train/x.npy", "train/../../x.npy", "/tmp/x.npy"])
+def test_features__that_list_a_file_of_another_folder_are_refused(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "f")
+    meta = read_json(tmp_path / "f" / "meta.json")
+    write_json(tmp_path / "f" / "meta.json", sealed({**meta, "files": {**meta["files"], name: {}}}))
+    with pytest.raises(DamagedError, match=f"names the file {name}, which is outside it"):
+        open_features(tmp_path / "f")

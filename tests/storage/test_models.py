@@ -66,14 +66,16 @@ def test_model__damaged_is_refused_and_the_file_named(model, name, harm):
         ({"lambda": 0.25}, DamagedError, "model.json: does not match its own checksum"),
         ({"seal": "again", "kind": "other"}, DamagedError, "does not describe a model"),
         ({"seal": "again", "format_version": 99}, ValueError, "format version 99, expected"),
-        ({"seal": "again", "files": {"weights.npy": {}, "../x.npy": {}}}, DamagedError, "none of a model's"),
+        ({"seal": "again", "files": "../x.npy"}, DamagedError, "none of a model's"),
+        ({"seal": "again", "files": "/x.npy"}, DamagedError, "none of a model's"),
+        ({"seal": "again", "files": "shared/../../x.npy"}, DamagedError, "which is outside it"),
     ],
 )
 def test_model__edited_or_of_another_version_is_refused(model, changed, error, message):
     facts = read_json(model / "model.json") | changed
     write_json(model / "model.json", sealed(facts) if changed.get("seal") == "again" else facts)
     if "files" in changed:
-        write_json(model / "model.json", sealed({**facts, "files": {"../x.npy": {}, "weights.npy": {}}}))
+        write_json(model / "model.json", sealed({**facts, "files": {changed["files"]: {}, "weights.npy": {}}}))
     with pytest.raises(error, match=message):
         read_model(model)
 

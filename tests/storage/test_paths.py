@@ -10,7 +10,7 @@ import xarray
 from records import FEATURES, breakpoint_record
 
 from gapwise.storage.backend import DamagedError, Location, location
-from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, array_of, open_group
+from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, open_group
 from gapwise.storage.mixture import model_at
 from gapwise.storage.paths import open_path
 from gapwise.storage.results import add_losses, stack, write_path
@@ -124,7 +124,7 @@ def test_model_at__is_the_same_model(tmp_path: Path) -> None:
 def test_model_at__of_a_breakpoint_that_is_not_certified_is_what_the_cells_say_or_as_solved(tmp_path: Path) -> None:
     _, second, _ = written(tmp_path, MIXED | {"cell_primal": np.full((5, 2), 0.25)})
     group = open_group(tmp_path / "path.zarr", "a")
-    array_of(group, "gap")[...] = 11.0  # eps is 10
+    group["gap"][...] = 11.0  # eps is 10
     model = model_at(tmp_path / "path.zarr", 0.4)
     assert model.weights.tobytes() == open_path(tmp_path).weights_at(0.4).values.tobytes() != second.tobytes()
     assert model.gap is None
