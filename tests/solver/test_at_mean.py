@@ -157,6 +157,29 @@ def test_lambda__ends_at_a_mixture_only_where_its_gap_is_small_enough():
         assert point.primal - optimum(problem, point.lam) <= point.gap <= (0.02 if calls else most)
 
 
+def test_lambda__that_has_called_oracles_ends_at_no_mixture():
+    """Verify takes the hinge of such a lambda for that of an exact pass, and that of a mixture is only a bound."""
+    problem, _, records, _, _ = tiny_path("multiclass")
+    b = records[1]
+    solver = method(METHOD).begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
+    solver.start_lambda(b.point.lam, 0)
+    mixture = Mixture(b.weights, b.point.hinge + 1e-3, b.point.gap + 2e-3)
+    status, point = solver.solve(1e-4, lambda _: None, mixture=mixture)
+    assert status is Status.CONVERGED
+    assert point.gap <= 1e-4
+    assert point.hinge == pytest.approx(primal_value(problem, solver.primal(), 0.0), abs=1e-12)
+
+
+@pytest.mark.parametrize("hinge", [np.nan, np.inf])
+def test_lambda__ends_at_no_mixture_without_a_number(hinge):
+    problem, _, records, _, _ = tiny_path("multiclass")
+    b = records[1]
+    solver = method(METHOD).begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
+    solver.start_lambda(b.point.lam, 0)
+    _, point = solver.solve(0.02, lambda _: None, mixture=Mixture(b.weights, hinge, 1.0))
+    assert point.gap <= 0.02
+
+
 def test_rule__knows_a_lambda_that_took_no_oracle_call_by_its_count():
     problem, _, records, start, _ = tiny_path("multiclass")
     b = next(b for b in records if b.oracle_calls == 0)

@@ -242,13 +242,16 @@ class AcceleratedAtMean:
         return unused_passes(self.it.setup, self.options.acceleration.unused_passes)
 
     def mixed(self, mixture: Mixture | None) -> Certificate | None:
-        """The certificate of a mixture of solved points beside the present alpha, without an oracle; None if too large."""
-        if mixture is None:
+        """The certificate of a mixture of solved points beside the present alpha; None if its gap is too large.
+
+        There is none once this lambda has called oracles. Verify knows a bound on the hinge by `oracle_calls` being 0.
+        """
+        if mixture is None or self.it.ledger.calls_here:
             return None
         it, lam, norm2 = self.it, self.it.counts.lam, norm2_of(self.it.problem, mixture.weights)
         dual = it.dual_value()
         gap = 0.5 * lam * norm2 + mixture.hinge - dual
-        if gap > mixture.most:
+        if not gap <= mixture.most:
             return None
         it.weights, it.counts.dual = mixture.weights, dual
         return Certificate(lam, gap, mixture.hinge, float(it.state.z_ell[1]), norm2, dual)
