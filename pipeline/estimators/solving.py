@@ -87,10 +87,13 @@ def spread_of(compute: Compute) -> Spread:
 
 
 def digest(problem: Problem, besides: bytes = b"") -> str:
-    """Hash of everything that a problem holds, and of `besides`; the name of a user's object in this process is left out."""
+    """Hash of all data of a problem, and of `besides`.
+
+    Left out are the name of a user's object in this process, and the kernel's kept rows, which are workspace.
+    """
     checksum = hashlib.sha256(besides)
     for name, value in leaves(problem):
-        if name != "spec":
+        if name != "spec" and not name.startswith("rows."):
             array = np.ascontiguousarray(value)
             checksum.update(f"{name} {array.dtype} {array.shape}\0".encode())
             checksum.update(array.data if array.size else b"")

@@ -196,7 +196,10 @@ def moves_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.ra
 
 
 def distances_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
-    """`pair_norms`, called for atom after atom of a list, gives the distances of the joint features."""
+    """`pair_norms`, called for atom after atom of a list, gives the distances of the joint features.
+
+    Each has the bits that it has when no other is known, as after a restart.
+    """
     rows, count, width, first = np.array(labellings), min(5, len(labellings)), 7, 3
     slots = rng.permutation(len(rows))[:count]
     row_of, squared = np.full(len(rows), -1), np.full(first + width * width, JUNK)
@@ -212,6 +215,12 @@ def distances_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: n
             P.push(i, 1.0, local(P, i, rows[slots[k]]) - local(P, i, rows[slots[j]]), move)
             _same(P, "pair_norms", i, square[number + 1, other], float(move @ move), 10.0 * float(move @ move))
             square[other, number + 1] = square[number + 1, other]
+            newer, older = slots[min(j, k)], slots[max(j, k)]
+            alone, again = np.full(len(rows), -1), np.zeros(4)
+            alone[[newer, older]] = 0, 1
+            pair_norms(P, i, min(j, k), rows, slots, alone, again, 0, 2, np.full(size(P, i), JUNK))
+            if again[1] != square[number + 1, other]:
+                raise ContractError(f"{_where(P, 'pair_norms', i)}: a distance depends on which others are known")
 
 
 def few_scores_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:

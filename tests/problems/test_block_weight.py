@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dense import optimum, psi_and_loss
-from tiny import once_compiled
+from tiny import all_labels, once_compiled
 from tiny.blocks import ragged
 from tiny.multiclass_instances import csr
 from walks import EPS, walked
@@ -15,6 +15,7 @@ from walks import EPS, walked
 from gapwise.stages.confidence import scores_of
 from gapwise.stages.problems import build
 from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.contract import CHECKS
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.segmentation import derived
 from gapwise.stages.solver.options import ENDED
@@ -110,6 +111,15 @@ def test_norms_and_moves__are_those_of_weighted_features(name: str) -> None:
             problem.scores(i, pushed + 0.3 * moved, after)
             problem.pair_follow(i, 0.3, y, z, pushed + 0.3 * moved, theta, scratch)
             np.testing.assert_allclose(theta, after, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_distances__have_the_same_bits_whichever_others_are_known(name: str) -> None:
+    problem = STRUCTURES[name](np.arange(WEIGHT.size), block_weight=np.array([0.3, 0.7, 1.1, 0.9, 1.3, 0.6]))
+    rng = np.random.default_rng(0)
+    for i in range(problem.n):
+        for _ in range(5):
+            CHECKS["distances"](problem, i, all_labels(problem, i), rng)
 
 
 @pytest.mark.parametrize("name", once_compiled(STRUCTURES))

@@ -184,8 +184,8 @@ class Chain(NamedTuple):
         return norm2 * self.scale[2 * i + 1] ** 2
 
     def pair_norms(self, i, k, labels, slots, row_of, squared, first, width, delta):
-        K, T, whole = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.values.size == 0
-        square = self.scale[2 * i + 1] ** 2
+        K, T, square = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.scale[2 * i + 1] ** 2
+        whole = self.values.size == 0 and square == 1.0
         pair_gram_norms(self.grams, i, labels, slots, k, row_of, T, K, whole, square, squared, first, width, delta)
 
     def pair_move(self, i, c, y, z, delta, w):

@@ -64,9 +64,10 @@ def pair_gram_norms(grams, i, labels, slots, k, row_of, T, K, whole, square, squ
 
         ||B (m(y) - m(z))||^2 = f(y) - f(r) + ||B (m(r) - m(z))||^2 - 2 (f(z) - f(r)).
 
-    So g, which takes as long as one distance, gives all of them. Where all values are 1 (`whole`) these are sums of
-    integers, the same as those of `pair_norm2` to the last bit; other chains take these, for their rounding, and long ones,
-    which have no g. work: (T K + K K,). All distances are multiplied by `square`.
+    So g, which takes as long as one distance, gives all of them. Where all values and the block's weight are 1 (`whole`)
+    these are sums of integers, the same as those of `pair_norm2` to the last bit. Other blocks take those, whose rounding
+    does not depend on which distances are known, and so do long ones, which have no g. work: (T K + K K,). `square` is the
+    square of the block's weight.
     """
     gram, start = grams.values, grams.ptr[i]
     whole = whole and grams.ptr[i + 1] - start == T * T
@@ -93,12 +94,12 @@ def pair_gram_norms(grams, i, labels, slots, k, row_of, T, K, whole, square, squ
         work[(U(T) + U(y[t - 1])) * U(K) + U(y[t])] += 1.0
         work[(U(T) + U(r[t - 1])) * U(K) + U(r[t])] -= 1.0
     known_row, at_r = U(first + row_of[slots[known]] * width), _inner(work, r, T, K)
-    own = square * (_inner(work, y, T, K) - at_r)
+    own = _inner(work, y, T, K) - at_r
     for j in range(slots.size):
         other = row_of[slots[j]]
         if j != k and other >= 0:
             at_z = _inner(work, labels[slots[j]], T, K)
-            squared[row + U(other)] = max(own + squared[known_row + U(other)] - 2.0 * square * (at_z - at_r), 0.0)
+            squared[row + U(other)] = max(own + squared[known_row + U(other)] - 2.0 * (at_z - at_r), 0.0)
 
 
 @inner(**PLAIN)
