@@ -7,7 +7,7 @@ import gc
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
-from gapwise.pipeline.cli.predict import add_model, opened
+from gapwise.pipeline.cli.predict import add_inputs, add_model, opened
 from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.overview.words import as_json, number, table
 
@@ -20,9 +20,7 @@ FIELDS = ("label", "support", "predicted", "right", "precision", "recall", "f1")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument(
-        "inputs", metavar="LABELLED", nargs="+", help="data in the form of the run's raw data, with labels"
-    )
+    add_inputs(parser, "data in the form of the run's raw data, with labels", "LABELLED")
     parser.add_argument("--json", action="store_true", help="one object with all numbers")
 
 

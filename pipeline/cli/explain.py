@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
-from gapwise.pipeline.cli.predict import add_model, opened
+from gapwise.pipeline.cli.predict import add_inputs, add_model, opened
 from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.overview.words import as_json
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("inputs", metavar="INPUT", nargs="+", help="new data, as for predict")
+    add_inputs(parser, "new data, as for predict")
     parser.add_argument("--block", type=int, default=0, metavar="I", help="the sequence or example, from 0 (0)")
     parser.add_argument("--entry", type=int, default=0, metavar="T", help="of a sequence the token, from 0 (0)")
     parser.add_argument(

@@ -48,7 +48,7 @@ def lam(word: str) -> float | str:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("inputs", metavar="INPUT", nargs="+", help="new data, in the form of the run's raw data")
+    add_inputs(parser, "new data, in the form of the run's raw data")
     parser.add_argument(
         "-o", metavar="OUT", dest="out", help="file, of labels only if it ends in .npz; for pictures a folder"
     )
@@ -59,6 +59,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     more.add_argument("--n-best", type=count, metavar="N", help="the N best labellings of each block, with scores")
     add_calibration(parser)
     add_force(parser)
+
+
+def add_inputs(parser: argparse.ArgumentParser, help: str, metavar: str = "INPUT") -> None:
+    """The files that the reader of a model's data reads."""
+    parser.add_argument("inputs", metavar=metavar, nargs="+", type=os.path.expanduser, help=help)
 
 
 def count(word: str) -> int:

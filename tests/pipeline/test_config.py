@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from argparse import ArgumentParser
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from configs import composed
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
+from gapwise.pipeline.cli import command
 from gapwise.pipeline.command import readable
 from gapwise.pipeline.config.run_options import (
     CheckpointOptions,
@@ -28,7 +30,6 @@ from gapwise.pipeline.errors import ConfigError
 from gapwise.pipeline.help import GROUPS, KEYS, comments, help_on, summary
 from gapwise.pipeline.tracking.mlflow import store_uri
 from gapwise.stages.datasets import open_dataset
-from gapwise.stages.datasets.inputs import read_new
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import PathOptions
 
@@ -408,8 +409,10 @@ def test_home__is_meant_by_a_tilde_in_every_path(tmp_path: Path, monkeypatch: py
     files = {"file": ["~/a.txt", Path("~/b.txt")], "test_file": "~/b*", "template": "~/template", "constraints": "bio"}
     reader = open_dataset("sequences_csv", files)
     assert {*reader.files().values()} == {tmp_path / name for name in ("a.txt", "b.txt", "template")}
-    new = read_new({"dataset": "sequences_csv", "text": {"templates": [], "columns": 1}}, ["~/a.txt"])
-    assert new.raw.rows == [["Ada", "B"]]
+    for name in ("predict", "evaluate", "explain"):
+        parser = ArgumentParser()
+        command(name).arguments(parser)
+        assert parser.parse_args(["run", "~/a.txt", "b"]).inputs == [str(tmp_path / "a.txt"), "b"]
     server = open_dataset("oracle_server", {"command": "x", "files": ["~/a.txt"]})
     assert server.arguments["files"] == [str(tmp_path / "a.txt")]
     assert store_uri(TrackingOptions(uri="~/mlruns")) == str(tmp_path / "mlruns")

@@ -12,7 +12,6 @@ So `show` makes the same of a test split, after a run, and of the same data give
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,7 +99,7 @@ def label_names(meta: Facts) -> list[str]:
 
 def read_new(meta: Facts, inputs: Sequence[str]) -> NewInput:
     """New input for the data set with these facts; DataError for a bad file, or if its reader takes no files."""
-    new: NewInput = _offered(meta, "read_new")([os.path.expanduser(word) for word in inputs], meta)
+    new: NewInput = _offered(meta, "read_new")(inputs, meta)
     return new
 
 
