@@ -202,7 +202,9 @@ def _picked(best: Facts) -> str:
     said = picked_in_words(best, f"{by.replace('_', ' ')} on {blocks:,} validation example" + "s" * (blocks != 1))
     if "criterion" in best:
         return f"{said}: {_number(best[f'validation_{by}'])}"
-    return f"{said}; one standard error: λ {_number(best['one_se_lambda'])}"
+    return (
+        said if best.get("picked_by") == "one_se" else f"{said}; one standard error: λ {_number(best['one_se_lambda'])}"
+    )
 
 
 def _numbers(verdict: Verdict) -> str:

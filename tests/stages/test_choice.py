@@ -161,6 +161,15 @@ def test_summary__says_what_lambda_was_picked_on(run) -> None:
     assert "best  λ 16 (least loss on 12 validation examples; one standard error: λ 31) · test loss" in said
     assert "objective 0.5 at λ 1 · gap 0.05, 0.1 of it" in said
     assert "edge" not in said
+    for rule, how in (
+        (
+            "parabola",
+            "vertex of a parabola through the loss on 12 validation examples; least: λ 8; one standard error: λ 31",
+        ),
+        ("one_se", "largest λ within one standard error of the least loss on 12 validation examples; least: λ 8"),
+    ):
+        other = {**result, "evaluate": {**result["evaluate"], "picked_by": rule, "least_lambda": 8.0}}
+        assert f"best  λ 16 ({how}) · test loss" in summary(other, Path("run"))
     result["evaluate"]["best_edge"] = "low"
     assert "this λ lies at the lower edge of the λ's that were compared" in summary(result, Path("run"))
     for name in ("validation_blocks", "one_se_lambda"):
