@@ -14,7 +14,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -73,19 +72,13 @@ def timed(work) -> list[float]:
 
 def in_turn(clones: list[tuple[Path, Path]], turns: int) -> list[dict[str, float]]:
     """For each clone, given with its features, the sum over passes of the least seconds, by kind of pass."""
-    sys.path.insert(0, str(HERE / "tests" / "support"))
-    from layout import linked
-
     least: list[dict[str, np.ndarray]] = [{} for _ in clones]
-    with tempfile.TemporaryDirectory() as scratch:
-        # the clone itself, too: before there was a package `gapwise`, its modules imported each other without it
-        paths = [f"{linked(Path(scratch) / str(k), clone)}{os.pathsep}{clone}" for k, (clone, _) in enumerate(clones)]
-        for k, (clone, features) in list(enumerate(clones)) * turns:
-            env = {**os.environ, "PYTHONPATH": paths[k]}
-            command = [sys.executable, str(clone / Path(__file__).relative_to(HERE)), str(features)]
-            printed = subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=True).stdout
-            for name, seconds in json.loads(printed).items():
-                least[k][name] = np.minimum(least[k].get(name, np.inf), seconds)
+    for k, (clone, features) in list(enumerate(clones)) * turns:
+        env = {**os.environ, "PYTHONPATH": str(clone / ".src")}
+        command = [sys.executable, str(clone / Path(__file__).relative_to(HERE)), str(features)]
+        printed = subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=True).stdout
+        for name, seconds in json.loads(printed).items():
+            least[k][name] = np.minimum(least[k].get(name, np.inf), seconds)
     return [{name: float(np.sum(seconds)) for name, seconds in passes.items()} for passes in least]
 
 

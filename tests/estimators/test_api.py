@@ -9,30 +9,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from setuptools import find_packages
 
 import gapwise
-from gapwise.pipeline.config import CONF
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_packages__are_all_listed() -> None:
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    packages = {f"gapwise.{name}" for name in find_packages(str(ROOT), include=["pipeline*", "stages*", "storage*"])}
-    packages = packages - {"gapwise.pipeline.api"} | {"gapwise", "gapwise.conf"}
-    assert sorted(listed["packages"]) == sorted(packages), "pyproject.toml: packages"
-    assert (ROOT / listed["package-dir"]["gapwise"] / "__init__.py").is_file()
-
-
-def test_configuration__is_installed_with_the_code() -> None:
-    """Without these files a run of an installed Gapwise has nothing to be configured with."""
-    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"][
-        "gapwise.conf"
-    ]
-    packaged = {file for pattern in patterns for file in CONF.glob(pattern)}
-    assert packaged == {file for file in CONF.rglob("*") if file.is_file()}
-    assert CONF == ROOT / "conf"
 
 
 def test_names__are_those_of_the_modules_that_define_them() -> None:

@@ -8,7 +8,6 @@ import runpy
 from pathlib import Path
 
 import pytest
-from layout import linked
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -17,11 +16,10 @@ NOTEBOOKS = {"ocr": True, "own_oracle": False, "horses": False}
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder from which this tree's gapwise is imported, here and in other processes, whatever is installed."""
-    folder = tmp_path / "installed"
-    monkeypatch.setenv("PYTHONPATH", linked(folder))
-    return folder
+def installed(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder from which this tree's gapwise is imported, here and in other processes, whatever is installed."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / ".src"))
+    return ROOT / ".src"
 
 
 def lines_of(name: str) -> list[str]:

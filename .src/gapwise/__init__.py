@@ -1,0 +1,1 @@
+../../pipeline/api/__init__.py

@@ -1,0 +1,1 @@
+../../pipeline/api/__main__.py
