@@ -25,7 +25,7 @@ def source_of(settings: Settings) -> dict[str, object]:
     reader = open_dataset(settings.dataset["name"], settings.dataset)
     criterion_of("run.criterion", settings.run.criterion, reader.structure)
     known = Path(on_this_machine(settings.run.root)) / "features"
-    code = source_digest(settings.dataset["name"])
+    code = source_digest(settings.dataset["name"], reader.structure)
     return {**reader.source(), "reader": code, "contents": contents(reader.files(), known)}
 
 

@@ -195,7 +195,7 @@ def featurize(
         sink = _SplittingSink(writer, reader.structure, HeldOut.of(wanted))
         facts = reader.featurize(sink, map_blocks, report) if store is None else _divide(store, writer, sink, report)
         facts = sink.finish(facts)
-        code = source_digest(dataset["name"])
+        code = source_digest(dataset["name"], reader.structure)
         facts = {"key": key, "dataset": dataset["name"], "reader": code, "structure": reader.structure, **facts}
         if wanted is not None:
             facts[VALIDATION] = wanted

@@ -43,11 +43,12 @@ import numpy as np
 
 from gapwise.parts import digest_of, files_beside, with_parts
 from gapwise.records import Facts, Record
+from gapwise.stages import problems
 from gapwise.stages.datasets.offers import Offered, offered_by
 from gapwise.stages.problems import capabilities, structure
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.loss_unit import with_unit
-from gapwise.stages.problems.user_code import imported_names
+from gapwise.stages.problems.user_code import definitions, given_names, imported_names
 
 __path__ = with_parts(__path__, "datasets")
 
@@ -335,15 +336,32 @@ def module_of(name: str) -> ModuleType:
 
 
 @functools.cache
-def source_digest(name: str) -> str:
-    """Digest of the code that makes the features of reader `name`; part of their key.
+def source_digest(name: str, structure_name: str) -> str:
+    """Digest of the code that makes the features of reader `name` and writes them; part of their key.
 
-    It covers the reader's module and what that imports, directly or not, from this package, whose own file is left out: it
-    computes no feature. Of a reader that an installed package offers it covers the whole package.
+    It covers the reader's module and what that imports, directly or not, from this package; and of other code of the stages
+    each function, class and constant that these name, that divides blocks into splits, or by which the structure derives
+    what is stored. Of a reader that an installed package offers it covers the whole package.
     """
-    module = module_of(name)
+    module, stages = module_of(name), __name__.rpartition(".")[0]
     files = {**files_beside(Path(str(module.__file__))), **_imported(module.__name__)}
-    return digest_of(files)[:12]
+    names = {f"{stages}.featurize._SplittingSink", f"{stages}.featurize._divide"}
+    names |= {other for file in files.values() for other in imported_names(file)}
+    names |= {f"{stages}.problems.{structure_name}.derived"}
+    if (file := _defining(f"{stages}.problems.{structure_name}")) is not None:
+        given = given_names(file, ("for_training", "stand_ins", "unit"))
+        names |= {f"{stages}.problems.{structure_name}.{other}" for other in given}
+    return digest_of(files, repr(sorted(definitions(names, _defining).items())))[:12]
+
+
+def _defining(module: str) -> Path | None:
+    """The file of a module of the stages; None for other modules, and for those of this package, which count as files."""
+    stages = __name__.rpartition(".")[0]
+    if module in (__name__, f"{stages}.featurize"):
+        return _file([str(Path(__file__).parents[1])], module.removeprefix(f"{stages}."))
+    if module.startswith(f"{stages}.problems."):
+        return _file(problems.__path__, module.removeprefix(f"{stages}.problems."))
+    return None
 
 
 def _imported(module: str) -> dict[str, Path]:
@@ -355,13 +373,18 @@ def _imported(module: str) -> dict[str, Path]:
         inner = name.removeprefix(f"{__name__}.").split(".")
         for depth in range(1, len(inner) + 1):  # with the packages that it lies in
             relative = ".".join(inner[:depth])
-            stems = [Path(root, *inner[:depth]) for root in __path__]
-            files = [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py")]
-            file = next(filter(Path.is_file, files), None)
+            file = _file(__path__, relative)
             if file is not None and relative not in imported:
                 imported[relative] = file
                 to_see += [other for other in imported_names(file) if other.startswith(f"{__name__}.")]
     return imported
+
+
+def _file(path: Iterable[str], module: str) -> Path | None:
+    """The file of a module of the package whose folders are `path`."""
+    stems = [Path(root, *module.split(".")) for root in path]
+    files = [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py")]
+    return next(filter(Path.is_file, files), None)
 
 
 def _data_folder(name: str) -> str:
@@ -502,7 +525,7 @@ class FeatureMap:
         blocks are made one after the other. What only solving and verifying read is missing, as in a test split.
         Code of the reader that has changed since the features were made is a warning.
         """
-        if self.meta.get("reader") not in (None, source_digest(self.meta["dataset"])):
+        if self.meta.get("reader") not in (None, source_digest(self.meta["dataset"], self.meta["structure"])):
             log.warning(
                 "dataset.name=%s: the code of this reader has changed since the training; predictions are right only if it "
                 "still makes the same features",

@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from configs import composed
 
 from gapwise.pipeline.config.settings import Settings, read
 from gapwise.pipeline.data import refuse_others, source_of
-from gapwise.stages import datasets
+from gapwise.stages import datasets, problems
 from gapwise.stages.datasets import DataError
+from gapwise.stages.problems import capabilities, structure, structures
 from gapwise.stages.problems.user_code import imported_names, oracle_source
 
 TEXT = "a x P\nb x Q\n\na y P\n"
@@ -164,3 +166,71 @@ def test_key__covers_the_readers_code_and_what_it_imports_beside_it(
         seen.append(key())
     assert len({run for run, _ in seen}) == len({features for _, features in seen}) == 4
     datasets.source_digest.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "changes"),
+    [
+        ("chain/features.py", "def derived(", True),
+        ("chain/features.py", "def stand_ins(", True),
+        ("chain/features.py", "def with_biases(", True),
+        ("chain/long.py", "def entries_of(", True),
+        ("chain/kernels.py", "def ", False),
+        ("chain/metrics.py", "def chunk_", False),
+        ("segmentation/segmentation.py", "def derived(", False),
+    ],
+)
+def test_key__covers_code_of_the_structure_that_writes_into_the_store(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, code: str, changes: bool
+) -> None:
+    here = tmp_path / "problems"
+    shutil.copytree(problems.__path__[0], here, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(problems, "__path__", [str(here)])
+
+    def key() -> tuple[str, str]:
+        datasets.source_digest.cache_clear()
+        return keys(sequences(folder))
+
+    before, text = key(), (here / file).read_text()
+    assert code in text
+    (here / file).write_text("# a comment\n" + text)
+    assert key() == before
+    begin = text.index(code)
+    body = text.index(":\n", begin) + 2
+    (here / file).write_text(f"{text[:body]}    edited = 1\n{text[body:]}")
+    assert (key()[0] != before[0], key()[1] != before[1]) == (changes, changes)
+    datasets.source_digest.cache_clear()
+
+
+def test_source_digest__covers_what_every_structure_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, home = tmp_path / "problems", Path(problems.__path__[0])
+    shutil.copytree(home, here, ignore=shutil.ignore_patterns("__pycache__"))
+    parts = {name: (structure(name).derived, *stored_by(name)) for name in structures()}
+    monkeypatch.setattr(problems, "__path__", [str(here)])
+
+    def digest(reader: str, name: str) -> str:
+        datasets.source_digest.cache_clear()
+        return datasets.source_digest(reader, name)
+
+    def changes(reader: str, name: str, module: str, function: str) -> bool:
+        file = here.joinpath(*module.split(".")[3:])
+        file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+        before, text = digest(reader, name), file.read_text()
+        file.write_text(text.replace(f"def {function}(", f"def {function}(  ", 1))
+        after = digest(reader, name)
+        file.write_text(text)
+        return before != after
+
+    for name, functions in parts.items():
+        for function in functions:
+            assert changes("hard_and_easy", name, function.__module__, function.__name__), (name, function.__name__)
+    matching = "gapwise.stages.problems.matching"
+    assert changes("hansards", "matching", f"{matching}.assignment", "best_matching")
+    assert not changes("hansards", "matching", f"{matching}.metrics", "metrics")
+    datasets.source_digest.cache_clear()
+
+
+def stored_by(name: str) -> list[Callable[..., object]]:
+    """The functions of a structure, besides `derived`, that make what is stored."""
+    part = capabilities(name)
+    return [function for function in (part.for_training, part.stand_ins) if function is not None]
