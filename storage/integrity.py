@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from gapwise.records import Record
 from gapwise.storage.backend.base import DamagedError, L, Location
@@ -43,7 +43,7 @@ def below(folder: L, name: str) -> L:
         raise DamagedError(
             f"{folder}: names the file {name}, which is outside it; it is damaged, or somebody changed it"
         )
-    return folder / name
+    return cast(L, folder / name)
 
 
 def file_digest(file: Location) -> str:

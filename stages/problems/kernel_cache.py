@@ -94,7 +94,7 @@ def install() -> None:
                     yield written
                     file.write(written.getvalue() + MARK + hashlib.sha256(written.getvalue()).digest())
 
-        caching.IndexDataCacheFile = Checked
+        caching.IndexDataCacheFile = Checked  # type: ignore[misc]
         caching.CacheImpl._locator_classes.insert(0, ByContent)
     except (ImportError, AttributeError) as error:
         logging.getLogger(__name__).warning("numba: %s; $GAPWISE_KERNELS and damaged kernels are not seen to", error)
