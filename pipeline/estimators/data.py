@@ -106,8 +106,10 @@ def pairs(X: Samples, y: Samples, noun: str) -> Data:
     return data
 
 
-def cautions_of_columns(x: np.ndarray, names: np.ndarray | None) -> Iterator[str]:
+def cautions_of_columns(x: np.ndarray, names: np.ndarray | None, bias: float | None) -> Iterator[str]:
     """What is to be said of columns of x, shape (n, D), that are far from 0 or far larger than others; `names` are theirs.
+
+    `bias` is the value of an intercept's column, which may be far larger than all.
 
     About a thousand rows are looked at. Constant columns count for nothing: they are an intercept.
     """
@@ -129,4 +131,9 @@ def cautions_of_columns(x: np.ndarray, names: np.ndarray | None) -> Iterator[str
         yield (
             f"column {called[int(np.argmax(ranges))]} of X has a range of {largest:.1e}, half of the columns have at most "
             f"{usual:.1e}; solving takes far longer, so bring columns to one scale first, {remedy}"
+        )
+    elif bias is not None and 0.0 < largest < bias / LARGE:
+        yield (
+            f"the columns of X have a range of at most {largest:.1e}, far less than the intercept's column of {bias:g}; "
+            f"solving takes far longer, so bring columns to that scale first, {remedy}"
         )

@@ -186,7 +186,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
 
     def _cautions(self, data: Data) -> Iterator[str]:
         if self.kernel != "rbf" and isinstance(data.x, np.ndarray):
-            yield from cautions_of_columns(data.x, vars(self).get("feature_names_in_"))
+            yield from cautions_of_columns(data.x, vars(self).get("feature_names_in_"), self._bias)
 
     def _structure_of(self, data: Data) -> str:
         if self.kernel is not None:
