@@ -88,6 +88,8 @@ class Findings:
     """The multiplicative accuracy that an approximate oracle declares."""
     loose: int = 0
     """Solved lambdas whose gap is no smaller than the objective (`no_tighter`)."""
+    rounded: Sequence[float] = ()
+    """Given lambdas that only rounding keeps from being confirmed to their tolerance."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ class Verdict:
     """Multiplicative accuracy that the oracle declares, where gaps are estimates."""
     loose: int = 0
     """Solved lambdas whose certificate says no more than what needs no solve (`no_tighter`)."""
+    rounded: tuple[float, ...] = ()
+    """Given lambdas whose tolerance is so small that rounding hides whether it is met; the status is ROUNDING_LIMIT."""
 
     @property
     def certified(self) -> bool:
@@ -212,7 +216,7 @@ class Verdict:
             return dataclasses.replace(self, lam_low=lam, lam_high=lam, largest_gap=gap, allowed=allowed, loose=loose)
         low, high = (math.inf if self.lam_low is None else self.lam_low), self.lam_high
         covered = self.of_path and low <= lam and (high is None or lam <= high)
-        holds = covered if gap is None else gap <= allowed
+        holds = covered if gap is None else gap <= allowed and lam not in self.rounded
         return dataclasses.replace(
             self, reach=Reach.SOLVED if holds else Reach.NOTHING, doubt=None if holds else Doubt.UNFINISHED,
             met=int(holds), solved=1, lam_low=lam, lam_high=lam, largest_gap=gap, allowed=allowed, loose=loose,
@@ -223,6 +227,7 @@ class Verdict:
         return {
             **dataclasses.asdict(self),
             "broken": list(self.broken),
+            "rounded": list(self.rounded),
             "certified": self.certified,
             "words": self.words,
         }
@@ -235,9 +240,10 @@ def verdict_of(record: Facts | None) -> Verdict:
         values = {
             field.name: given[field.name]
             for field in dataclasses.fields(Verdict)
-            if field.name != "loose" or field.name in given  # verdicts of earlier versions have none
+            if field.name not in ("loose", "rounded") or field.name in given  # verdicts of earlier versions have none
         }
         values["reach"], values["broken"] = Reach(values["reach"]), tuple(values["broken"])
+        values["rounded"] = tuple(values.get("rounded", ()))
         values["doubt"] = None if values["doubt"] is None else Doubt(values["doubt"])
         return Verdict(**values)
     except (KeyError, TypeError, ValueError) as error:
@@ -266,12 +272,13 @@ def judge(attrs: Facts, findings: Findings) -> Verdict:
     if doubt in (None, Doubt.UNFINISHED) and claimed and not math.isnan(findings.lam_low):
         reach = Reach.SOLVED if not can.finds_lambdas else Reach.RANGE if findings.lam_low > 0.0 else Reach.EVERY
     return Verdict(
-        reach=reach, doubt=doubt, sense=findings.sense, status=attrs.get("status"), met=findings.met, solved=findings.solved,
+        reach=reach, doubt=doubt, sense=findings.sense,
+        status="ROUNDING_LIMIT" if findings.rounded else attrs.get("status"), met=findings.met, solved=findings.solved,
         lam_low=_known(findings.lam_low), lam_high=_known(findings.lam_high), largest_gap=_known(findings.largest_gap),
         allowed=float(attrs["eps"]), relative=bool(attrs["relative"]), rebuild_error=_known(findings.rebuild_error),
         dual_point=dual, verified=findings.recomputed and not findings.broken, broken=tuple(findings.broken[:MOST_BROKEN]),
         proven=_known(findings.proven), bound_slack_share=_known(findings.bound_slack_share), accuracy=findings.accuracy,
-        loose=findings.loose,
+        loose=findings.loose, rounded=tuple(findings.rounded),
     )  # fmt: skip
 
 
@@ -302,7 +309,7 @@ def claimed(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
     can = capabilities(str(attrs["rule"]))
     sense = str(attrs["certainty"]) if can.exact else ESTIMATE
     if not can.finds_lambdas:
-        met = np.asarray(arrays["status"]) == list(attrs["status_meanings"]).index("CONVERGED")
+        met = (np.asarray(arrays["status"]) == list(attrs["status_meanings"]).index("CONVERGED")) & ~np.isnan(gaps)
         low, high = ends_of(lams[met])
     else:
         shares = np.asarray(arrays["dual"], float) if attrs["relative"] else 1.0
@@ -312,7 +319,7 @@ def claimed(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
         low = float(lows[-1]) if lows.size else math.nan
         if attrs["relative"]:
             primal = np.asarray(arrays["primal"], float)
-            gaps = np.divide(gaps, primal, out=gaps.copy(), where=primal > 0.0)
+            gaps = np.divide(gaps, primal, out=gaps.copy(), where=~(primal <= 0.0))
     proven = float(np.mean(arrays["proven"])) if sense == UPPER_BOUNDED and "proven" in arrays else math.nan
     findings = Findings(
         sense, int(met.sum()), met.size, float(gaps.max()), low, high, recomputed=False, proven=proven, loose=loose,

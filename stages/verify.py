@@ -15,7 +15,7 @@ import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
-from gapwise.stages.certify.recompute import Rebuilt
+from gapwise.stages.certify.recompute import Rebuilt, share, worst
 from gapwise.stages.certify.served import Served, compare
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
@@ -232,7 +232,7 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Serve
     audit.broken[:0] = misserved  # first, because they count even where the path claims nothing
     closed, relative = audit.verifier.closed(), bool(intervals and attrs["relative"])
     gaps = [share(b.gap, b.primal) if relative else b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
-    met = np.array([audit.verifier.claims(b) for b in range(len(rebuilt))], bool)
+    met = np.array([audit.verifier.claims(b) and b not in audit.rounded for b in range(len(rebuilt))], bool)
     low = float(closed[-1]) if closed.size else math.nan
     of_path = capabilities(str(attrs["rule"])).finds_lambdas
     low, high = (low, math.inf) if of_path else ends_of(audit.arrays["lambda"][met])
@@ -241,21 +241,22 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Serve
         sense,
         met=int(met.sum()),
         solved=met.size,
-        largest_gap=float(max(gaps)),
+        largest_gap=worst(gaps),
         lam_low=low,
         lam_high=high,
-        rebuild_error=float(max(b.rebuild_error for b in rebuilt)),
+        rebuild_error=worst([b.rebuild_error for b in rebuilt]),
         broken=audit.broken,
         misserved=bool(misserved),
         proven=bounds.get("proven", math.nan),
         bound_slack_share=bounds.get("bound_slack_share", math.nan),
         accuracy=accuracy,
         loose=loose_of(rebuilt, max(intervals, default=math.nan), relative),
+        rounded=audit.arrays["lambda"][audit.rounded].tolist(),
     )
     return findings, {
         "max_gap": findings.largest_gap,
         "max_rebuild_error": findings.rebuild_error,
-        "max_simplex_error": max(b.simplex_error for b in rebuilt),
+        "max_simplex_error": worst([b.simplex_error for b in rebuilt]),
         "lambda_low": float(closed[-1]) if closed.size else None,
         **bounds,
         **({} if accuracy is None else {"accuracy": accuracy}),
@@ -300,11 +301,6 @@ def bounds_of(audit: Audit) -> Record:
     }
 
 
-def share(gap: float, primal: float) -> float:
-    """gap / primal; the gap itself where the primal value is 0, as where no labelling has a loss."""
-    return gap / primal if primal > 0.0 else gap
-
-
 def differences(problem: Problem, arrays: Mapping[str, np.ndarray], attrs: Facts, asked: Asked) -> list[str]:
     """What of a stored path is not as the problem and `asked` say, each with its name; [] if all is."""
     certainty = certainty_here(problem, attrs)
@@ -341,7 +337,7 @@ def unusable(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[str]:
     faults = [f"array {spec.name}" for spec in PATH if spec.name != "weights" and spec.name not in arrays]
     for spec in cells:
         shape = (rows, 2)[: len(spec.dims)]
-        if spec.name not in arrays or arrays[spec.name].shape != shape:
+        if spec.name not in arrays or arrays[spec.name].shape != shape or np.isnan(arrays[spec.name]).any():
             faults.append(f"array {spec.name}")
     known = [status.value for status in Status]
     meanings = attrs.get("status_meanings")

@@ -9,7 +9,7 @@ import numpy as np
 
 from gapwise.pipeline.estimators.solving import Solved
 from gapwise.stages.problems.certainty import EXACT
-from gapwise.stages.solver.options import ENDED, PathOptions
+from gapwise.stages.solver.options import ENDED, PathOptions, Status
 from gapwise.stages.verdict import Verdict, claimed, verdict_of
 
 
@@ -92,6 +92,6 @@ def certificate_of(solved: Solved, path: PathOptions, row: int) -> ModelCertific
     )
 
 
-def ended_early(solved: Solved) -> bool:
-    """Whether a limit of passes or time ended the solve."""
-    return solved.status not in ENDED
+def ended_early(solved: Solved, path: PathOptions) -> bool:
+    """Whether a limit ended the solve before its goal; rounding is one where lambdas are given."""
+    return solved.status not in ENDED or (solved.status is Status.ROUNDING_LIMIT and not path.can.finds_lambdas)

@@ -26,6 +26,10 @@ ENDINGS = {
     Status.PASS_LIMIT: ("at max_passes", "raise max_passes, or "),
     Status.TIME_LIMIT: ("at max_seconds", "raise max_seconds, or "),
     Status.BOUND_LIMIT: ("where the oracle's bounds are too loose", ""),
+    Status.ROUNDING_LIMIT: (
+        "where rounding hides whether the gap is small enough",
+        "center and scale the features, or ",
+    ),
     Status.STALLED: ("where exact passes no longer lowered the gap", "center and scale the features, or "),
 }
 """Where a solve ended that was not done, and what helps."""
@@ -200,9 +204,9 @@ class Fitted(NamedTuple):
         again.
         """
         unseen = self.refit is not None and self.edge is None and self.path.status is Status.STALLED
-        if ended_early(self.path) and not unseen:
+        if ended_early(self.path, self.options) and not unseen:
             yield _said_of(name, self.path, self.options, self.certificate_of_path)
-        if self.refit is not None and self.goal is not None and ended_early(self.refit):
+        if self.refit is not None and self.goal is not None and ended_early(self.refit, self.goal):
             yield _said_of(name, self.refit, self.goal, self.certificate)
 
 

@@ -201,7 +201,7 @@ def _given(engine: Engine, sink: MemorySink, key: str, check: bool) -> Solved:
     if check:
         asked = _asked(engine.task, key, attrs["status"])
         checked = verified(engine.task.problem, source_in_memory(arrays, attrs), asked=asked, spread=engine.spread)
-    return Solved(path_of(arrays, attrs), Status(attrs["status"]), checked, None)
+    return Solved(path_of(arrays, attrs), status_of(attrs["status"], checked), checked, None)
 
 
 def _asked(task: Task, key: str, status: str) -> Asked:
@@ -218,7 +218,12 @@ def _loaded(folder: Location, key: str, status: Status, task: Task, spread: Spre
     loaded = SolvedPath(stored.load().variables, attrs=stored.attrs).set_coords("lambda")
     for variable in loaded.variables.values():
         variable.encoding = {}  # it holds on to the store
-    return Solved(loaded, status, checked, None)
+    return Solved(loaded, status_of(status, checked), checked, None)
+
+
+def status_of(status: str, checked: Record | None) -> Status:
+    """How a solve ended: where it says so, unless the verifier has found that rounding hides a gap."""
+    return Status(status if checked is None else checked["verdict"]["status"])
 
 
 def _ended(signal: int) -> BaseException:

@@ -161,6 +161,8 @@ class Audit:
         self.spread, self.report, self.asked_eps = spread, report, asked_eps
         self.duals = DualPoints(self.problem, arrays)
         self.broken: list[str] = []
+        self.rounded: list[int] = []
+        """Given lambdas that only rounding keeps from being confirmed to their tolerance."""
         self.rebuilt: list[Rebuilt] = []
         self.slacks: list[Slack] = []
         self.zero = Zero(0.0, 0.0, np.empty(0), 0.0)
@@ -219,7 +221,11 @@ class Audit:
         self.rebuilt = [r for r in results if r is not None]
         self.slacks = [self._slack(b, r) for b, r in enumerate(self.rebuilt)]
         for b, r in enumerate(self.rebuilt):
-            self._compare(b, r, dual)
+            faults = self._faults(b, r, self.slacks[b], dual)
+            if faults and not self.of_path and not self._faults(b, r, self._rounding(b, r), dual, by_rounding=True):
+                self.rounded.append(b)
+            else:
+                self.broken += faults
         self.rebuilt = [
             self._as_claimed(b, r) if self.bounded or self.mixed(b) else r for b, r in enumerate(self.rebuilt)
         ]
@@ -245,9 +251,9 @@ class Audit:
             gap=r.gap + more, hinge=r.hinge + more, primal=r.primal + more, bound_slack=r.bound_slack + more
         )
 
-    def _compare(self, b: int, r: Rebuilt, dual: bool) -> None:
-        A = self.arrays
-        slack, where = self.slacks[b], self.where(b)
+    def _faults(self, b: int, r: Rebuilt, slack: Slack, dual: bool, *, by_rounding: bool = False) -> list[str]:
+        """What differs at breakpoint b by more than `slack`; `by_rounding`: its gap may exceed the goal by rounding, too."""
+        A, where, faults = self.arrays, self.where(b), list[str]()
         expected = {
             "gap": (r.gap, slack.value),
             "hinge": (r.hinge, slack.value),
@@ -266,26 +272,28 @@ class Audit:
             stored = float(A[name][b])
             above = allowed + (looser if name in ("gap", "hinge", "primal") else 0.0)
             if name not in stale + unknown and not -allowed <= stored - value <= above:
-                self.broken.append(
+                faults.append(
                     f"{where}: {name} is stored as {stored:.9g}, recomputed {value:.9g}{slack.note(abs(stored - value))}"
                 )
         if not r.rebuild_error <= slack.weights:
-            self.broken.append(
+            faults.append(
                 f"{where}: the stored weights differ by {r.rebuild_error:.3g} of the largest from those of the supports"
             )
         if not dual:
             if self.attrs["certified"]:
-                self.broken.append(f"{where}: said to be certified, without a dual point")
-            return
+                faults.append(f"{where}: said to be certified, without a dual point")
+            return faults
         if not abs(r.primal - r.dual - r.gap) <= slack.value:
-            self.broken.append(f"{where}: primal - dual is {r.primal - r.dual:.9g}, the block gaps sum to {r.gap:.9g}")
+            faults.append(f"{where}: primal - dual is {r.primal - r.dual:.9g}, the block gaps sum to {r.gap:.9g}")
         if not r.simplex_error <= slack.simplex:
-            self.broken.append(f"{where}: a block's weights leave the simplex by {r.simplex_error:.3g}")
+            faults.append(f"{where}: a block's weights leave the simplex by {r.simplex_error:.3g}")
         if not r.gap >= -slack.value:
-            self.broken.append(f"{where}: the duality gap {r.gap:.9g} is negative")
+            faults.append(f"{where}: the duality gap {r.gap:.9g} is negative")
         goal = self._goal(r)
-        if not stale and self.verifier.claims(b) and not r.gap <= goal * (1.0 + slack.bound):
-            self.broken.append(f"{where}: the duality gap {r.gap:.9g} is above {goal:.9g}{slack.note(r.gap - goal)}")
+        most = goal + slack.value if by_rounding else goal * (1.0 + slack.bound)
+        if not stale and self.verifier.claims(b) and not r.gap <= most:
+            faults.append(f"{where}: the duality gap {r.gap:.9g} is above {goal:.9g}{slack.note(r.gap - goal)}")
+        return faults
 
     def _goal(self, r: Rebuilt) -> float:
         """The gap that a recomputed breakpoint may have."""
@@ -295,6 +303,11 @@ class Audit:
         """What may differ at breakpoint b; where nothing is claimed, no eps limits it."""
         certified = bool(self.attrs["certified"] and self.attrs["dual_point"]) and self.verifier.claims(b)
         return slack_of(r, self.zero, float(self.arrays["lambda"][b]), self._goal(r) if certified else math.inf)
+
+    def _rounding(self, b: int, r: Rebuilt) -> Slack:
+        """What rounding alone may do at breakpoint b."""
+        lam = float(self.arrays["lambda"][b])
+        return slack_of(r, self.zero, lam, math.inf, apart=self.apart, tolerance=0.0)
 
     def bound(self, *breakpoints: int) -> float:
         """The share of eps by which a bound that rests on these breakpoints may exceed eps."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.certify.recompute import Rebuilt
+from gapwise.stages.certify.recompute import Rebuilt, worst
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.certify.stepwise import Stepwise
 
@@ -36,7 +36,7 @@ class OneSided(Stepwise):
             return r.gap
         turn = (zero.hinge - r.hinge) / r.norm2 if r.norm2 > 0.0 else lam
         grid = np.append(np.geomspace(lam, top, 1000), np.clip(turn, lam, top))
-        return float(max(self.bound_above(r, lam, float(x)) for x in grid))
+        return worst([self.bound_above(r, lam, float(x)) for x in grid])
 
     def bound_above(self, r: Rebuilt, lam: float, higher: float) -> float:
         """Gap at `higher` >= lam of t w, t = `shrink`, with the same alpha."""

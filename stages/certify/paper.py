@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.certify.recompute import Rebuilt
+from gapwise.stages.certify.recompute import Rebuilt, worst
 from gapwise.stages.certify.stepwise import Stepwise
 
 
@@ -21,7 +21,7 @@ class Paper(Stepwise):
 
     def worst_above(self, r: Rebuilt, lam: float) -> float:
         """The gap of (s w, alpha), s = lambda_1 / lambda, is convex in s: g at s = 1, R_0 - ell at s = 0."""
-        return max(r.gap, self.audit.zero.hinge - r.ell)
+        return worst([r.gap, self.audit.zero.hinge - r.ell])
 
     @staticmethod
     def above(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[tuple[int, float, float, float, float]]:

@@ -7,7 +7,7 @@ solver's and sums in another order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -153,6 +153,16 @@ def primal_at(problem: Problem, w: np.ndarray, lam: float, spread: Spread = HERE
     answered = exact_pass(problem, w, spread, decode=False)
     hinges = answered.least_hinges if least else answered.hinges
     return 0.5 * lam * norm2(problem, w) + math.fsum(hinges) / problem.n
+
+
+def share(gap: float, primal: float) -> float:
+    """gap / primal; the gap itself where the primal value is 0, as where no labelling has a loss."""
+    return gap if primal <= 0.0 else gap / primal
+
+
+def worst(gaps: Sequence[float]) -> float:
+    """The largest; nan if one is, which certifies nothing."""
+    return float(np.max(gaps))
 
 
 def clip(problem: Problem, v: np.ndarray) -> np.ndarray:

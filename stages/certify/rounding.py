@@ -67,17 +67,23 @@ class Slack(NamedTuple):
         )
 
 
-def slack_of(r: Rebuilt, zero: Zero, lam: float, goal: float) -> Slack:
-    """The slack of a recomputed breakpoint at lambda whose gap is claimed to be at most `goal` (inf: nothing is claimed)."""
+def slack_of(
+    r: Rebuilt, zero: Zero, lam: float, goal: float, *, apart: bool = False, tolerance: float = TOLERANCE
+) -> Slack:
+    """The slack of a recomputed breakpoint at lambda whose gap is claimed to be at most `goal` (inf: nothing is claimed).
+
+    With a `tolerance` of 0 it is what rounding alone explains. `apart`: w is the stored one, and no error of psi is in it.
+    """
     scale, norm = max(r.psi_scale, zero.psi_scale), math.sqrt(r.norm2)
     in_psi = WORST * UNIT * scale
-    in_w = in_psi / lam
-    in_values = WORST * UNIT * (zero.hinge + norm * scale) + in_w * scale
+    in_w = 0.0 if apart else in_psi / lam
+    by_psi = in_psi / lam * math.sqrt(r.dual_norm2) if apart else in_w * scale
+    in_values = WORST * UNIT * (zero.hinge + norm * scale) + by_psi
     most = SHARE * goal
-    value = min(max(TOLERANCE * zero.hinge, in_values), most)
+    value = min(max(tolerance * zero.hinge, in_values), most)
     most_weights = max(most / scale, FEW * r.largest) if scale > 0.0 else math.inf
-    weights = min(max(TOLERANCE * r.largest, 2.0 * in_w), most_weights)
-    norm2 = 2.0 * TOLERANCE * r.norm2 + 4.0 * in_w * (norm + in_w)
+    weights = min(max(tolerance * r.largest, 2.0 * in_w), most_weights)
+    norm2 = 2.0 * (tolerance + FEW) * r.norm2 + 4.0 * in_w * (norm + in_w)
     return Slack(
         value=value,
         norm2=min(norm2, most / lam),
@@ -86,7 +92,7 @@ def slack_of(r: Rebuilt, zero: Zero, lam: float, goal: float) -> Slack:
         bound=min(max(TOLERANCE, in_values / goal), SHARE) if goal > 0.0 else TOLERANCE,
         in_w=2.0 * in_w,
         rounding=in_values,
-        dual_norm2=min(2.0 * TOLERANCE * r.dual_norm2 + 4.0 * in_psi * (math.sqrt(r.dual_norm2) + in_psi), most * lam),
+        dual_norm2=min(2.0 * tolerance * r.dual_norm2 + 4.0 * in_psi * (math.sqrt(r.dual_norm2) + in_psi), most * lam),
     )
 
 

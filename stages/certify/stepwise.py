@@ -11,7 +11,7 @@ import numpy as np
 from gapwise.records import Facts
 from gapwise.stages.certify.audit import Audit, VerifierCapabilities
 from gapwise.stages.certify.ends import check_end, check_top
-from gapwise.stages.certify.recompute import Rebuilt, clip, dual_at, primal_at
+from gapwise.stages.certify.recompute import Rebuilt, clip, dual_at, primal_at, worst
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.certify.served import Shares
 from gapwise.stages.parallel import HERE, Spread
@@ -91,7 +91,7 @@ class Stepwise(ABC):
     def gap_below(self, r: Rebuilt, lam: float, low: float) -> float:
         """The worst gap of (w^j, its dual point) over [low, lam]: that at low; over all of (0, lam] if low is 0."""
         if not low > 0.0:
-            end = max(r.gap, r.hinge) if r.norm2 > 0.0 else r.gap
+            end = worst([r.gap, r.hinge]) if r.norm2 > 0.0 else r.gap
             return end if low == 0.0 else math.inf
         return self.below(r, lam, low)
 
@@ -101,20 +101,20 @@ class Stepwise(ABC):
         eps, broken = float(audit.attrs["eps"]), audit.broken
         lams, lows = audit.arrays["lambda"][: audit.claimed], self.closed()
         self.check_top()
-        worst = []
+        found = []
         for b, r in enumerate(audit.rebuilt[: audit.claimed]):
             lam, low = float(lams[b]), float(lows[b])
             most = self.gap_below(r, lam, low)
             if b == 0:
-                most = max(most, self.worst_above(r, lam))
-            worst.append(most)
+                most = worst([most, self.worst_above(r, lam)])
+            found.append(most)
             if not most <= eps * (1.0 + audit.bound(b)):
                 broken.append(f"lambda {low:.9g}..{lam:.9g} (breakpoint {b}): the gap reaches {most:.9g} > {eps:g}")
             if b + 1 < len(lams) and not low * (1.0 - 1e-12) <= float(lams[b + 1]) < lam:
                 broken.append(f"lambda {float(lams[b + 1]):.9g}..{low:.9g}: no breakpoint covers this interval")
         check_end(audit)
         self.check_model()
-        return worst
+        return found
 
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
         """P_lambda(w(lambda)) by an exact pass (`primal_at`, least), less the dual value that certifies lambda."""

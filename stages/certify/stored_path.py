@@ -33,9 +33,9 @@ def faults_of(
     """
     A, total = arrays, arrays["lambda"].size
     try:
-        check_array("lambda", A["lambda"], (total or 1,), np.float64)
+        check_array("lambda", A["lambda"], (total or 1,), np.float64, finite=True)
         for name in (*COLUMNS, *more):
-            check_array(name, A[name], (total,), A[name].dtype)
+            check_array(name, A[name], (total,), A[name].dtype, finite=name == "lambda_low")
         check_array("support_offset", A["support_offset"], (total, problem.n + 1), np.int64)
     except (KeyError, ValueError) as error:
         return [f"lambda of every breakpoint: {error}"]

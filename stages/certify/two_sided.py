@@ -16,7 +16,7 @@ from gapwise.stages.certify.audit import Audit, BaselessError, VerifierCapabilit
 from gapwise.stages.certify.ends import check_end, check_top
 from gapwise.stages.certify.kernels import norm2
 from gapwise.stages.certify.oracle import OracleError, exact_pass
-from gapwise.stages.certify.recompute import clip, dual_at, primal_at
+from gapwise.stages.certify.recompute import clip, dual_at, primal_at, share, worst
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.certify.served import Shares
 from gapwise.stages.certify.solved_points import SolvedPoints
@@ -58,13 +58,13 @@ class TwoSided:
     def check(self) -> list[float]:
         """The worst gap (or gap / primal, for the relative goal) of every cell; fills `broken`."""
         self._coverage()
-        worst = [self._cell(c) for c in range(self.low.size)]
+        found = [self._cell(c) for c in range(self.low.size)]
         eps = float(self.attrs["eps"])
-        for c, most in enumerate(worst):
+        for c, most in enumerate(found):
             k = int(self.arrays["cell_interval"][c])
             if not most <= eps * (1.0 + self.audit.bound(k - 1, k)):
                 self.broken.append(f"{self._where(c)}: the gap reaches {most:.9g} > {eps:g}")
-        return worst
+        return found
 
     def _where(self, c: int) -> str:
         interval = int(self.arrays["cell_interval"][c])
@@ -123,10 +123,10 @@ class TwoSided:
             self.broken.append(f"{self._where(c)}: expected a model that is not scaled")
         if low == 0.0:
             return self._to_zero(c, k - 1, high)
-        for name, share in (("t", t), ("tau", tau)):
-            if not (min(share) >= 0.0 and sum(share) <= 1.0 + ROUNDING):
+        for name, shares in (("t", t), ("tau", tau)):
+            if not (min(shares) >= 0.0 and sum(shares) <= 1.0 + ROUNDING):
                 self.broken.append(
-                    f"{self._where(c)}: the shares {name} = {share.tolist()} are not >= 0 with a sum <= 1"
+                    f"{self._where(c)}: the shares {name} = {shares.tolist()} are not >= 0 with a sum <= 1"
                 )
         A = t[0] ** 2 * Na + t[1] ** 2 * Nb + 2.0 * t[0] * t[1] * inner
         B = tau[0] ** 2 * ca + tau[1] ** 2 * cb + 2.0 * tau[0] * tau[1] * dual_inner
@@ -134,13 +134,11 @@ class TwoSided:
         ell = tau[0] * la + tau[1] * lb
         if high == math.inf:  # the bound on P must not grow without limit; the bound on D only rises
             return self._miss(R, ell - B / (2.0 * low)) if A == 0.0 else math.inf
-        return max(self._miss(0.5 * x * A + R, ell - B / (2.0 * x)) for x in (low, high))
+        return worst([self._miss(0.5 * x * A + R, ell - B / (2.0 * x)) for x in (low, high)])
 
     def _miss(self, primal: float, dual: float) -> float:
         """The gap, or gap / primal."""
-        if not self.attrs["relative"]:
-            return primal - dual
-        return (primal - dual) / primal if primal > 0.0 else 0.0
+        return share(primal - dual, primal) if self.attrs["relative"] else primal - dual
 
     def _to_zero(self, c: int, b: int, high: float) -> float:
         """The worst gap over (0, high] of (s w_b, tau alpha_b) with the best tau at each lambda; it is at an end."""
@@ -165,7 +163,7 @@ class TwoSided:
         at_zero = self._miss(hinge, ell if dual_norm2 == 0.0 else 0.0)
         turn = min(dual_norm2 / ell, high) if ell > 0.0 else high
         lams = [x for x in (turn, high) if x > 0.0]
-        return max(
+        return worst(
             [at_zero, *(self._miss(0.5 * x * scale**2 * norm2 + hinge, ell - dual_norm2 / (2.0 * x)) for x in lams)]
         )
 
@@ -179,8 +177,8 @@ class TwoSided:
         hinges = exact_pass(P, w, self.spread, decode=False).hinges
         least = np.array([P.least_loss(i) for i in range(P.n)])
         with np.errstate(divide="ignore", invalid="ignore"):
-            worst = float(np.max(np.where(hinges > 0.0, hinges / least, 0.0)))
-        return 0.0 if scale * (1.0 - worst) >= 1.0 - TOLERANCE else self.audit.zero.hinge
+            most = float(np.max(np.where(hinges <= 0.0, 0.0, hinges / least)))
+        return 0.0 if scale * (1.0 - most) >= 1.0 - TOLERANCE else self.audit.zero.hinge
 
     # -- one lambda ---------------------------------------------------------------------------------------------------
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
@@ -195,11 +193,11 @@ class TwoSided:
             if b >= len(self.points) or (t[side] == 0.0 and tau[side] == 0.0):
                 continue
             own_w, own_psi, own_ell = self.points.whole(b, spread)
-            share = tau[side]
+            part = tau[side]
             if self.low[c] == 0.0:
                 c2 = norm2(P, clip(P, own_psi))
-                share *= min(1.0, own_ell * lam / c2) if c2 > 0.0 else 1.0
-            w, psi, ell = w + t[side] * own_w, psi + share * own_psi, ell + share * own_ell
+                part *= min(1.0, own_ell * lam / c2) if c2 > 0.0 else 1.0
+            w, psi, ell = w + t[side] * own_w, psi + part * own_psi, ell + part * own_ell
         return self._miss(primal_at(P, w, lam, spread, least=True), dual_at(P, ell, psi / lam, lam))
 
     @staticmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import json
 import logging
 import pickle
 import re
@@ -25,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, open_path, path, solve
-from gapwise.pipeline.estimators import base
+from gapwise.pipeline.estimators import base, solving
 from gapwise.pipeline.estimators.data import cautions_of_columns
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.problems import build
@@ -33,8 +34,10 @@ from gapwise.stages.problems.loss_names import LOSSES, PICTURE_LOSSES
 from gapwise.stages.solve import Task
 from gapwise.stages.solve import solve as solve_stage
 from gapwise.stages.solver import ledger
+from gapwise.stages.solver.engine import Engine
+from gapwise.stages.solver.events import Kind
 from gapwise.stages.solver.methods import method_options
-from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.options import PathOptions, Status
 
 pytestmark = pytest.mark.slow
 
@@ -251,6 +254,85 @@ def test_stopped_fit__goes_on_to_the_same_bits(
     assert again["weights"].values.tobytes() == whole["weights"].values.tobytes()
     at_once = clone(model).fit(X, y, run_dir=tmp_path / "run").path_
     assert at_once["gap"].values.tobytes() == again["gap"].values.tobytes()
+
+
+SOLVERS = ["auto", "accelerated", "expensive_oracle"]
+WEIGHTED = {
+    "chain": {"label_weights": "balanced"},
+    "multiclass": {"class_weight": "balanced"},
+    "kernel": {"kernel": "rbf"},
+}
+
+
+class Boundaries:
+    """A sink that keeps every state that it is offered."""
+
+    def __init__(self) -> None:
+        self.states: list[tuple[dict[str, np.ndarray], Any]] = []
+
+    def offer(self, pack: Callable[[], Any], breakpoints: Any) -> bool:
+        state = pack()
+        self.states.append((dict(state.arrays), json.loads(json.dumps(state.attrs))))
+        return True
+
+    def commit(self, pack: Callable[[], Any], breakpoints: Any) -> None:
+        self.offer(pack, breakpoints)
+
+    def end(self, breakpoints: Any) -> None:
+        """Nothing to do."""
+
+
+def bits_of(state: tuple[dict[str, np.ndarray], Any]) -> tuple[dict[str, bytes], str]:
+    """What is committed, without what is measured."""
+    arrays, attrs = state
+    attrs["method"]["counts"] |= {"seconds": 0.0, "seconds_before": 0.0}
+    return {name: array.tobytes() for name, array in arrays.items() if name != "trace"}, str(attrs)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("name", [*KINDS, "kernel"])
+def test_fit__goes_on_from_every_boundary_to_the_same_bits(
+    name: str, solver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, data = KINDS.get(name, KINDS["multiclass"])
+    X, y = data()
+    weights = {"sample_weight": np.random.default_rng(0).uniform(0.5, 2.0, len(y))} if name != "structured" else {}
+    to_the_end = solving._in_memory
+
+    def stopped_everywhere(engine: Engine, *others: Any) -> Any:
+        whole = Boundaries()
+        engine.run(sink=whole)
+        for state, after in itertools.pairwise(whole.states):
+            left, here = [None, Status.INTERRUPTED], Boundaries()
+            again = Engine.restored(engine.task, *copy.deepcopy(state))
+            again.run([lambda event, left=left: left.pop(0) if event.kind is Kind.BOUNDARY else None], here)
+            assert bits_of(here.states[-1]) == bits_of(after)
+        return to_the_end(Engine.begin(engine.task), *others)
+
+    monkeypatch.setattr(solving, "_in_memory", stopped_everywhere)
+    make(lam="path", eps=0.1, validation=None, solver=solver, **WEIGHTED.get(name, {})).fit(X, y, **weights)
+
+
+def test_fit__warns_where_rounding_hides_the_gap() -> None:
+    """The classes are far apart, so that the dual value, of which the tolerance is a share, is next to nothing."""
+    rng, y = np.random.default_rng(0), np.repeat([0, 1, 2], 20)
+    X = 1e5 * (rng.normal(size=(60, 4)) + 9.0 * np.eye(3, 4)[y])
+    with pytest.warns(ConvergenceWarning, match=r"rounding hides .*\(ROUNDING_LIMIT\) .*raise tolerance or eps$"):
+        model = MulticlassSVM(lam="1/n").fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert model.certificate_.verified
+    assert model.certificate_.gap < 1e-13
+    assert (model.certificate_.status, model.certificate_.holds) == ("ROUNDING_LIMIT", False)
+
+
+def test_digest__of_a_kernel_is_that_of_its_data() -> None:
+    X, y = blobs()
+    problem = MulticlassSVM(kernel="rbf").problem(X, y)
+    before = solving.digest(problem)
+    problem.rows.values[:] = np.random.default_rng(0).normal(size=problem.rows.values.shape)  # as new memory may hold
+    problem.rows.counts[0] += 1
+    assert solving.digest(problem) == before
+    assert solving.digest(problem._replace(points=problem.points + 1.0)) != before
 
 
 def test_folder__of_another_fit_is_refused(kind: Any, tmp_path: Path) -> None:

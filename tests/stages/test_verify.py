@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,12 +16,20 @@ from spreads import backwards
 from tiny import TINY
 from verified import copy_of, problem_of, run_of
 
-from gapwise.stages.certify import recompute
+from gapwise.records import Facts
+from gapwise.stages import outcome
+from gapwise.stages.certify import recompute, stepwise, two_sided
 from gapwise.stages.certify.recompute import rebuild_zero
 from gapwise.stages.certify.rounding import slack_of
 from gapwise.stages.parallel import Spread
-from gapwise.stages.verify import verify
+from gapwise.stages.problems import build
+from gapwise.stages.solver.engine import Engine, Task
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.verdict import verdict_of
+from gapwise.stages.verify import CertificateError, in_memory, stored, verified, verify
 from gapwise.storage.results import read_path
+from gapwise.storage.sink import MemorySink
 
 
 # -- what is true passes --------------------------------------------------------------------------------------------------
@@ -165,3 +174,68 @@ def test_dual_points__are_the_same_whatever_is_kept(monkeypatch: pytest.MonkeyPa
         for b in [*range(total), *reversed(range(total))]:
             assert all(np.array_equal(one, other) for one, other in zip(duals(b), expected[b], strict=True))
         assert len(made) == times
+
+
+# -- what is no number, and what rounding hides ---------------------------------------------------------------------------
+NUMBERS = ("lambda", "lambda_low", "gap", "primal", "dual", "hinge", "loss_dual", "norm2")
+OF_CELLS = ("cell_low", "cell_high", "cell_primal", "cell_dual", "cell_inner", "cell_dual_inner", "cell_scale")
+
+
+@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "two_sided_whole", "paper", "grid", "relative"])
+def test_verify__takes_no_nan_anywhere(kind: str) -> None:
+    source, problem = stored(run_of("multiclass", kind)), problem_of("multiclass", kind)
+    of_cells = OF_CELLS if kind.startswith("two_sided") else OF_CELLS[:3] if kind in ("one_sided", "paper") else ()
+    for name in (*NUMBERS, *of_cells):
+        for row in {0, len(source.arrays[name]) - 1}:
+            spoilt = source.arrays[name].copy()
+            spoilt[row] = np.nan
+            with pytest.raises(CertificateError):
+                verified(problem, dataclasses.replace(source, arrays={**source.arrays, name: spoilt}))
+
+
+@pytest.mark.parametrize("kind", ["one_sided", "two_sided_whole", "paper"])
+def test_verify__takes_no_nan_from_an_exact_pass(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (stepwise, two_sided):
+        monkeypatch.setattr(module, "primal_at", lambda *arguments, **choices: np.nan)
+    kept: list[Facts] = []
+    with pytest.raises(CertificateError):
+        verified(problem_of("multiclass", kind), stored(run_of("multiclass", kind)), keep=kept.append)
+    assert sum("an exact pass finds a gap of nan" in line for line in kept[0]["broken"]) == 20
+
+
+@pytest.mark.parametrize(("gap", "primal", "expected"), [(0.1, np.nan, np.nan), (0.1, 0.5, 0.2), (0.1, 0.0, 0.1)])
+def test_share__of_no_number_is_none(gap: float, primal: float, expected: float) -> None:
+    np.testing.assert_equal(recompute.share(gap, primal), expected)
+    np.testing.assert_equal(recompute.worst([expected, gap]), max(expected, gap) if expected == expected else np.nan)
+    np.testing.assert_equal(recompute.worst([gap, expected]), max(expected, gap) if expected == expected else np.nan)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e5, 1e8])
+@pytest.mark.parametrize("own", [False, True])
+def test_verify__says_where_rounding_hides_a_gap_and_refuses_what_it_does_not_explain(scale: float, own: bool) -> None:
+    """The classes are far apart, so that the dual value, of which the tolerance is a share, is next to nothing."""
+    rng, y = np.random.default_rng(0), np.repeat([0, 1, 2], 4)
+    X = scale * (rng.normal(size=(12, 4)) + 9.0 * np.eye(3, 4)[y])
+    problem = build("multiclass", {"x": X, "labels": y}, {"classes": 3})
+    lam = scale**2 * 1e-9
+    along = PathOptions(rule="single", lam=lam, tolerance=1e-3, relative=True)
+    engine, sink = Engine.begin(Task(problem, method_options("accelerated" if own else "bcfw"), along)), MemorySink()
+    engine.run(sink=sink)
+    arrays, attrs = outcome.in_memory(engine, sink, "k")
+    dual = float(arrays["dual"][0])
+    assert dual < 1e-8
+
+    def with_more(**changes: float) -> dict[str, object]:
+        changed = {name: arrays[name] + by for name, by in changes.items()}
+        return verified(problem, in_memory({**arrays, **changed}, attrs))["verdict"]
+
+    hidden = with_more(gap=0.5e-3 * dual)
+    assert (hidden["certified"], hidden["status"], hidden["rounded"]) == (False, "ROUNDING_LIMIT", [lam])
+    verdict = verdict_of(hidden)
+    assert not verdict.at_lambda(lam, float(arrays["gap"][0]), 1e-3 * dual).certified
+    assert "ROUNDING_LIMIT came before the tolerance" in verdict.words
+    for name in ("gap", "primal", "dual", "hinge", "loss_dual"):
+        with pytest.raises(CertificateError, match=f"{name} is stored as"):
+            with_more(**{name: 1e-4 if own else 0.1})
+    with pytest.raises(CertificateError, match="norm2 is stored as"):
+        with_more(norm2=(1e-4 if own else 0.1) * float(arrays["norm2"][0]))
