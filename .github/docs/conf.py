@@ -53,7 +53,7 @@ def write_generated(_app: Sphinx) -> None:
     folder = HERE / "_generated"
     folder.mkdir(exist_ok=True)
     (folder / "configuration.inc.md").write_text(configuration.page(), encoding="utf-8")
-    numbers = json.loads((HERE.parent / "practice.json").read_text(encoding="utf-8"))
+    numbers = json.loads((HERE.parent / "results" / "practice.json").read_text(encoding="utf-8"))
     (folder / "practice.inc.md").write_text("\n".join(overview(rows_of(numbers))), encoding="utf-8")
     drawings.primer(folder)
 

@@ -98,7 +98,7 @@ def test_claims__are_about_parts_that_there_are() -> None:
 
 def test_page__has_the_claims_that_there_are_and_counts_them() -> None:
     """The page in the repository: sentences, places and measures as in the code, totals as in its own table, no folder."""
-    page = (ROOT / "stages" / "reports" / "PAPERS.md").read_text(encoding="utf-8")
+    page = (ROOT / ".github" / "results" / "PAPERS.md").read_text(encoding="utf-8")
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| “")
     ]
@@ -117,18 +117,18 @@ def test_page__has_the_claims_that_there_are_and_counts_them() -> None:
 
 def test_page__is_made_from_the_numbers_in_the_repository() -> None:
     """Word for word; the runs themselves are on the machines that made them."""
-    file = ROOT / "stages" / "reports" / "PAPERS.md"
+    file = ROOT / ".github" / "results" / "PAPERS.md"
     told = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
     pages = earlier([told], PARTS)
     shown = [*pages.parts.values()]
     assert {part.folder for part in shown} == {None}
-    text = page_text(file, shown, told, standings(shown, pages.told), FIGURES, ROOT / ".github" / "figures" / "papers")
+    text = page_text(file, shown, told, standings(shown, pages.told), FIGURES, ROOT / ".github" / "results" / "papers")
     assert text.splitlines() == file.read_text(encoding="utf-8").splitlines()
 
 
 def test_page__shows_what_it_lists() -> None:
     """Each figure and table of the papers: a part with pictures that are in the repository, or a reason for none."""
-    file = ROOT / "stages" / "reports" / "PAPERS.md"
+    file = ROOT / ".github" / "results" / "PAPERS.md"
     page = file.read_text(encoding="utf-8")
     pictures = re.findall(r"^!\[.*\]\((.*)\)$", page, re.MULTILINE)
     assert pictures

@@ -139,9 +139,9 @@ def test_brief_predictions__are_timed_together() -> None:
 
 
 def test_page__is_what_its_numbers_say() -> None:
-    numbers = json.loads((ROOT / ".github" / "practice.json").read_text())
+    numbers = json.loads((ROOT / ".github" / "results" / "practice.json").read_text())
     assert numbers["size"] == "full"
-    assert (ROOT / ".github" / "PRACTICE.md").read_text(encoding="utf-8") == page(numbers)
+    assert (ROOT / ".github" / "results" / "PRACTICE.md").read_text(encoding="utf-8") == page(numbers)
 
 
 def test_sources__are_those_of_the_records() -> None:

@@ -328,10 +328,10 @@ def test_measured__writes_what_pages_show(measured: ModuleType) -> None:
 
 
 def test_home__shows_the_comparison_that_its_command_made() -> None:
-    numbers = json.loads(text(ROOT / ".github" / "practice.json"))
+    numbers = json.loads(text(ROOT / ".github" / "results" / "practice.json"))
     table = "\n".join(overview(rows_of(numbers)))
     assert len(table.splitlines()) > 5
-    assert table in text(ROOT / ".github" / "PRACTICE.md")
+    assert table in text(ROOT / ".github" / "results" / "PRACTICE.md")
     assert "```{include} _generated/practice.inc.md" in text(DOCS / "index.md")
     prose = CELL.sub("", text(DOCS / "index.md"))
     assert re.findall(r"\d+(?:\.\d+)? (?:CPU )?seconds|\.\d{3}|\d times", prose) == []
