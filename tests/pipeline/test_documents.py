@@ -17,7 +17,7 @@ from gapwise.pipeline.run import locations
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "stages/README.md", "storage/README.md", "pipeline/README.md")]
 PAGES += [ROOT / "tests" / folder / "README.md" for folder in ("benchmarks", "examples")]
-PAGES += sorted((ROOT / "tests" / "benchmarks" / "notes").glob("*.md"))
+PAGES += [ROOT / "tests" / "benchmarks" / "NOTES.md"]
 SITE = sorted(page for page in (ROOT / ".github" / "docs").rglob("*.md") if not page.name.endswith(".inc.md"))
 PAGES += SITE
 DOCUMENTS = [*PAGES, ROOT / "CHANGELOG.md", ROOT / ".github" / "SECURITY.md"]
@@ -89,10 +89,10 @@ def test_stages__is_for_maintainers_and_fits() -> None:
     assert not [line for line in lines if line.startswith("| `dataset.") or line.startswith("| `solver.")]
 
 
-def test_benchmarks__are_one_page_of_150_lines_whose_tables_name_their_commands() -> None:
+def test_benchmarks__are_one_page_of_200_lines_whose_tables_name_their_commands() -> None:
     page = text(ROOT / "tests" / "benchmarks" / "README.md")
-    assert len(page.splitlines()) <= 150
-    for section in page.split("\n## ")[1:-1]:  # the last one lists the notes
+    assert len(page.splitlines()) <= 200
+    for section in page.split("\n## ")[1:-1]:  # the last one lists the commands
         before = section.split("\n|")[0]
         assert re.search(r"\bbench_\w+\.py|-m pipeline", before), section.splitlines()[0]
         assert "*Verdict*" in section, section.splitlines()[0]
