@@ -70,7 +70,7 @@ def between(a: DualPoint, b: DualPoint, share: float) -> DualPoint:
 
 
 def best_between(problem: Problem, lam: float, a: DualPoint, b: DualPoint) -> DualPoint:
-    """The point of the segment from a to b whose dual value is largest.
+    """The point of the segment from a to b whose dual value is largest (S15 3.5).
 
     D is concave, with derivative (ell_b - ell_a) - lambda <w, v_b - v_a> along the segment, which is linear without a box.
     """

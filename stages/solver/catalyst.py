@@ -102,7 +102,7 @@ class Proximal:
         return self.mean if self.counts.points else self.it.state.w
 
     def note(self) -> None:
-        """Add the current w to the mean."""
+        """Add the current w to the mean (theorem 5)."""
         self.counts.points += 1
         if self.counts.points == 1:
             self.mean = self.it.state.w.copy()

@@ -313,7 +313,7 @@ class CuttingPlanes:
 def schedule_of(
     method: CuttingPlanes, improve: Callable[[ExactGaps], bool], warm_up: Callable[[], None] | None = None
 ) -> Schedule:
-    """An exact pass, which may end the solve; then `improve` of the restricted problem with what the pass found."""
+    """An exact pass, which may end the solve; then `improve` of the restricted problem with what it found (SVM-struct)."""
     it = method.it
 
     def advance(goal: Goal) -> Ended | None:

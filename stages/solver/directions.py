@@ -14,7 +14,7 @@ from gapwise.stages.solver.steps import FW, PAIRWISE
 
 @inner(**PLAIN)
 def line_search(slope, norm2, scale, gamma_max):
-    """argmax over [0, gamma_max] of gamma * slope - gamma^2 * scale * norm2 / 2; gamma_max if there is no curvature."""
+    """argmax over [0, gamma_max] of gamma slope - gamma^2 scale norm2 / 2; gamma_max without curvature (LJ13 Alg. 4)."""
     if slope <= 0.0:
         return 0.0
     curvature = scale * norm2
@@ -51,7 +51,7 @@ def loss_change(direction, loss, ell, loss_away):
 
 @inner(**PLAIN)
 def write_direction(P, i, kind, mu, pool, by_mu, y, y_away, delta):
-    """delta <- m(y) - mu_i (FW) or mu_i - m(y_away) (away); mu_i is `mu` if `by_mu`, else summed over atoms."""
+    """delta <- m(y) - mu_i (FW) or mu_i - m(y_away) (away); mu_i is `mu` if `by_mu`, else summed (O16 Alg. 4)."""
     sign = -1.0 if kind == FW else 1.0
     if by_mu:
         for j in range(delta.size):
@@ -71,7 +71,7 @@ def write_direction(P, i, kind, mu, pool, by_mu, y, y_away, delta):
 
 @inner(**PLAIN)
 def largest_step(kind, alpha_away):
-    """The step along a direction that ends on the boundary of the simplex: gamma_max, unless a move makes it shorter."""
+    """The step that ends on the boundary of the simplex: gamma_max, unless a move makes it shorter (O16 Alg. 3, 4)."""
     if kind == FW:
         return 1.0
     if kind == PAIRWISE:
@@ -81,7 +81,7 @@ def largest_step(kind, alpha_away):
 
 @inner(**PLAIN)
 def update_weights(pool, i, kind, target, away, gamma, whole):
-    """Move the alphas of block i; the `whole` step away from an atom (`largest_step`) sets its alpha to exactly zero."""
+    """Move the alphas of block i; the `whole` step (`largest_step`) sets the atom's alpha to exactly zero (O16 Alg. 3, 4)."""
     full = gamma >= whole
     if kind == PAIRWISE:
         pool.alpha[target] += gamma

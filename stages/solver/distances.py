@@ -70,7 +70,7 @@ def _copy(distances, wider):
 
 @inner(**PLAIN)
 def measure(P, pool, distances, i, slots, delta):
-    """Give each atom of block i that lacks a row one and fill in its distances; `slots`: all its atoms in list order."""
+    """Give each atom of block i that lacks a row one and its distances; `slots`: all its atoms in list order (S15 5)."""
     squared, start, width = distances.squared, distances.start[i], distances.width[i]
     for k in range(slots.size):
         if pool.row[slots[k]] >= 0:

@@ -54,7 +54,7 @@ def exact_pass(
     better: Better | None = None,
     gaps: Callable[[Iterate, np.ndarray], ExactGaps] = gaps_at,
 ) -> tuple[Certificate, ExactGaps]:
-    """One oracle call per block at w (d,), by default the iterate's: certificate, fresh gaps, labellings into the cache."""
+    """One oracle call per block at w (d,), or the iterate's: certificate, gaps, labellings for the cache (O16 Alg. 2)."""
     P, counts = it.problem, it.counts
     w = it.state.w if w is None else w
     with it.ledger.asking():

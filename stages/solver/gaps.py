@@ -52,7 +52,7 @@ def exact_gaps(
     pool: Pool | None = None,
     m: int = 1,
 ) -> ExactGaps:
-    """One exact pass at w (d,) with block states mu (flat local) and ell (n,); blocks with few atoms use `pool` instead.
+    """One exact pass at w (d,) with block states mu (flat local) and ell (n,); few atoms: `pool` instead (LJ13 Alg. 2).
 
     An empty mu means that all blocks use `pool`, which is then needed.
 

@@ -236,7 +236,7 @@ class Iterate:
         S.counters[AVERAGED], S.z[:], S.z_ell[0] = 0, 0.0, 0.0
 
     def move_to(self, lam: float, warm_start: str) -> None:
-        """Go to another lambda; `warm_start` says what to keep: keep_primal, keep_dual or none."""
+        """Go to another lambda; `warm_start` says what to keep: keep_primal, keep_dual or none (O16 Alg. 6)."""
         counts, P = self.counts, self.problem
         if warm_start == "keep_primal":  # the same w; block gaps follow exactly (O16 section 4)
             check_falling(lam, counts.lam)

@@ -121,7 +121,7 @@ def exact_driver(fingerprint: str) -> Callable[..., None]:
 
 @driver
 def bounded_driver(fingerprint: str) -> Callable[..., None]:
-    """`bounded(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex, bound)`: also the bounds on the maxima.
+    """`bounded(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex, bound)`: also bounds (theorem 4).
 
     The other arguments and results are those of `exact_driver`.
     """

@@ -55,7 +55,7 @@ def weight_of(gap, degree):
 
 @inner(**PLAIN)
 def tree_draw(tree, greedy, rng):
-    """A block drawn with probability proportional to its weight, or that of largest weight if greedy; -1 if all are zero."""
+    """A block drawn in proportion to its weight, or that of largest weight if greedy; -1 if all are zero (O16 Alg. 2)."""
     total = tree[1]
     if total <= 0.0:
         return -1

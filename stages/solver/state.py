@@ -137,12 +137,12 @@ def vertices_pool(problem: Problem, labels: np.ndarray, losses: np.ndarray) -> P
 
 
 def truth_pool(problem: Problem) -> Pool:
-    """The pool of the dual point w = 0: every block on its true labelling."""
+    """The pool of the dual point w = 0: every block on its true labelling (LJ13 Alg. 4: where it starts)."""
     return vertices_pool(problem, problem.truth, np.zeros(problem.n))
 
 
 def new_state(problem: Problem, pool: Pool, average: bool = False, stores_mu: bool = True) -> State:
-    """A state around `pool`; derived quantities are not yet filled in, gaps are unknown (inf).
+    """A state around `pool`; derived quantities are not yet filled in, gaps are unknown (inf; O16 Alg. 2).
 
     Without `stores_mu`, which takes 8 bytes times the sum of all p_i, mu and by_mu are empty.
     """

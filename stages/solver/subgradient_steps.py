@@ -61,7 +61,7 @@ class Running(NamedTuple):
 
 @inner(**PLAIN)
 def free_step(P, S, lam, radius, i, theta_all, delta_all, y_all, scratch):
-    """One step of block i without bounds; projects if radius > 0. The arrays are workspace."""
+    """One step of block i without bounds; projects if radius > 0. The arrays are workspace (LJ13 5)."""
     lo, hi, first, last = P.local_ptr[i], P.local_ptr[i + 1], P.label_ptr[i], P.label_ptr[i + 1]
     theta, delta, y, truth = theta_all[: hi - lo], delta_all[: hi - lo], y_all[: last - first], P.truth[first:last]
     numbers = S.numbers

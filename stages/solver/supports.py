@@ -20,7 +20,7 @@ MOST_SLOTS = 2**31 - 1
 
 
 class Pool(NamedTuple):
-    """Atoms of all blocks; capacity c slots, labellings up to length t."""
+    """Atoms of all blocks; capacity c slots, labellings up to length t (O16 Alg. 3: the active sets)."""
 
     labels: np.ndarray
     """truth's dtype, (c, t)"""
@@ -121,7 +121,7 @@ def insert(pool, i, y, loss, capacity):
 
 @inner(**PLAIN)
 def evict(pool, i):
-    """Drop the least recently used atom of block i that has no weight, if there is one."""
+    """Drop the least recently used atom of block i that has no weight, if there is one (O16 Alg. 5)."""
     oldest = -1
     s = pool.head[i]
     while s >= 0:
@@ -152,7 +152,7 @@ def remove(pool, i, slot):
 
 @inner(**PLAIN)
 def drop_inactive(pool, i):
-    """Drop all atoms of block i without weight."""
+    """Drop all atoms of block i without weight (O16 Alg. 3)."""
     s = pool.head[i]
     while s >= 0:
         following = pool.next[s]

@@ -75,7 +75,7 @@ class MultiplaneCounts:
 
 @dataclass
 class UnitCosts:
-    """What an oracle call costs, and what approximate steps cost."""
+    """What an oracle call costs, and what approximate steps cost (S15 3.4)."""
 
     counts: MultiplaneCounts
     unit: str

@@ -19,7 +19,7 @@ RETIRED = -1
 
 
 def retire(pool: Pool, before: int, most: int) -> None:
-    """Reduce every working set to atoms last active at step `before` or later, and to the `most` last active of them."""
+    """Reduce each working set to atoms active at step `before` or later, and to the `most` last active (S15 Alg. 3)."""
     _mark(pool, before, most)
     drop_unused(pool, RETIRED + 1)
 

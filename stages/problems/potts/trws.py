@@ -241,7 +241,7 @@ def improve(columns, theta, rows, cap, arc_ptr, head, edge, y, unit):
 
 @njit(**PLAIN)
 def bound(labels, theta, u, row, capacity, arc_ptr, head, edge):
-    """B(u) for any u, a row of ``padded(labels)`` columns for each edge; nan if an entry of u is.
+    """B(u) for any u, a row of ``padded(labels)`` columns for each edge; nan if an entry of u is (theorem 4).
 
     `capacity` must be >= 0.
     """

@@ -30,7 +30,7 @@ def note_cached_gap(S, flags, i, improvement):
 
 @inner(**PLAIN)
 def note_answer(P, S, flags, i, theta, y, loss, base):
-    """Record an oracle's answer y: block gap, sampling weight, slot in the pool. Returns (slot or -1, h(y))."""
+    """Record an oracle's answer y: block gap, sampling weight, slot in the pool; (slot or -1, h(y)) (O16 Alg. 2, 5)."""
     h = loss + P.value(i, theta, y)
     S.counters[ORACLE_CALLS] += 1
     S.gap[i] = max(h - base, 0.0) / S.ell.size

@@ -49,7 +49,7 @@ class Choice(NamedTuple):
 
 @inner(**PLAIN)
 def survey(pool, slots, values, count):
-    """What is `Seen` of the first `count` of `slots`, whose scores h are `values`. Few branches: they would mispredict."""
+    """What is `Seen` of the first `count` of `slots`, whose scores h are `values`. Few branches (O16 Alg. 3-5)."""
     best, away, base, h_best, h_away, active = -1, -1, 0.0, -np.inf, np.inf, 0
     for k in range(count):
         h, alpha = values[k], pool.alpha[slots[k]]

@@ -262,7 +262,7 @@ class AcceleratedAtMean:
         return self.it.cached_gaps(self.proximal.point)
 
     def pass_at_mean(self) -> Certificate:
-        """An exact pass at the mean, which asks only blocks without an answer, and the cache error of each block."""
+        """An exact pass at the mean (theorem 5), which asks only blocks without an answer, and their cache errors."""
         it, had = self.it, self.answered
         known = self.gaps_at_mean() if had is None else had.known
         point, answers = exact_pass(it, self.proximal.point, gaps=self.gaps)

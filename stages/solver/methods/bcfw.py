@@ -123,7 +123,7 @@ class Bcfw:
         return None
 
     def take_steps(self, threshold: float) -> None:
-        """Take steps until the next rebase point; sets `exact_due` when the stale gap sum or the count asks for it."""
+        """Take steps until the next rebase point; sets `exact_due` if stale gaps or the count ask for it (O16 Alg. 2)."""
         it, counts, options, n = self.it, self.it.counts, self.options, self.it.problem.n
         counters, sampler = it.state.counters, it.setup.sampler
         summed = sampler != MAX_GAP and it.setup.degree == 1.0  # if so, the tree's root is the stale gap sum

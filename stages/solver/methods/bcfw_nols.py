@@ -54,7 +54,7 @@ class Options(BcfwOptions):
 
 @inner(**PLAIN)
 def fixed_step(P, S, V, flags, i):
-    """One step of block i by 2n / (k + 2n), k being the steps at this lambda; V is the view by features.
+    """One step of block i by 2n / (k + 2n), k being the steps at this lambda; V is the view by features (LJ13 Alg. 4).
 
     Not `block.step.step`: it searches no line, and moves even where the slope is negative.
     """

@@ -112,7 +112,7 @@ class Fasole:
         return (status, point) if status else None
 
     def outer(self, goal: Goal) -> None:
-        """A pass over all blocks, then passes over the active ones; sets `exact_due` when the gap is small enough."""
+        """A pass over all blocks, then passes over the active ones; sets `exact_due` at a small gap (Franc 2014)."""
         it, counts, options, n = self.it, self.it.counts, self.options, self.it.problem.n
         mark_pass(it, options.unused_iterations)
         self.visit(np.arange(n))

@@ -70,7 +70,7 @@ class FrankWolfe:
     counts: IterationCounts = field(default_factory=IterationCounts)
 
     def advance(self, goal: Goal) -> Ended | None:
-        """One iteration: the exact pass, which may end the solve, and the step towards its vertices."""
+        """One iteration: the exact pass, which may end the solve, and the step towards its vertices (LJ13 Alg. 2)."""
         it = self.it
         point, answers = due_pass(it, goal)
         if answers is None and point.gap > goal.bound(point.dual):

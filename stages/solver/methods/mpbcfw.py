@@ -173,7 +173,7 @@ class Multiplane:
         return estimate <= bound or (estimate <= NEAR * bound and self.it.cached_gap(self.point()) <= SURE * bound)
 
     def bcfw_pass(self) -> int:
-        """n steps with the max-oracle; returns how many oracle calls they made."""
+        """n steps with the max-oracle; returns how many oracle calls they made (S15 Alg. 3)."""
         it, counts, n, options = self.it, self.it.counts, self.it.problem.n, self.options
         counts.marks = [*counts.marks, it.ledger.steps][-options.multiplane.unused_iterations :]
         it.make_room(n)
@@ -192,7 +192,7 @@ class Multiplane:
         return calls
 
     def approximate_passes(self, before: float, dual: float, calls: int) -> tuple[int, float]:
-        """As many approximate passes as pay; returns their number, and the dual objective after them.
+        """As many approximate passes as pay; returns their number, and the dual objective after them (S15 3.4).
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class Multiplane:
         return int(options.approximate_passes), dual
 
     def approximate_pass(self, flags: Flags) -> Passed:
-        """A visit of every block within its working set, in a new permutation; returns what was done."""
+        """A visit of every block within its working set, in a new permutation; returns what was done (S15 Alg. 3)."""
         with self.mean.tracks.during(self.it.state, APPROXIMATE) as self.it.state:
             return self.visit(self.plane_pace, flags, self.permutation())
 

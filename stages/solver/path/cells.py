@@ -148,7 +148,7 @@ def quadratic(share: Share, above: float, inner: float, below: float) -> float:
 
 
 def best_share(gain: Share, above: float, inner: float, below: float, scale: float) -> Share:
-    """Maximiser of <gain, s> - scale/2 ||s_a x_a + s_b x_b||^2 over s_a, s_b >= 0, s_a + s_b <= 1.
+    """Maximiser of <gain, s> - scale/2 ||s_a x_a + s_b x_b||^2 over s_a, s_b >= 0, s_a + s_b <= 1 (theorem 2).
 
     The stationary point if it lies inside; otherwise the best of the three edges' stationary points, clipped to their ends.
     """
@@ -175,7 +175,7 @@ def _top(slope: float, curvature: float) -> float:
 
 
 class Pair(NamedTuple):
-    """Two solved points, and the bounds that hold between them."""
+    """Two solved points, and the bounds that hold between them (theorems 2, 3)."""
 
     above: SolvedPoint
     below: SolvedPoint

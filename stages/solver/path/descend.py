@@ -58,7 +58,7 @@ class Descending(ABC):
         return {}, {}
 
     def tolerance(self) -> Tolerance:
-        """The share kappa of eps."""
+        """The share kappa of eps (O16 Alg. 6)."""
         return Tolerance(self.path.kappa * self.path.eps, False)
 
     def open_end(self) -> None:
@@ -79,7 +79,7 @@ class Descending(ABC):
 
     @abstractmethod
     def following(self, solved: Solved) -> Following:
-        """The next lambda, or the end."""
+        """The next lambda, or the end (O16 Alg. 6)."""
 
 
 def next_down(rule: Descending, solved: Solved) -> Following:

@@ -113,7 +113,7 @@ def paper_start(problem: Problem, path: PathOptions, spread: Spread = HERE) -> P
 
 
 def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """The max-oracle's labellings at w = 0 (flat), their losses (n,), psi~ (d,) clipped to the cone, mean_i ||psi_i||.
+    """The oracle's labellings at w = 0 (flat), losses (n,), psi~ (d,) clipped to the cone, mean_i ||psi_i|| (O16 Alg. 6).
 
     If no labelling has a loss, the true ones stand for them: their loss is the largest, too, and they say at once that
     w = 0 is optimal for every lambda.

@@ -20,7 +20,7 @@ FW, PAIRWISE, AWAY = 1, 2, 4
 
 
 class StepRule(NamedTuple):
-    """Which moves a block may make."""
+    """Which moves a block may make (O16 Alg. 3, 4)."""
 
     kinds: int
     """Sum of bits."""

@@ -8,7 +8,7 @@ from gapwise.stages.solver.sampling import tree_draw
 
 @inner(**INLINED)
 def draw(S, flags, rng, order, k):
-    """By the tree of sums; -1 if no block has a positive gap."""
+    """By the tree of sums (O16 Alg. 2); -1 if no block has a positive gap."""
     return tree_draw(S.tree, False, rng)
 
 

@@ -51,7 +51,7 @@ class OneSided(Descending):
 
     @staticmethod
     def lower_root(point: Certificate, eps: float) -> float:
-        """The lower root of the quadratic above."""
+        """The lower root of the quadratic above (theorem 1a)."""
         e = (eps - point.gap) / point.norm2
         # lam + e - sqrt(e^2 + 2 e lam), free of cancellation
         return point.lam**2 / (point.lam + e + math.sqrt(e * e + 2.0 * e * point.lam))
@@ -112,7 +112,7 @@ def shrinkage(point: Certificate, hinge_at_zero: float, lam: float) -> float:
 
 
 def worst_gap_above(point: Certificate, hinge_at_zero: float, lam_top: float) -> float:
-    """The largest bound of `gap_above` over [point.lam, lam_top].
+    """The largest bound of `gap_above` over [point.lam, lam_top] (theorem 1d).
 
     Where t = 1 the bound is convex in lambda, where t < 1 it is monotone, so the worst is at an end or where t leaves 1.
     """

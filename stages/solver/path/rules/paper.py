@@ -47,7 +47,7 @@ class Paper(Descending):
 
     @staticmethod
     def lower_root(point: Certificate, eps: float) -> float:
-        """rho lambda."""
+        """rho lambda (O16 Alg. 7)."""
         return point.lam * (1.0 - (eps - point.gap) / (point.hinge - point.gap))
 
     def warm_start(self) -> str:
