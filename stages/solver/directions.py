@@ -81,7 +81,7 @@ def largest_step(kind, alpha_away):
 
 @inner(**PLAIN)
 def update_weights(pool, i, kind, target, away, gamma, whole):
-    """Move the alphas of block i; the `whole` step (`largest_step`) sets the atom's alpha to exactly zero (O16 Alg. 3, 4)."""
+    """Move the alphas of block i; the `whole` step (`largest_step`) sets its alpha to exactly zero (O16 Alg. 3, 4)."""
     full = gamma >= whole
     if kind == PAIRWISE:
         pool.alpha[target] += gamma
