@@ -27,7 +27,8 @@ def note(frame, event, arg):
     code = frame.f_code
     if event == "call" and code not in seen and code.co_filename.startswith(root) and not imports(frame):
         seen.add(code)
-        first.setdefault(f"{{code.co_filename.removeprefix(root)}}: {{code.co_name}}", len(first))
+        file = code.co_filename.removeprefix(root).removeprefix(".src/gapwise/")  # the packages' links
+        first.setdefault(f"{{file}}: {{code.co_name}}", len(first))
 
 from gapwise.pipeline.entry import main
 sys.setprofile(note)
