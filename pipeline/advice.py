@@ -39,6 +39,8 @@ def what_next(result: Facts, solve: Facts | None = None) -> str:
         return f"no limit was reached, but {STALLED:,} exact passes gained nothing: ask for a larger gap ({ANOTHER})"
     if status == Status.ORACLE_LIMIT:
         return _beyond("solver.max_oracle_calls")
+    if verdict.rounded:
+        return f"rounding hides whether the tolerance is met: ask for a larger path.tolerance ({ANOTHER})"
     if verdict.doubt is Doubt.HEURISTIC:
         return f"path=regpath certifies every λ ({ANOTHER})"
     if not verdict.certified or status != Status.CONVERGED or not verdict.allowed:

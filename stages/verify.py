@@ -337,7 +337,7 @@ def unusable(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[str]:
     faults = [f"array {spec.name}" for spec in PATH if spec.name != "weights" and spec.name not in arrays]
     for spec in cells:
         shape = (rows, 2)[: len(spec.dims)]
-        if spec.name not in arrays or arrays[spec.name].shape != shape or np.isnan(arrays[spec.name]).any():
+        if spec.name not in arrays or arrays[spec.name].shape != shape:
             faults.append(f"array {spec.name}")
     known = [status.value for status in Status]
     meanings = attrs.get("status_meanings")

@@ -316,7 +316,7 @@ class Audit:
     def sampled(self, samples: int, seed: int) -> list[dict[str, float]]:
         """Exact passes at random lambdas: from a tenth of the last breakpoint (or the path's end) to above its top."""
         lams, eps = self.arrays["lambda"][: self.claimed], float(self.attrs["eps"])
-        bottom = max(float(self.verifier.closed()[-1]), 0.1 * float(lams[-1]))
+        bottom = float(np.fmax(self.verifier.closed()[-1], 0.1 * float(lams[-1])))
         top = 1.1 * max(float(self.attrs["lam_top"]), float(lams[0]))
         draws = np.exp(np.random.default_rng(seed).uniform(np.log(bottom), np.log(top), samples))
         gaps, beaten, done = np.empty(samples), dict[int, OracleError](), count(1)

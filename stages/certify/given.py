@@ -28,6 +28,9 @@ class Given:
 
     def intervals(self) -> list[float]:
         """None; the model of a lambda that was not solved would be certified by nothing."""
+        self.audit.broken += [
+            f"{self.audit.where(b)}: lambda_low is no number" for b in np.flatnonzero(np.isnan(self.closed()))
+        ]
         if "cell_low" in self.audit.arrays:
             lam = float(self.audit.arrays["lambda"][0])
             self.audit.broken.append(f"lambda {lam:.9g} and below: models between lambdas that were given one by one")

@@ -35,7 +35,7 @@ def faults_of(
     try:
         check_array("lambda", A["lambda"], (total or 1,), np.float64, finite=True)
         for name in (*COLUMNS, *more):
-            check_array(name, A[name], (total,), A[name].dtype, finite=name == "lambda_low")
+            check_array(name, A[name], (total,), A[name].dtype)
         check_array("support_offset", A["support_offset"], (total, problem.n + 1), np.int64)
     except (KeyError, ValueError) as error:
         return [f"lambda of every breakpoint: {error}"]
