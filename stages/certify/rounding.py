@@ -63,7 +63,7 @@ class Slack(NamedTuple):
             return ""
         return (
             f" (rounding may reach {self.rounding:.3g} at this lambda, which is too much for this eps: use a larger "
-            "path.lambda_min, path.eps or path.tolerance)"
+            "eps or tolerance, or a larger least lambda)"
         )
 
 
