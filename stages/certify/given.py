@@ -29,7 +29,7 @@ class Given:
     def intervals(self) -> list[float]:
         """None; the model of a lambda that was not solved would be certified by nothing."""
         self.audit.broken += [
-            f"{self.audit.where(b)}: lambda_low is no number" for b in np.flatnonzero(np.isnan(self.closed()))
+            f"{self.audit.where(b)}: lambda_low is no number" for b in np.flatnonzero(np.isnan(self.closed())).tolist()
         ]
         if "cell_low" in self.audit.arrays:
             lam = float(self.audit.arrays["lambda"][0])
