@@ -18,7 +18,6 @@ from gapwise.storage.results import read_path
 pytestmark = pytest.mark.slow
 README = Path(__file__).resolve().parents[1] / "benchmarks" / "README.md"
 TOP = README.parents[2] / "README.md"
-STAGES = README.parents[2] / "stages" / "README.md"
 MOVED = {"one_sided": 0.04, "paper": 0.07}
 """How far rounding moves the passes of a rule, if by more than 2 %: between two processors by 3.5 and 6.6 %."""
 
@@ -79,7 +78,7 @@ def test_support_vectors__of_bcfw_are_as_many_as_stated_and_fewer_than_the_bound
     wrong = int(np.count_nonzero((path["support_alpha"] > 0.0) & (path["support_loss"] > 0.0)))
     bound = float(squared_norms(problem, blocks, labels).max()) / (0.01 * gap)
     assert wrong <= min(calls, bound)
-    stated = STAGES.read_text(encoding="utf-8").split("BCFW came to a gap of ")[1].split("\n\n")[0]
+    stated = README.read_text(encoding="utf-8").split("BCFW came to a gap of ")[1].split("\n\n")[0]
     numbers = [float(number.replace(",", "")) for number in re.findall(r"\d[\d,.e]*\d", stated)]
     assert numbers == [pytest.approx(number, rel=0.05) for number in (gap, calls, wrong, bound)]
 
