@@ -26,8 +26,11 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / ".github" / "docs"
 PAGES = [ROOT / name for name in ("README.md", "pipeline/README.md", "storage/README.md", "stages/README.md")]
 PAGES += [ROOT / "tests" / folder / "README.md" for folder in ("benchmarks", "examples")]
-PAGES += [page for folder in (".github", ".github/results") for page in sorted((ROOT / folder).glob("*.md"))]
-PAGES += sorted(DOCS.rglob("*.md"))
+PAGES += [
+    *sorted((ROOT / ".github").glob("*.md")),
+    ROOT / ".github" / "results" / "PRACTICE.md",
+    *sorted(DOCS.rglob("*.md")),
+]
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TEXT = ["path.eps=0.2", "tracking=none", "compute=serial", "dataset.validation=0.2"]
 NOT_RUN = {
