@@ -122,7 +122,7 @@ def filled(line: str, runs: list[Path]) -> list[str]:
     first, other = runs[:2] if len(runs) > 1 else ("", "")
     places = {
         "RUN": str(first), "sequences_csv": str(first), "ocr-bcfw": str(first), "MODEL": "bits", "0.02": "0.2",
-        "a8c61c4a": str(first), "91b2c4d0": str(other), "B-NP": "B-PLACE", "B-VP": "B-ITEM",
+        "51649415": str(first), "91b2c4d0": str(other), "B-NP": "B-PLACE", "B-VP": "B-ITEM",
     }  # fmt: skip
     return [places.get(word, word) for word in words]
 
