@@ -222,13 +222,14 @@ class Audit:
         self.slacks = [self._slack(b, r) for b, r in enumerate(self.rebuilt)]
         for b, r in enumerate(self.rebuilt):
             faults = self._faults(b, r, self.slacks[b], dual)
-            if faults and not self.of_path and not self._faults(b, r, self._rounding(b, r), dual, by_rounding=True):
+            by_rounding = self._slack(b, r, by_rounding=True)
+            if faults and not self.of_path and not self._faults(b, r, by_rounding, dual, by_rounding=True):
                 self.rounded.append(b)
             else:
                 self.broken += faults
-        self.rebuilt = [
-            self._as_claimed(b, r) if self.bounded or self.mixed(b) else r for b, r in enumerate(self.rebuilt)
-        ]
+        for b, hinge in enumerate(self.arrays["hinge"]):
+            if self.bounded or self.mixed(b):
+                self.rebuilt[b] = as_claimed(self.rebuilt[b], float(hinge))
         return self.rebuilt
 
     @property
@@ -239,17 +240,6 @@ class Audit:
     def mixed(self, b: int) -> bool:
         """Whether the hinge of breakpoint b is a bound: its w mixes those of its neighbours, and no oracle was called."""
         return self.apart and self.of_path and int(self.arrays["oracle_calls"][b]) == 0
-
-    def _as_claimed(self, b: int, r: Rebuilt) -> Rebuilt:
-        """Breakpoint b with the hinge that the path claims, where that is the larger one.
-
-        Recomputed bounds may be tighter than those that the path rests on. Then they confirm them, and what the path says of
-        the lambdas around is checked for the numbers from which it was derived; `bound_slack` then is that of its bounds.
-        """
-        more = max(float(self.arrays["hinge"][b]) - r.hinge, 0.0)
-        return r._replace(
-            gap=r.gap + more, hinge=r.hinge + more, primal=r.primal + more, bound_slack=r.bound_slack + more
-        )
 
     def _faults(self, b: int, r: Rebuilt, slack: Slack, dual: bool, *, by_rounding: bool = False) -> list[str]:
         """What differs at breakpoint b by more than `slack`; `by_rounding`: its gap may exceed the goal by rounding, too."""
@@ -299,15 +289,13 @@ class Audit:
         """The gap that a recomputed breakpoint may have."""
         return float(self.attrs["eps"]) * (r.dual if self.attrs["relative"] else 1.0)
 
-    def _slack(self, b: int, r: Rebuilt) -> Slack:
-        """What may differ at breakpoint b; where nothing is claimed, no eps limits it."""
-        certified = bool(self.attrs["certified"] and self.attrs["dual_point"]) and self.verifier.claims(b)
-        return slack_of(r, self.zero, float(self.arrays["lambda"][b]), self._goal(r) if certified else math.inf)
-
-    def _rounding(self, b: int, r: Rebuilt) -> Slack:
-        """What rounding alone may do at breakpoint b."""
+    def _slack(self, b: int, r: Rebuilt, *, by_rounding: bool = False) -> Slack:
+        """What may differ at breakpoint b, or what rounding alone may do; where nothing is claimed, no eps limits it."""
         lam = float(self.arrays["lambda"][b])
-        return slack_of(r, self.zero, lam, math.inf, apart=self.apart, tolerance=0.0)
+        if by_rounding:
+            return slack_of(r, self.zero, lam, math.inf, apart=self.apart, tolerance=0.0)
+        certified = bool(self.attrs["certified"] and self.attrs["dual_point"]) and self.verifier.claims(b)
+        return slack_of(r, self.zero, lam, self._goal(r) if certified else math.inf)
 
     def bound(self, *breakpoints: int) -> float:
         """The share of eps by which a bound that rests on these breakpoints may exceed eps."""
@@ -316,9 +304,7 @@ class Audit:
     def sampled(self, samples: int, seed: int) -> list[dict[str, float]]:
         """Exact passes at random lambdas: from a tenth of the last breakpoint (or the path's end) to above its top."""
         lams, eps = self.arrays["lambda"][: self.claimed], float(self.attrs["eps"])
-        bottom = float(np.fmax(self.verifier.closed()[-1], 0.1 * float(lams[-1])))
-        top = 1.1 * max(float(self.attrs["lam_top"]), float(lams[0]))
-        draws = np.exp(np.random.default_rng(seed).uniform(np.log(bottom), np.log(top), samples))
+        draws = drawn(lams, float(self.verifier.closed()[-1]), float(self.attrs["lam_top"]), samples, seed)
         gaps, beaten, done = np.empty(samples), dict[int, OracleError](), count(1)
 
         def sample(k: int, inner: Spread) -> None:
@@ -331,8 +317,26 @@ class Audit:
         self.spread.points(sample, samples)
         if beaten:
             raise BaselessError([f"lambda {draws[k]:.9g} (sampled): {beaten[k]}" for k in sorted(beaten)])
-        most = self.bound(*range(len(self.slacks)))
-        for lam, gap in zip(draws, gaps, strict=True):
-            if not gap <= eps * (1.0 + most):
-                self.broken.append(f"lambda {lam:.9g} (sampled): an exact pass finds a gap of {gap:.9g} > {eps:g}")
+        most = eps * (1.0 + self.bound(*range(len(self.slacks))))
+        self.broken += [
+            f"lambda {lam:.9g} (sampled): an exact pass finds a gap of {gap:.9g} > {eps:g}"
+            for lam, gap in zip(draws, gaps, strict=True)
+            if not gap <= most
+        ]
         return [{"lambda": float(lam), "gap": float(gap)} for lam, gap in zip(draws, gaps, strict=True)]
+
+
+def as_claimed(r: Rebuilt, hinge: float) -> Rebuilt:
+    """A breakpoint with the hinge that the path claims, where that is the larger one.
+
+    Recomputed bounds may be tighter than those that the path rests on. Then they confirm them, and what the path says of
+    the lambdas around is checked for the numbers from which it was derived; `bound_slack` then is that of its bounds.
+    """
+    more = max(hinge - r.hinge, 0.0)
+    return r._replace(gap=r.gap + more, hinge=r.hinge + more, primal=r.primal + more, bound_slack=r.bound_slack + more)
+
+
+def drawn(lams: np.ndarray, closed: float, top: float, samples: int, seed: int) -> np.ndarray:
+    """Random lambdas from a tenth of the last of `lams` (or where the path is closed) to above the largest."""
+    bottom, top = float(np.fmax(closed, 0.1 * float(lams[-1]))), 1.1 * max(top, float(lams[0]))
+    return np.exp(np.random.default_rng(seed).uniform(np.log(bottom), np.log(top), samples))

@@ -119,7 +119,7 @@ TEXT = "dataset=sequences_csv dataset.file=text/train dataset.test_file=text/tes
         (
             "dataset=sequences_csv dataset.file=commas/train.txt dataset.test_file=commas/test.txt "
             "dataset.template=text/template",
-            "one column only; expected features and then the label, separated by white space",
+            "one column only; expected features and then the label, separated by blanks or tabs",
         ),
     ],
 )  # fmt: skip

@@ -24,8 +24,10 @@ DISCOVERY = {
 FOREIGN = {
     "pipeline/compute/local.py: _drop_processes": "private parts of concurrent.futures, of some versions",
     "pipeline/config/run_options.py: default_workers": "a function of some operating systems",
+    "stages/datasets/multiclass_arrays.py: encode": "a table of pandas or an array",
     "stages/datasets/python_oracle.py: _say_what_is_not_seen": "a user's class",
     "stages/datasets/python_oracle.py: weights_of": "a user's object",
+    "stages/datasets/vision/picture_files.py: opened": "a picture of Pillow's, whose format may have no frames",
     "stages/problems/capabilities.py: declared_operations": "a problem, whose class a user may have written",
     "stages/problems/capabilities.py: oracle_facts": "a problem, whose class a user may have written",
     "stages/problems/capabilities.py: traits_of": "a problem, whose class a user may have written",

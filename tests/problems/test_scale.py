@@ -45,6 +45,7 @@ WHERE = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:MulticlassSVM. column 1 of X has a range:UserWarning")  # which is said first
 @pytest.mark.parametrize("kind", FITS)
 def test_fit__names_a_feature_that_is_too_large(kind: str) -> None:
     with pytest.raises(ValueError, match=rf"{WHERE[kind]}.* of size 3e\+155.*Divide all features by 1e\+155"):
@@ -57,6 +58,7 @@ def test_fit__names_features_that_are_all_too_small(kind: str) -> None:
         FITS[kind](1e-160 * X)
 
 
+@pytest.mark.filterwarnings("ignore:MulticlassSVM. column 1 of X has a range:UserWarning")  # which is said first
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
 def test_fit__with_a_kernel_names_a_feature_that_is_too_large(kernel: str) -> None:
     """Before a kernel of it overflows, which the error would put down to the oracle."""

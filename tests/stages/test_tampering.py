@@ -213,6 +213,7 @@ def wider(name: str) -> Callable:
     def tamper(group: zarr.Group) -> None:
         array = group[name]
         array.resize((*array.shape[:-1], array.shape[-1] + 1))
+        array[..., -1] = 0  # else a chunk may be missing, which is another fault
 
     return tamper
 
