@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gapwise.stages.certify.anytime import Anytime
-from gapwise.stages.certify.audit import Audit
+from gapwise.stages.certify.audit import Audit, as_claimed
 from gapwise.stages.certify.ends import LEAST, PAST_TOP, ROUNDED, check_end, check_top, rounding_floor
 from gapwise.stages.certify.one_sided import OneSided
 from gapwise.stages.certify.recompute import Rebuilt, Zero
@@ -111,10 +111,10 @@ def test_rounding_floor__is_the_larger_of_two(unit: float) -> None:
 
 
 def test_claimed_hinge__moves_all_that_follows_from_it() -> None:
-    claimed = Audit._as_claimed(audit_of(arrays={"hinge": np.array([0.51])}), 0, POINT)
+    claimed = as_claimed(POINT, 0.51)
     assert claimed[1:3] == pytest.approx((0.22, 0.51))
     assert claimed.primal == pytest.approx(0.86)
-    assert Audit._as_claimed(audit_of(arrays={"hinge": np.array([0.2])}), 0, POINT) == POINT
+    assert as_claimed(POINT, 0.2) == POINT
 
 
 def ended(status: str, relative: bool, low: float, last: float, point: Rebuilt) -> list[str]:
