@@ -1,7 +1,7 @@
 """A model that ``mlflow.pyfunc.load_model`` loads: the folder of the form `gapwise` and code that reads it.
 
 Input is a table with one column, ``input``, one raw input a row, in the form that the data set's encoder documents: the
-text of a sequence, a row of numbers, the contents of a PNG or JPEG file. If the columns of the training data have names,
+text of a sequence, a row of numbers, the contents of a picture file. If the columns of the training data have names,
 the table has these columns instead, in any order. Output is a table with the column ``labels``: of each input the labels by
 name, of a picture those of its pixels, row by row. Where the model is loaded, Gapwise must be installed.
 """

@@ -468,3 +468,9 @@ def test_new_tables__go_by_name(tmp_path):
     ):
         with pytest.raises(DataError, match=f"^input: expected the columns of the training data, .*; {says}$"):
             feature_map.encode(wrong)
+
+
+def test_csv__line_of_blanks_of_other_scripts_is_no_empty_line(tmp_path):
+    text = csv(X, Y) + "\u3000,\u3000,\u3000\n"
+    with pytest.raises(DataError, match=rf"line {text.count(chr(10))}: "):
+        read(opened(tmp_path, text, csv(X, Y)))

@@ -12,6 +12,7 @@ from memory_sink import problems
 
 from gapwise.pipeline.config.settings import read
 from gapwise.stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.datasets.arrays.costs import read_costs
 from gapwise.stages.datasets.text.constraints import read_constraints, scheme
 from gapwise.stages.datasets.text.task import Task
 from gapwise.stages.featurize import featurize, open_problem
@@ -80,6 +81,11 @@ def test_costs__have_the_truth_in_the_rows_and_names_in_any_order(tmp_path: Path
     train, *_ = problems(open_dataset("sequences_csv", asked))
     expected = [[0, 1, 3, 2], [1, 0, 1, 1], [1, 1, 0, 1], [2, 0.5, 2.5, 0]]
     np.testing.assert_array_equal(train.costs.values[:16].reshape(4, 4), expected)
+
+
+def test_costs__of_names_with_blanks_of_other_scripts(tmp_path: Path) -> None:
+    (tmp_path / "costs.csv").write_text(",\u00a0a,b\n\u00a0a,0,2\nb,1,0\n", encoding="utf-8")
+    np.testing.assert_array_equal(read_costs(tmp_path / "costs.csv", ["\u00a0a", "b"]), [[0, 2], [1, 0]])
 
 
 def test_bio__lets_an_inside_follow_its_own_type_only() -> None:

@@ -58,7 +58,7 @@ def _table(file: Path, names: Sequence[Label]) -> tuple[np.ndarray, list[int]]:
                 f"one for each of {few(names)}"
             )
         return np.array(rows), lines
-    row_of = {row[0].strip(): k for k, row in enumerate(cells) if k}
+    row_of = {row[0].strip(" "): k for k, row in enumerate(cells) if k}
     if sorted(row_of) != sorted(known):
         raise DataError(
             f"{file}: the first column names {', '.join(row_of)}; expected {few(names)}, as in the first line"

@@ -131,7 +131,7 @@ def cells_of(file: Path) -> tuple[list[list[str]], list[int]]:
     reader, cells, numbers = csv.reader(read_lines(file), strict=True), [], []
     try:
         for row in reader:
-            if row and any(cell.strip() for cell in row):
+            if row and any(cell.strip(" \t") for cell in row):
                 cells.append(row)
                 numbers.append(reader.line_num)
     except csv.Error as error:
