@@ -61,7 +61,7 @@ def bits_of_solve(name: str) -> str:
     """Weights, duals and gaps of blocks after a solve by the default method."""
     path = PathOptions(rule="single", lam=0.3, tolerance=1e-6)
     solver = begin(METHODS[name](), method_options(cache=CacheOptions(kind="gap"), max_passes=60.0), path, None, seed=0)
-    _, point = solver.solve(path.tolerance, lambda *_: False)
+    _, point = solver.solve(path.tolerance, lambda *_: None)
     S = solver.iterate.state
     return np.concatenate([S.u, S.ell, S.gap, [point.dual, point.primal]]).tobytes().hex()
 
