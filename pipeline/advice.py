@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gapwise.records import Facts
+from gapwise.stages.certify.verdict import Doubt, Reach, verdict_of
 from gapwise.stages.solver.options import ENDED, STALLED, Status
-from gapwise.stages.verdict import Doubt, Reach, verdict_of
 
 FINEST = 1e-10
 """Share of the objective below which a gap is taken for rounding: no smaller tolerance would certify less."""

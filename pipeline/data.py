@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gapwise.pipeline.config.settings import Settings, on_this_machine
-from gapwise.stages.criteria import criterion_of
+from gapwise.stages.choice.criteria import criterion_of
 from gapwise.stages.datasets import DataError, open_dataset, source_digest
 from gapwise.storage.contents import contents
 

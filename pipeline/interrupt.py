@@ -19,7 +19,7 @@ from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
 from gapwise.pipeline.errors import INTERRUPTED, INTERRUPTED_WORDS
-from gapwise.stages.stopped import Stopped
+from gapwise.stages import Stopped
 
 PARENT = os.getppid()
 """The process that started this one."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.progress import Progress
     from gapwise.pipeline.rundir import RunDir
     from gapwise.pipeline.tracking.mlflow import Tracker
-    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
     from gapwise.stages.solver.path.rule import PathStart
     from gapwise.storage.backend import Location

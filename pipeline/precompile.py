@@ -201,7 +201,7 @@ def warm_up(stage: str, problem: Problem, options: MethodOptions, path: PathOpti
         if path.end == LOSS_RISES:
             import numpy as np
 
-            from gapwise.stages.predict import predict
+            from gapwise.stages.model.predict import predict
 
             predict(problem, np.zeros(problem.d))
     elif stage == "verify":

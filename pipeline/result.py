@@ -12,10 +12,10 @@ from gapwise.pipeline.config.settings import Settings
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.stage_graph import flow_of, stages
 from gapwise.records import Facts, Record
-from gapwise.stages.choice import LOSS, Edge, picked_in_words
+from gapwise.stages.certify.verdict import Doubt, Verdict, verdict_of
+from gapwise.stages.choice.rules import LOSS, Edge, picked_in_words
 from gapwise.stages.problems.certainty import UPPER_BOUNDED
 from gapwise.stages.reports.loss_words import baseline
-from gapwise.stages.verdict import Doubt, Verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import DamagedError
 from gapwise.storage.format import FORMAT_VERSION

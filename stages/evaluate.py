@@ -15,17 +15,17 @@ import numpy as np
 from numba import njit
 
 from gapwise.records import Facts, Record
-from gapwise.stages.choice import LOSS, PICKS, choose, edge_of, picked, standard_error
-from gapwise.stages.criteria import criterion_of
+from gapwise.stages.choice.criteria import criterion_of
+from gapwise.stages.choice.rules import LOSS, PICKS, choose, edge_of, picked, standard_error
 from gapwise.stages.featurize import VALIDATION
-from gapwise.stages.parallel import HERE, Spread
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
+from gapwise.stages.model.predictions import write_predictions
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.kernel_types import Kernel
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.stages.problems.weightless import task_loss
-from gapwise.stages.readable import write_predictions
 from gapwise.storage.backend import Location
 from gapwise.storage.features import open_features
 from gapwise.storage.files import write_json

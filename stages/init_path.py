@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.options import PathOptions
 from gapwise.stages.solver.path.rule import PathStart, rule_of

@@ -12,12 +12,12 @@ import hashlib
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.parallel import Spread
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
+from gapwise.stages.model.predictions import write_predictions
 from gapwise.stages.problems import build, structure
 from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.readable import write_predictions
 from gapwise.stages.solve import Session, Task, solve
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.supports import Supports

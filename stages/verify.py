@@ -17,14 +17,14 @@ from gapwise.records import Facts, Record
 from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from gapwise.stages.certify.recompute import Rebuilt, share, worst
 from gapwise.stages.certify.served import Served, compare
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.certify.verdict import Findings, claims, ends_of, judge, no_tighter, not_the_path
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
 from gapwise.stages.solver.path.rule import attributes_of
 from gapwise.stages.solver.path.rules import capabilities, rules
-from gapwise.stages.verdict import Findings, claims, ends_of, judge, no_tighter, not_the_path
 from gapwise.storage.backend import Location
 from gapwise.storage.files import write_json
 from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, PATH
@@ -150,7 +150,7 @@ def verify(
     -------
     dict
         The content of ``verify.json``: what was recomputed (max_gap, max_rebuild_error, max_simplex_error, samples, broken),
-        and `verdict`, the record of a `stages.verdict.Verdict`, from which certified, certainty and epsilon are taken.
+        and `verdict`, the record of a `certify.verdict.Verdict`, from which certified, certainty and epsilon are taken.
 
     Raises
     ------

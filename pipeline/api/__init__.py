@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.estimators.segmentation import SegmentationSVM
     from gapwise.pipeline.estimators.structured import StructuredSVM
     from gapwise.pipeline.estimators.structured_model import StructuredModel
-    from gapwise.stages.model_folders import load_model, save_model
+    from gapwise.stages.model.folders import load_model, save_model
     from gapwise.stages.problems.oracle import Oracle
     from gapwise.storage.paths import open_path
 
@@ -41,9 +41,9 @@ HOME = {
     "SegmentationSVM": "gapwise.pipeline.estimators.segmentation",
     "StructuredModel": "gapwise.pipeline.estimators.structured_model",
     "StructuredSVM": "gapwise.pipeline.estimators.structured",
-    "load_model": "gapwise.stages.model_folders",
+    "load_model": "gapwise.stages.model.folders",
     "open_path": "gapwise.storage.paths",
-    "save_model": "gapwise.stages.model_folders",
+    "save_model": "gapwise.stages.model.folders",
     "path": "gapwise.pipeline.estimators.functions",
     "solve": "gapwise.pipeline.estimators.functions",
 }

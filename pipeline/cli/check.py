@@ -17,7 +17,7 @@ from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, refuse
 from gapwise.records import Record
 
 if TYPE_CHECKING:
-    from gapwise.stages.check import Report
+    from gapwise.pipeline.structure_check import Report
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(asked: argparse.Namespace) -> int:
     from gapwise.pipeline.config.run_options import default_workers
     from gapwise.pipeline.overview.words import as_json
-    from gapwise.stages.check import check
+    from gapwise.pipeline.structure_check import check
 
     find_modules_here()
     workers = asked.workers or default_workers()

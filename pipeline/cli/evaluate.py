@@ -12,8 +12,8 @@ from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.overview.words import as_json, number, table
 
 if TYPE_CHECKING:
-    from gapwise.stages.labelled import Measured
-    from gapwise.stages.models import Model
+    from gapwise.stages.model.measures import Measured
+    from gapwise.stages.model.model import Model
 
 FIELDS = ("label", "support", "predicted", "right", "precision", "recall", "f1")
 
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from gapwise.stages.labelled import measure, read_labelled
+    from gapwise.stages.model.measures import measure, read_labelled
 
     gc.set_threshold(100_000)  # as in predict
     model = opened(asked)

@@ -11,7 +11,7 @@ from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.overview.words import as_json
 
 if TYPE_CHECKING:
-    from gapwise.stages.explain import Explanation, Part
+    from gapwise.stages.model.explain import Explanation, Part
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.datasets.inputs import read_new
-    from gapwise.stages.model_facts import fitting
+    from gapwise.stages.model.facts import fitting
 
     model = opened(asked)
     with fitting(model.source):

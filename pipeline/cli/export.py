@@ -36,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from gapwise.stages.run_models import model_of
+    from gapwise.stages.model.from_run import model_of
 
     there, made = run_or_model(asked.run, asked.root), form(asked.format)
     target = output(asked.out or f"{there.name}.{made.ENDING}")

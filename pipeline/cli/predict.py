@@ -15,10 +15,10 @@ from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.overview.states import RUN, add_root, add_run
 
 if TYPE_CHECKING:
-    from gapwise.stages.calibration import Calibration
     from gapwise.stages.datasets.inputs import Shown
-    from gapwise.stages.models import Model
-    from gapwise.stages.prediction import Prediction
+    from gapwise.stages.model.calibration import Calibration
+    from gapwise.stages.model.model import Model
+    from gapwise.stages.model.prediction import Prediction
     from gapwise.storage.backend import Location
 
 
@@ -26,7 +26,7 @@ CALIBRATIONS = ("isotonic", "sigmoid")
 WITHOUT_ATTRIBUTES = (
     "no token has an attribute; this model takes lines of a label, which may be empty, and attributes after tabs"
 )
-"""Those of `stages.calibration`, which imports numpy."""
+"""Those of `stages.model.calibration`, which imports numpy."""
 
 
 LABELS, PREDICTED = "labels.csv", (".png", ".npy")
@@ -82,7 +82,7 @@ def add_calibration(parser: argparse.ArgumentParser) -> None:
 
 def with_calibration(model: Model, where: Location, method: str | None) -> Model:
     """`model` of the run at `where` with the calibration that was asked for; ValueError for a model in a folder."""
-    from gapwise.stages.calibrate import calibrated
+    from gapwise.stages.model.calibrate import calibrated
     from gapwise.storage.models import is_model
 
     if method is None:
@@ -111,7 +111,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def opened(asked: argparse.Namespace) -> Model:
     """The model that the arguments of `add_model` name, compared with its run where that is at hand."""
-    from gapwise.stages.model_folders import open_model
+    from gapwise.stages.model.folders import open_model
 
     if asked.trust:
         find_modules_here()
@@ -198,8 +198,8 @@ def saying_that_it_compiles(needed: bool) -> AbstractContextManager[object]:
 def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.datasets import NothingKnown
     from gapwise.stages.datasets.inputs import read_new
-    from gapwise.stages.model_facts import fitting
-    from gapwise.stages.shown import shown
+    from gapwise.stages.model.facts import fitting
+    from gapwise.stages.model.prediction_files import shown
 
     gc.set_threshold(100_000)  # text makes millions of strings; looking for cycles among them takes a tenth of the time
     out = None if asked.out is None else output(asked.out)
@@ -229,7 +229,7 @@ def run(asked: argparse.Namespace) -> int:
 def compare_at_hand(model: Model, where: Location, root: str | None) -> None:
     """Compare a model in a folder with its run if that lies in the folder of the runs; DamagedError if they differ."""
     from gapwise.pipeline.overview.find import root_of
-    from gapwise.stages.model_folders import compare
+    from gapwise.stages.model.folders import compare
     from gapwise.storage.models import is_model
 
     name = str(model.origin.get("run", ""))

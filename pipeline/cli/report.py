@@ -46,7 +46,7 @@ def run(asked: argparse.Namespace) -> int:
 def of_run(run_dir: Location, target: Location | None) -> Location:
     """Write the report of a run. In its own directory it replaces the stage's, so the manifest gets its checksum."""
     from gapwise.pipeline.rundir import RunDir, locked
-    from gapwise.stages.reports.page import write_report
+    from gapwise.stages.report import write_report
 
     if target is not None:
         return write_report(run_dir, features(run_dir, manifest_of(run_dir)), target)

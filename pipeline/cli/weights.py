@@ -13,7 +13,7 @@ from gapwise.pipeline.overview.words import as_json
 
 if TYPE_CHECKING:
     from gapwise.stages.datasets.arrays.rows import Label
-    from gapwise.stages.named_weights import NamedWeights
+    from gapwise.stages.model.named_weights import NamedWeights
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

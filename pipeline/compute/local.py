@@ -32,7 +32,7 @@ from gapwise.storage.backend import Location
 
 if TYPE_CHECKING:
     from gapwise.pipeline.compute.cluster import Cluster
-    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.parallel import Spread
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -125,7 +125,7 @@ class Compute:
             other processes. For compiled oracles it uses threads, which share the arrays.
         """
         from gapwise.pipeline.compute.remote import Sender
-        from gapwise.stages.parallel import Spread
+        from gapwise.stages.problems.parallel import Spread
 
         if self.kind in REMOTE:
             self.cluster.prepare(str(features))

@@ -28,7 +28,7 @@ from numba import config
 
 from gapwise import parts
 from gapwise.stages.featurize import open_for_blocks
-from gapwise.stages.parallel import BlockFunction, JobFunction
+from gapwise.stages.problems.parallel import BlockFunction, JobFunction
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.solver.combinations import structure_capabilities
 from gapwise.storage.backend import Location, location

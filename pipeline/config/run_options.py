@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gapwise.pipeline.errors import ConfigError
 from gapwise.pipeline.stage_graph import flow, stages
-from gapwise.stages.choice import LOSS, PICKS
+from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.reports.formats import FORMATS
 from gapwise.storage.backend import location
 

@@ -38,11 +38,11 @@ from gapwise.pipeline.estimators.plan import Plan
 from gapwise.pipeline.estimators.solving import computing, spread_of
 from gapwise.pipeline.estimators.words import library_words
 from gapwise.records import Record
-from gapwise.stages.calibration import METHODS, Calibration
-from gapwise.stages.choice import LOSS, PICKS
-from gapwise.stages.confidence import NBest, Scores, n_best_of, scores_of
+from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import Blocks
-from gapwise.stages.predict import predict as decode
+from gapwise.stages.model.calibration import METHODS, Calibration
+from gapwise.stages.model.confidence import NBest, Scores, n_best_of, scores_of
+from gapwise.stages.model.predict import predict as decode
 from gapwise.stages.problems import build, calls_python
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.options import MethodOptions, PathOptions

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gapwise.pipeline.estimators.solving import Solved
+from gapwise.stages.certify.verdict import Verdict, claimed, verdict_of
 from gapwise.stages.problems.certainty import EXACT
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
-from gapwise.stages.verdict import Verdict, claimed, verdict_of
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.sequences import paired, sorted_labels
 from gapwise.pipeline.estimators.token_losses import Constraints, LabelWeights, token_losses
 from gapwise.records import Record
-from gapwise.stages.choice import LOSS, PICKS
-from gapwise.stages.confidence import NBest, refuse_without_lists
+from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.tokens import Tokens
-from gapwise.stages.explain import Explanation, explain
-from gapwise.stages.named_weights import Feature, NamedWeights, Transition, columns
+from gapwise.stages.model.confidence import NBest, refuse_without_lists
+from gapwise.stages.model.explain import Explanation, explain
+from gapwise.stages.model.named_weights import Feature, NamedWeights, Transition, columns
 from gapwise.stages.problems.chain.dense import emissions_of
 from gapwise.stages.problems.loss_names import PER_TOKEN
 from gapwise.stages.problems.protocol import Problem

@@ -11,12 +11,12 @@ import numpy as np
 from gapwise.pipeline.estimators.certificate import ModelCertificate, certificate_of, ended_early
 from gapwise.pipeline.estimators.solving import Solved
 from gapwise.records import Facts
-from gapwise.stages.choice import Edge, edge_of, standard_error
-from gapwise.stages.criteria import Criterion, refuse_unmeasured
-from gapwise.stages.cross_validation import common_grid
-from gapwise.stages.parallel import Spread
-from gapwise.stages.predict import predict
+from gapwise.stages.choice.criteria import Criterion, refuse_unmeasured
+from gapwise.stages.choice.folds import common_grid
+from gapwise.stages.choice.rules import Edge, edge_of, standard_error
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build, structure
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.refit import nearest
 from gapwise.stages.solver.options import PathOptions, Status

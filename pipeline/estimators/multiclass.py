@@ -22,12 +22,12 @@ from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.kernels import kernel_of, kernel_scores
 from gapwise.pipeline.estimators.portable import stored_labels
 from gapwise.records import Record
-from gapwise.stages.choice import LOSS, PICKS
-from gapwise.stages.confidence import refuse_without_lists
+from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.kernels import STRUCTURE, WithPoints
 from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
+from gapwise.stages.model.confidence import refuse_without_lists
 from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.chain.losses import balanced_weights
 from gapwise.stages.problems.loss_names import BALANCED

@@ -26,10 +26,10 @@ from gapwise.pipeline.estimators.choices import (
 )
 from gapwise.pipeline.estimators.fitted import Held
 from gapwise.pipeline.estimators.held_out import held_out
-from gapwise.stages.calibration import METHODS, refuse_few
-from gapwise.stages.choice import PICKS
-from gapwise.stages.confidence import refuse_without_margins
-from gapwise.stages.criteria import Criterion, criterion_of
+from gapwise.stages.choice.criteria import Criterion, criterion_of
+from gapwise.stages.choice.rules import PICKS
+from gapwise.stages.model.calibration import METHODS, refuse_few
+from gapwise.stages.model.confidence import refuse_without_margins
 from gapwise.stages.solver.options import LOSS_RISES, PathOptions
 
 

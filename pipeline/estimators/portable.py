@@ -9,9 +9,9 @@ import numpy as np
 
 from gapwise.pipeline.estimators.certificate import ModelCertificate
 from gapwise.records import Facts, Record
-from gapwise.stages.calibration import Calibration
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.models import Model, versions
+from gapwise.stages.model.calibration import Calibration
+from gapwise.stages.model.model import Model, versions
 from gapwise.storage.paths import SolvedPath
 
 

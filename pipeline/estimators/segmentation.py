@@ -16,7 +16,7 @@ from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse, see
 from gapwise.pipeline.estimators.data import Data, Samples, listed, pairs, weighted
 from gapwise.pipeline.estimators.solving import computing
 from gapwise.records import Record
-from gapwise.stages.choice import LOSS, PICKS
+from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import NEW, Blocks
 from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures

@@ -19,12 +19,11 @@ from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.rundir import flat
 from gapwise.records import Record
-from gapwise.stages.outcome import in_memory
-from gapwise.stages.parallel import Spread
+from gapwise.stages.choice.rising_loss import RisingLoss, check_ending
 from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem, leaves
-from gapwise.stages.rising_loss import RisingLoss, check_ending
-from gapwise.stages.solve import Session, identity, never, restored, solve
+from gapwise.stages.solve import Session, identity, in_memory, never, restored, solve
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.options import WHOLE, MethodOptions, PathOptions, Status
 from gapwise.stages.solver.supports import Supports

@@ -1,6 +1,6 @@
 """Forms in which a model leaves a run, one file each: ``gapwise export RUN --format NAME``.
 
-A module offers ``write(model, target, run)``, which writes a `gapwise.stages.models.Model` of a run to a location, whole
+A module offers ``write(model, target, run)``, which writes a `stages.model.model.Model` of a run to a location, whole
 or not at all, and ``ENDING``, of the name that the target gets if none is given. A module whose name begins with an
 underscore is none. ``model_formats/<name>.py`` among one's own parts (`gapwise.parts`) adds a form.
 """

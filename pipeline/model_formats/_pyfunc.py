@@ -42,7 +42,7 @@ def set_model() -> None:
             """Loads the model's folder, which is one of its artifacts."""
 
             def load_context(self, context: PythonModelContext) -> None:
-                from gapwise.stages.model_folders import load_model
+                from gapwise.stages.model.folders import load_model
 
                 # whoever loads an MLflow model runs its code, so what its artifacts name is no less trusted
                 self.model = load_model(context.artifacts["model"], trust=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gapwise.stages.models import Model
+from gapwise.stages.model.model import Model
 from gapwise.storage.backend import Location
 
 ENDING = "model"

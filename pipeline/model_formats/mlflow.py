@@ -15,9 +15,9 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from gapwise.stages.models import VERSIONS, Model
+from gapwise.stages.model.from_run import example_of
+from gapwise.stages.model.model import VERSIONS, Model
 from gapwise.stages.problems.trust import UntrustedError
-from gapwise.stages.run_models import example_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, make_directory, publish
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.models import Model
+from gapwise.stages.model.model import Model
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, make_directory, publish
 from gapwise.storage.models import check_written

@@ -12,7 +12,7 @@ from gapwise.pipeline.errors import one_line
 from gapwise.pipeline.overview.invocation_log import Said, last_words
 from gapwise.pipeline.stage_graph import flow, stages
 from gapwise.records import Facts, Record
-from gapwise.stages.verdict import Verdict, verdict_of
+from gapwise.stages.certify.verdict import Verdict, verdict_of
 from gapwise.storage.backend import Holder, Location
 from gapwise.storage.files import DamagedError, changed_at, holder, read_json
 from gapwise.storage.format import FORMAT_VERSION

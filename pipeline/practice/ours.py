@@ -118,8 +118,8 @@ def by_command(says: str, words: Sequence[str]) -> Contestant:
         command([*own, *asked.data.words, f"seed={asked.seed}", "run.until=featurize"], asked.folder.parent)
 
     def tune(asked: Asked) -> Tuned:
-        from gapwise.stages.model_folders import save_model
-        from gapwise.stages.predict import predict as decode
+        from gapwise.stages.model.folders import save_model
+        from gapwise.stages.model.predict import predict as decode
         from gapwise.stages.problems import build
         from gapwise.storage.features import open_features
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gapwise.pipeline.errors import ConfigError
 from gapwise.pipeline.stage_graph import Stage
-from gapwise.stages.choice import LOSS
+from gapwise.stages.choice.rules import LOSS
 
 if TYPE_CHECKING:
     from gapwise.pipeline.export import Export
@@ -24,7 +24,7 @@ def run(job: Job) -> dict[str, object]:
 
 def _refuse_unmeasured(job: Job) -> None:
     """Raise ConfigError before anything is solved if the data do not have the measure that is to choose lambda."""
-    from gapwise.stages.criteria import criterion_of, refuse_unmeasured
+    from gapwise.stages.choice.criteria import criterion_of, refuse_unmeasured
     from gapwise.stages.featurize import VALIDATION, open_problem
     from gapwise.storage.features import open_features
 

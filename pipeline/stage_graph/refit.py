@@ -87,7 +87,7 @@ def discard(job: Job) -> None:
 
 def result(settings: Settings, directory: RunDir) -> Mapping[str, object]:
     from gapwise.pipeline.rundir import read_json
-    from gapwise.stages.verdict import verdict_in
+    from gapwise.stages.certify.verdict import verdict_in
     from gapwise.storage.served import REFIT
 
     folder = directory.path / REFIT

@@ -24,7 +24,7 @@ def run(job: Job) -> dict[str, object]:
     from gapwise.storage.features import open_features
 
     try:
-        from gapwise.stages.reports.page import write_report
+        from gapwise.stages.report import write_report
 
         return {"report": write_report(job.dir.path, open_features(job.features_path)).name}
     except Exception as error:
@@ -58,7 +58,7 @@ STAGE = Stage(
     run,
     needs=("evaluate",),
     uses=("refit",),
-    modules=("gapwise.stages.reports.page",),
+    modules=("gapwise.stages.report",),
     outputs=("report.html",),
     unfinished=unfinished,
     export=export,

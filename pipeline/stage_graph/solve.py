@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.export import Export
     from gapwise.pipeline.job import Job
     from gapwise.pipeline.rundir import RunDir
-    from gapwise.stages.rising_loss import RisingLoss
+    from gapwise.stages.choice.rising_loss import RisingLoss
 
 
 def run(job: Job) -> dict[str, object]:
@@ -76,9 +76,9 @@ def ending_of(job: Job) -> RisingLoss | None:
 
     if job.settings.path.end != LOSS_RISES:
         return None
+    from gapwise.stages.choice.rising_loss import RisingLoss
     from gapwise.stages.featurize import VALIDATION, open_problem
-    from gapwise.stages.predict import predict
-    from gapwise.stages.rising_loss import RisingLoss
+    from gapwise.stages.model.predict import predict
 
     held_out = open_problem(job.features_path, VALIDATION)
     return RisingLoss(lambda w: predict(held_out, w, job.spread, VALIDATION)[1])

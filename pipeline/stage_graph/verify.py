@@ -40,7 +40,7 @@ def export(to: Export) -> None:
 def result(settings: Settings, directory: RunDir) -> dict[str, object]:
     from gapwise.pipeline.result import VERIFY_FIELDS, facts_of
     from gapwise.pipeline.rundir import read_json
-    from gapwise.stages.verdict import verdict_in
+    from gapwise.stages.certify.verdict import verdict_in
 
     file = directory.path / "verify.json"
     checks = facts_of(file, VERIFY_FIELDS)

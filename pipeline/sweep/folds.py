@@ -82,7 +82,7 @@ def choose_lambda(
     dict
         For summary.json: figures, text (lines for a person), cross_validation (the single numbers).
     """
-    from gapwise.stages.cross_validation import FinishedRun, cross_validated, lines, table
+    from gapwise.stages.choice.folds import FinishedRun, cross_validated, lines, table
     from gapwise.stages.reports.cross_validation import draw
     from gapwise.stages.reports.tables import write_csv
     from gapwise.storage.files import write_json
@@ -116,8 +116,8 @@ def _refitted(
     import numpy as np
 
     from gapwise.stages.featurize import open_problem
+    from gapwise.stages.model.from_run import model_of
     from gapwise.stages.refit import measure, refit
-    from gapwise.stages.run_models import model_of
     from gapwise.stages.solve import Session
     from gapwise.storage.features import open_features
     from gapwise.storage.paths import open_path

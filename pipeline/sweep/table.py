@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.sweep.plan import Planned
 from gapwise.records import Record
+from gapwise.stages.certify.verdict import CLAIMED, Doubt, read_verdict, verdict_of
 from gapwise.stages.solver.options import Status
-from gapwise.stages.verdict import CLAIMED, Doubt, read_verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
 

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.records import Facts
+from gapwise.stages.certify.verdict import Verdict, read_verdict, verdict_of
 from gapwise.stages.solver.counts import CERTIFIED
-from gapwise.stages.verdict import Verdict, read_verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.mixture import Mixture
 

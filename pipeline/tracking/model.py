@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.verdict import verdict_of
+from gapwise.stages.certify.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.mixture import model_at
 
@@ -60,7 +60,7 @@ def log_model(client: MlflowClient, run_id: str, run_dir: Location, result: Fact
 def _exported(form_name: str, run_dir: Location, to: Path) -> bool:
     """Write the model of the best lambda in a form of `model_formats`; False if the run no longer has what it takes."""
     from gapwise.pipeline.model_formats import form
-    from gapwise.stages.run_models import model_of
+    from gapwise.stages.model.from_run import model_of
 
     try:
         form(form_name).write(

@@ -33,7 +33,7 @@ from gapwise.pipeline.tracking.names import (
 from gapwise.pipeline.tracking.saved_view import TAG, saved_view
 from gapwise.pipeline.tracking.store import end, experiment_id, find_or_create_run, store, write
 from gapwise.records import Facts, Record
-from gapwise.stages.verdict import verdict_of
+from gapwise.stages.certify.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import fetched, listed
 

@@ -22,8 +22,8 @@ from gapwise.stages.certify.recompute import DualPoints, Rebuilt, Zero, rebuild,
 from gapwise.stages.certify.rounding import TOLERANCE, Slack, slack_of
 from gapwise.stages.certify.served import Shares
 from gapwise.stages.certify.stored_path import faults_of, where
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 

@@ -10,7 +10,7 @@ import numpy as np
 from gapwise.records import Facts
 from gapwise.stages.certify.audit import Audit, VerifierCapabilities
 from gapwise.stages.certify.served import Shares
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.parallel import HERE, Spread
 
 
 class Given:

@@ -9,7 +9,7 @@ import numpy as np
 from gapwise.records import Facts
 from gapwise.stages.certify.audit import Audit, Verifier, VerifierCapabilities, verifier
 from gapwise.stages.certify.served import Shares
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.parallel import HERE, Spread
 
 
 class Heuristic:

@@ -21,10 +21,10 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.certify.oracle import ROUNDING, OracleError
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.marginals import Scores
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 
 FEW = 1000

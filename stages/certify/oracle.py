@@ -20,11 +20,11 @@ from typing import NamedTuple, cast
 import numpy as np
 from numba import njit
 
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.one_type import one_type
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, PLAIN, Bounded, Problem, frozen, max_local_size
 
 ROUNDING = 1e-6

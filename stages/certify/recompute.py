@@ -16,9 +16,9 @@ from numba import njit
 from gapwise.stages.certify.kernels import completed, norm2, product
 from gapwise.stages.certify.marginals import expectations, refuse_beyond
 from gapwise.stages.certify.oracle import Answers, OracleError, compare_stored, exact_pass
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.marginals import Scores
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
 
 

@@ -14,7 +14,7 @@ from gapwise.stages.certify.audit import Audit
 from gapwise.stages.certify.kernels import completed, product
 from gapwise.stages.certify.recompute import clip
 from gapwise.stages.certify.rounding import TOLERANCE
-from gapwise.stages.parallel import Spread
+from gapwise.stages.problems.parallel import Spread
 
 
 class SolvedPoints:

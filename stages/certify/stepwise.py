@@ -14,7 +14,7 @@ from gapwise.stages.certify.ends import check_end, check_top
 from gapwise.stages.certify.recompute import Rebuilt, clip, dual_at, primal_at, worst
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.certify.served import Shares
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.parallel import HERE, Spread
 
 
 class Stepwise(ABC):

@@ -20,8 +20,8 @@ from gapwise.stages.certify.recompute import clip, dual_at, primal_at, share, wo
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.certify.served import Shares
 from gapwise.stages.certify.solved_points import SolvedPoints
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.parallel import HERE, Spread
 
 ROUNDING = 1e-12
 """Tolerance for sums of shares, and for a hinge that should be zero, as a share of that of w = 0."""

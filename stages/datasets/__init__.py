@@ -4,7 +4,7 @@ A reader's module offers ``open(options)``, the `Reader` for those options of th
 by a dataclass that declares their types and bounds), and, for new inputs,
 ``encoder(meta, shared)``, the `Encoder` restored from a feature store. `FeatureMap` finds and calls it. What `inputs`
 lists reads new input from files and shows predictions, and ``truth(new, meta)`` is the list of the names of all labels of a
-`NewInput`, for `stages.labelled`. A module may name in
+`NewInput`, for `stages.model.measures`. A module may name in
 ``WHERE`` the options that only say where files are, or that `source` has: the key of a run has the files' contents, or what
 `source` says, instead; and in ``LATER``
 options that it has not always had, which are no part of the key while they are null, so that older runs keep theirs.

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from gapwise.records import Facts
-from gapwise.stages.choice import LOSS, picked_in_words
-from gapwise.stages.cross_validation import columns_of
+from gapwise.stages.choice.folds import columns_of
+from gapwise.stages.choice.rules import LOSS, picked_in_words
 from gapwise.stages.reports.paint import GREEN, GREY, figure_in, lambda_axis
 from gapwise.storage.backend import Location
 
@@ -15,7 +15,7 @@ SIZE = (7.0, 3.6)
 
 
 def draw(chosen: Facts, target: Location) -> None:
-    """Draw a result of `stages.cross_validation.cross_validated` into the file `target`."""
+    """Draw a result of `stages.choice.folds.cross_validated` into the file `target`."""
     with figure_in(target, SIZE, dpi=150) as figure:
         paint(figure, chosen)
 

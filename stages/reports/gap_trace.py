@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.parallel import HERE, Spread
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.radii import nonuniformity, squared_norms

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.predict import predictions
+from gapwise.stages.model.predict import predictions
 from gapwise.stages.problems import build
 from gapwise.stages.problems.tree.metrics import NEAR, best_alone_of, points_of
 from gapwise.stages.problems.tree.tree import Tree

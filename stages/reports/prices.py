@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from gapwise.records import Facts, Record
+from gapwise.stages.certify.verdict import Verdict, read_verdict
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.tables import markdown
 from gapwise.stages.solver.path.rules import capabilities
-from gapwise.stages.verdict import Verdict, read_verdict
 from gapwise.storage.backend import Location
 from gapwise.storage.files import read_json
 

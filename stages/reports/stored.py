@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from gapwise.records import Record
+from gapwise.stages.certify.verdict import Verdict, read_verdict
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rules import capabilities
-from gapwise.stages.verdict import Verdict, read_verdict
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 from gapwise.storage.files import read_json

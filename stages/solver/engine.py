@@ -16,7 +16,8 @@ from typing import Self
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages import Stopped
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.combinations import check_choices
 from gapwise.stages.solver.counts import TRACE
@@ -30,7 +31,6 @@ from gapwise.stages.solver.side_by_side import Lanes, Setting, walk_abreast
 from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.supports import Supports
 from gapwise.stages.solver.trace import trace_of
-from gapwise.stages.stopped import Stopped
 
 NO_PASSES = 1e-9
 """`max_passes` with which every lambda gets the exact pass that certifies it, and ends."""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.one_type import one_type
+from gapwise.stages.problems.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, max_label_length, widest_block
 from gapwise.stages.solver.block.views.distances import atoms_of, score_slots
 from gapwise.stages.solver.oracles import BASES, ORACLES, Vertices, bases, check_vertices, run_driver, vertices_at

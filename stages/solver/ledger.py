@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gapwise.stages.parallel import HERE, PLAIN_WORK, Pace, Spread, work_before
+from gapwise.stages.problems.parallel import HERE, PLAIN_WORK, Pace, Spread, work_before
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import TRACE, Counts

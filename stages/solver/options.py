@@ -41,7 +41,7 @@ class Status(StrEnum):
     """No limit is reached, but a thousand exact passes have not lowered the gap; or no cell holds between two lambdas which
     are a millionth apart."""
     LOSS_RISES = "LOSS_RISES"
-    """A path ended where the loss on held-out blocks had clearly risen (`stages.rising_loss`)."""
+    """A path ended where the loss on held-out blocks had clearly risen (`stages.choice.rising_loss`)."""
 
 
 ENDED = frozenset({Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE, Status.ROUNDING_LIMIT, Status.LOSS_RISES})
@@ -326,7 +326,7 @@ class PathOptions:
     parallel: int = 1
     """Most lambdas of a path that are solved side by side."""
     end: str = WHOLE
-    """`loss_rises`: the path may end sooner, where the loss on held-out blocks has clearly risen (`stages.rising_loss`)."""
+    """`loss_rises`: the path may end sooner, where the loss on held-out blocks has clearly risen."""
 
     def __post_init__(self) -> None:
         if self.kappa == 0.0 and self.rule in rules():

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.one_type import one_type
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, frozen, max_label_length
 from gapwise.stages.solver.oracles import ROUNDING, Vertices, check_vertices, widest_of
 

@@ -1,6 +1,6 @@
 """Lambdas of a path solved side by side: rounds of up to `path.parallel` of them, each by a solver of its own.
 
-They are solved on threads of this process, or in other processes that have the problem open (`stages.parallel.Elsewhere`).
+They are solved on threads of this process, or in other processes that have the problem open (`problems.parallel.Elsewhere`).
 
 Not the loop of `path.walk`: there one solver keeps its state from lambda to lambda, and the next lambda waits for the last.
 Here the lambdas of a round (`path.abreast`) wait for nothing but the round before, of which the packed states are kept.
@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self, cast
 import numpy as np
 
 from gapwise.records import Facts, Json
-from gapwise.stages.parallel import JobFunction, Spread
 from gapwise.stages.problems.operations import operations_of
+from gapwise.stages.problems.parallel import JobFunction, Spread
 from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.ledger import Row
@@ -265,7 +265,7 @@ def solve_from(
     problem: Problem, packed: np.ndarray, given_up: Callable[[], bool], *, setting: Setting, state: LaneState,
     layout: Layout, lane: Lane,
 ) -> Answer:  # fmt: skip
-    """`solve_lane` in another process: a `stages.parallel.JobFunction`, given the rest without its arrays (`job_of`)."""
+    """`solve_lane` in another process: a `problems.parallel.JobFunction`, given the rest without its arrays (`job_of`)."""
     arrays = unflat(packed, layout)
     if lane.mixture is not None:
         lane = lane._replace(mixture=lane.mixture._replace(weights=arrays.pop(MIXTURE)))

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from gapwise.records import Facts, Json
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.marginals import Scores
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, Row

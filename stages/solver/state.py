@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.parallel import OverBlocks, in_one_piece
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.parallel import OverBlocks, in_one_piece
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
 from gapwise.stages.problems.stored import check_array, check_supports
 from gapwise.stages.solver.box import clip

@@ -8,7 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
-from gapwise.stages.parallel import Pace, most_visits, work_before
+from gapwise.stages.problems.parallel import Pace, most_visits, work_before
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.block.draws import drawn_beforehand
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_ALWAYS, ORACLE_CALLS, POOL_FULL

@@ -47,7 +47,7 @@ from workers import Site, held, site
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.stages.featurize import featurize, open_problem
-from gapwise.stages.parallel import HERE
+from gapwise.stages.problems.parallel import HERE
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.oracles import vertices_at
 from gapwise.storage.backend import Location, UrlPath, location

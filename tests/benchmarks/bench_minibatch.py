@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from tiny import python_oracle
 
 from gapwise.stages.featurize import open_problem
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from gapwise.stages.solver.codes import STEPS as STEP_COUNT

@@ -23,9 +23,9 @@ import numpy as np
 sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 
 from gapwise import path as solve_path  # noqa: E402
-from gapwise.stages.cross_validation import common_grid  # noqa: E402
+from gapwise.stages.choice.folds import common_grid  # noqa: E402
 from gapwise.stages.datasets import Blocks, open_dataset  # noqa: E402
-from gapwise.stages.predict import predict  # noqa: E402
+from gapwise.stages.model.predict import predict  # noqa: E402
 from gapwise.stages.problems import build, structure  # noqa: E402
 from gapwise.stages.problems.protocol import Problem  # noqa: E402
 from gapwise.storage.paths import SolvedPath  # noqa: E402

@@ -20,7 +20,7 @@ from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.init_path import init_path
-from gapwise.stages.parallel import Spread
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver import side_by_side
 from gapwise.stages.solver.engine import Engine, Task

@@ -20,7 +20,7 @@ from parts import method_of
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.stages.featurize import open_problem
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.gaps import exact_gaps

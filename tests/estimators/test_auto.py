@@ -15,8 +15,8 @@ from sklearn.base import clone
 from gapwise import ChainSVM, MulticlassSVM, StructuredSVM, load_model, open_path
 from gapwise.pipeline.estimators.held_out import held_out
 from gapwise.pipeline.interrupt import Stop
-from gapwise.stages import rising_loss
-from gapwise.stages.choice import PICKS, Edge, edge_of, picked
+from gapwise.stages.choice import rising_loss
+from gapwise.stages.choice.rules import PICKS, Edge, edge_of, picked
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.problems import build
 from gapwise.stages.refit import extended, supports_of

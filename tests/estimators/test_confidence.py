@@ -12,7 +12,7 @@ from library import blobs, graphs, sentences
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, load_model
 from gapwise.pipeline.estimators import fitting
 from gapwise.pipeline.estimators.held_out import held_out
-from gapwise.stages.calibrate import calibration_of
+from gapwise.stages.model.calibrate import calibration_of
 
 
 def test_chain__lists_labellings_and_scores_of_labels() -> None:

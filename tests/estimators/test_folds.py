@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM
 from gapwise.pipeline.estimators.held_out import held_out
-from gapwise.stages.choice import picked
+from gapwise.stages.choice.rules import picked
 
 
 @pytest.mark.slow

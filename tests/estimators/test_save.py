@@ -15,8 +15,8 @@ from gapwise.stages.datasets import NothingKnown
 from gapwise.stages.datasets.inputs import NewInput, read_new
 from gapwise.stages.datasets.multiclass_arrays import truth
 from gapwise.stages.datasets.text.attributes import attributes
-from gapwise.stages.labelled import measure
-from gapwise.stages.prediction import Prediction
+from gapwise.stages.model.measures import measure
+from gapwise.stages.model.prediction import Prediction
 
 
 def named(predicted: Prediction) -> list[Any]:

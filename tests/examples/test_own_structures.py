@@ -10,9 +10,9 @@ from memory_sink import problems
 from solved import options_of, path_of, solved
 
 from gapwise.pipeline.cli import carry_out
-from gapwise.stages.check import check
+from gapwise.pipeline.structure_check import check
 from gapwise.stages.datasets import open_dataset
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.solver.options import Status
 from gapwise.stages.verify import verify
 from gapwise.storage.paths import open_path

@@ -26,7 +26,7 @@ from gapwise.pipeline.compute.remote import WorkerError
 from gapwise.pipeline.config.run_options import ComputeOptions, SlurmOptions
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.stages.featurize import featurize, open_problem
-from gapwise.stages.parallel import Spread
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.gaps import ExactGaps, exact_gaps
 from gapwise.stages.solver.oracles import vertices_at

@@ -13,8 +13,8 @@ from library import blobs
 from gapwise import ChainSVM, MulticlassSVM, load_model
 from gapwise.pipeline.cli import carry_out
 from gapwise.pipeline.cli.predict import CALIBRATIONS
-from gapwise.stages.calibration import METHODS
-from gapwise.stages.models import Model
+from gapwise.stages.model.calibration import METHODS
+from gapwise.stages.model.model import Model
 
 THE, DOG, RUNS = {"w": "the", "p": "DT"}, {"w": "dog", "p": "NN"}, {"w": "runs"}
 TEXT = "O\tw\\:runs\n\tp\\:DT\n\n\tp\\:NN\n"

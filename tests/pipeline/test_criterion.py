@@ -18,10 +18,10 @@ from gapwise.pipeline.overview.standing import standing
 from gapwise.pipeline.rundir import read_json
 from gapwise.pipeline.stage_graph.evaluate import by_split
 from gapwise.pipeline.tracking.curves import headline
-from gapwise.stages.choice import PICKS, picked
+from gapwise.stages.choice.rules import PICKS, picked
+from gapwise.stages.model.from_run import model_of
 from gapwise.stages.reports.charts import losses as losses_chart
 from gapwise.stages.reports.stored import StoredRun
-from gapwise.stages.run_models import model_of
 from gapwise.storage.features import open_features
 from gapwise.storage.layout import read_group
 from gapwise.storage.results import read_path

@@ -19,7 +19,7 @@ from gapwise import load_model, open_path
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import CONF, read
 from gapwise.pipeline.sweep.folds import asks_for_folds, checked, plan_folds
-from gapwise.stages.choice import picked
+from gapwise.stages.choice.rules import picked
 from gapwise.stages.datasets import DataError
 
 OCR = ("dataset=ocr", "dataset.root=x")

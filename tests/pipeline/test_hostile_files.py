@@ -20,7 +20,7 @@ from reseal import reseal
 
 import gapwise
 from gapwise.pipeline.cli import carry_out
-from gapwise.stages.model_folders import save_model
+from gapwise.stages.model.folders import save_model
 from gapwise.storage.features import open_features
 from gapwise.storage.files import DamagedError, read_json, write_json
 from gapwise.storage.integrity import checksums, sealed

@@ -18,11 +18,11 @@ import pytest
 from harms import flip
 
 from gapwise.pipeline.cli import carry_out
-from gapwise.stages.calibrate import calibration_of
-from gapwise.stages.model_folders import load_model, save_model
-from gapwise.stages.models import Model
+from gapwise.stages.model.calibrate import calibration_of
+from gapwise.stages.model.folders import load_model, save_model
+from gapwise.stages.model.from_run import features_of_run, model_of
+from gapwise.stages.model.model import Model
 from gapwise.stages.problems import build
-from gapwise.stages.run_models import features_of_run, model_of
 from gapwise.storage.paths import open_path
 
 pytestmark = pytest.mark.slow

@@ -18,12 +18,12 @@ from gapwise.pipeline.export import Export
 from gapwise.pipeline.interrupt import Stop
 from gapwise.pipeline.rundir import read_json, write_json
 from gapwise.pipeline.stage_graph import stages
-from gapwise.stages.choice import picked
+from gapwise.stages.choice.rules import picked
 from gapwise.stages.featurize import open_problem
-from gapwise.stages.model_folders import save_model
-from gapwise.stages.predict import predict
+from gapwise.stages.model.folders import save_model
+from gapwise.stages.model.from_run import model_of
+from gapwise.stages.model.predict import predict
 from gapwise.stages.reports.page.stored import ReportedRun
-from gapwise.stages.run_models import model_of
 from gapwise.stages.solver import handover
 from gapwise.storage.features import open_features
 from gapwise.storage.layout import read_group

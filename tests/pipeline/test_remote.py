@@ -12,7 +12,7 @@ from tiny.potts import potts_blocks
 from gapwise.pipeline.compute import remote
 from gapwise.pipeline.compute.remote import Sender, opened
 from gapwise.stages.featurize import open_problem
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.solver.oracles import Vertices, vertices_at
 from gapwise.storage.backend import UrlPath
 from gapwise.storage.features import FeatureWriter

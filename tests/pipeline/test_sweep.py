@@ -34,11 +34,11 @@ from gapwise.pipeline.sweep import table
 from gapwise.pipeline.sweep.outlook import Upcoming, earlier_in, most_seconds, outlook, seconds_like, upcoming_of
 from gapwise.pipeline.sweep.plan import SweepOptions, Variants, plan, sweep_options
 from gapwise.pipeline.sweep.run import is_complete
+from gapwise.stages.certify.verdict import Doubt
 from gapwise.stages.reports.comparison import costs, lines
 from gapwise.stages.reports.curves import band, first_at, value_at
 from gapwise.stages.reports.sweep_figures import compare
 from gapwise.stages.reports.tables import write_csv
-from gapwise.stages.verdict import Doubt
 
 ROOT = CONF.parent
 TEXTS = {path.stem: path.read_text() for path in (CONF / "experiment").glob("*.yaml")}

@@ -12,8 +12,8 @@ from in_process import Here
 
 from gapwise.pipeline.cli import carry_out
 from gapwise.pipeline.model_formats._pyfunc import labelled, table
-from gapwise.stages.model_folders import load_model
-from gapwise.stages.run_models import example_of
+from gapwise.stages.model.folders import load_model
+from gapwise.stages.model.from_run import example_of
 
 WORDS = ("dataset=multiclass_arrays", "compute=serial", "tracking=none", "path=single", "path.lambda=0.01")
 

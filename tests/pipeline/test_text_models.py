@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from gapwise import ChainSVM, load_model
 from gapwise.pipeline.cli import carry_out
-from gapwise.stages.labelled import confusions
+from gapwise.stages.model.measures import confusions
 
 
 @pytest.fixture(scope="module")

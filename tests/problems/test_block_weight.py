@@ -12,7 +12,7 @@ from tiny.blocks import ragged
 from tiny.multiclass_instances import csr
 from walks import EPS, walked
 
-from gapwise.stages.confidence import scores_of
+from gapwise.stages.model.confidence import scores_of
 from gapwise.stages.problems import build
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.contract import CHECKS

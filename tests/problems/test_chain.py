@@ -11,7 +11,7 @@ from numba import njit
 from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 from tiny import TINY, all_labels, chain
 
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain import derived, features, metrics, stand_ins
 from gapwise.stages.problems.chain.features import with_biases

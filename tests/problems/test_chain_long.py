@@ -12,7 +12,7 @@ from solved import SINGLE, options_of, path_of, solved
 from tiny import chain
 from tiny.chain_instances import pair_rows
 
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain import derived, long, stand_ins
 from gapwise.stages.problems.chain.features import with_biases

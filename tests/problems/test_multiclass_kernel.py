@@ -14,7 +14,7 @@ from solved import SINGLE, options_of, path_of, solved, stopped_and_resumed
 from gapwise.stages.certify.audit import CertificateError
 from gapwise.stages.certify.kernels import completed, gram, of_audit
 from gapwise.stages.datasets.arrays.kernels import NAMES as NAMES_OF_OPTIONS
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
 from gapwise.stages.problems.kernel_rows import NAMES, Kernel, evaluate
 from gapwise.stages.problems.metric import norm2_of, product_of

@@ -141,7 +141,7 @@ def test_edit__of_what_the_module_imports_changes_key_and_fingerprint(
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="without the JIT there is no cache of kernels")
 def test_edit__is_recompiled(own: Path) -> None:
     use = (
-        "from gapwise.stages.check import _oracle_driver; from sign_structure import Sign; import numpy as np; "
+        "import numpy as np; from gapwise.pipeline.structure_check import _oracle_driver; from sign_structure import Sign; "
         "print(_oracle_driver(P := Sign.read('train'))(P, np.array([9.0, 0.0, 0.0]), np.arange(20)))"
     )
     first = float(python(own, "-c", use).stdout)

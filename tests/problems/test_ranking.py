@@ -10,7 +10,7 @@ from equality import assert_same_path
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import ranking
 
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
 from gapwise.stages.problems.ranking import metrics, places_of
 from gapwise.stages.solver.options import Status

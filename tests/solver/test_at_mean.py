@@ -20,7 +20,7 @@ from walks import dense_dual, walked, weights
 
 from gapwise.stages.certify.audit import Audit
 from gapwise.stages.certify.recompute import dual_point
-from gapwise.stages.parallel import HERE
+from gapwise.stages.problems.parallel import HERE
 from gapwise.stages.solver.combinations import check_path
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.objective import Mixture

@@ -14,7 +14,7 @@ from single import never, solver_of
 from solved import options_of, path_of
 from tiny import TINY, multiclass, potts
 
-from gapwise.stages.parallel import Spread
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Stop
 from gapwise.stages.solver.gaps import exact_gaps

@@ -13,7 +13,7 @@ from dense import optimum
 from solved import PATHS, StopAfter, options_of, path_of, solved
 from tiny import TINY
 
-from gapwise.stages.outcome import in_memory
+from gapwise.stages.solve import in_memory
 from gapwise.stages.solver import engine as library
 from gapwise.stages.solver import side_by_side
 from gapwise.stages.solver.counts import TRACE

@@ -15,8 +15,8 @@ from single import LAM, never, solver_of
 from spreads import backwards, elsewhere, on_threads
 from tiny import by_all_methods, instance, multiclass, python_oracle
 
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems import build
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from gapwise.stages.solver.codes import STEPS as STEP_COUNT
 from gapwise.stages.solver.gaps import exact_gaps

@@ -8,7 +8,7 @@ from parts_of import method_of
 from single import solver_of
 from tiny import multiclass
 
-from gapwise.stages.parallel import Spread
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import SAMPLERS, CacheOptions
 

@@ -8,7 +8,7 @@ from parts_of import method_of
 from spreads import elsewhere
 from tiny import TINY
 
-from gapwise.stages.parallel import FEW, MANY, Spread, block_ranges, task_ranges
+from gapwise.stages.problems.parallel import FEW, MANY, Spread, block_ranges, task_ranges
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions

@@ -16,13 +16,13 @@ from single import LAM, never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import feature_matrix, instance, local, multiclass
 
-from gapwise.stages import parallel
-from gapwise.stages.parallel import Spread
+from gapwise.stages import Stopped
+from gapwise.stages.problems import parallel
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.path.walk import begin
-from gapwise.stages.stopped import Stopped
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage import sink
 from gapwise.storage.commits import CommitStore

@@ -19,9 +19,10 @@ from single import solver_of
 from solved import SINGLE, options_of, path_of, solved
 from tiny import chain, multiclass
 
-from gapwise.stages import parallel
+from gapwise.stages import Stopped
 from gapwise.stages.certify.recompute import rebuild_zero
-from gapwise.stages.parallel import MOST_VISITS, MOST_WORK, Pace, Spread
+from gapwise.stages.problems import parallel
+from gapwise.stages.problems.parallel import MOST_VISITS, MOST_WORK, Pace, Spread
 from gapwise.stages.solver import iterate, ledger, loop
 from gapwise.stages.solver.counts import TRACE, Counts
 from gapwise.stages.solver.engine import Engine, Task
@@ -29,7 +30,6 @@ from gapwise.stages.solver.exact import exact_pass
 from gapwise.stages.solver.margins import Margins
 from gapwise.stages.solver.methods import methods
 from gapwise.stages.solver.options import LEAST_FALL, Status
-from gapwise.stages.stopped import Stopped
 from gapwise.storage import sink
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.results import read_trace

@@ -22,7 +22,7 @@ from gapwise.pipeline.progress import read_solver_line, solver_line
 from gapwise.pipeline.stage_graph.solve import unfinished
 from gapwise.pipeline.tracking.curves import convergence
 from gapwise.stages.init_path import init_path
-from gapwise.stages.parallel import HERE
+from gapwise.stages.problems.parallel import HERE
 from gapwise.stages.reports.certified import certified_rows
 from gapwise.stages.reports.charts import certified as certified_chart
 from gapwise.stages.reports.page.sections import certified as certified_section

@@ -14,13 +14,13 @@ from equality import assert_same_path
 from solved import PATHS, SINGLE, DieAfter, Killed, StopAfter, options_of, path_of, solved
 from tiny import TINY, multiclass
 
-from gapwise.stages import parallel
-from gapwise.stages.parallel import Spread
+from gapwise.stages import Stopped
+from gapwise.stages.problems import parallel
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.methods import methods
 from gapwise.stages.solver.options import Status
-from gapwise.stages.stopped import Stopped
 from gapwise.storage import behind, sink
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.files import read_json

@@ -9,7 +9,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from gapwise.stages.calibration import METHODS, fitted, read
+from gapwise.stages.model.calibration import METHODS, fitted, read
 from gapwise.storage.files import DamagedError
 
 MARGINS = np.array([0.1, 0.2, 0.2, 0.4, 0.5, 0.7, 0.9, 1.1, 1.5, 2.0, 3.0, np.inf])

@@ -18,6 +18,7 @@ from verified import copy_of, run_of
 
 from gapwise.pipeline.result import breakpoints, summary
 from gapwise.stages.certify.oracle import OracleError, exact_pass
+from gapwise.stages.certify.verdict import verdict_of
 from gapwise.stages.datasets import DataError, open_dataset
 from gapwise.stages.problems.certainty import accuracy_of, certainty_of
 from gapwise.stages.reports.charts import path as path_chart
@@ -25,7 +26,6 @@ from gapwise.stages.reports.page.verdict import in_words
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import vertices_at
-from gapwise.stages.verdict import verdict_of
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage.results import read_path
 

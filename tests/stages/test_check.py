@@ -11,9 +11,9 @@ import pytest
 import python_task
 from tiny import multiclass
 
+from gapwise.pipeline import structure_check as checks
 from gapwise.pipeline.cli import carry_out
-from gapwise.stages import check as checks
-from gapwise.stages.check import advice, check, check_problem
+from gapwise.pipeline.structure_check import advice, check, check_problem
 from gapwise.stages.problems import compiled_methods
 from gapwise.stages.problems.multiclass import Multiclass
 from gapwise.stages.solver.options import MultiplaneGroup

@@ -12,10 +12,10 @@ from judged import GIVEN, judged
 
 from gapwise.pipeline.result import summary
 from gapwise.pipeline.stage_graph import stages
-from gapwise.stages.choice import choose, picked, standard_error
+from gapwise.stages.choice.rules import choose, picked, standard_error
 from gapwise.stages.evaluate import evaluate
 from gapwise.stages.featurize import open_problem
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.reports.charts import losses as losses_chart
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solve import Task, solve

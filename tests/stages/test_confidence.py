@@ -7,15 +7,15 @@ import pytest
 from tiny import all_labels, instance
 from tiny.chain_instances import FORBIDDEN, chain
 
-from gapwise.stages.confidence import (
+from gapwise.stages.model.confidence import (
     n_best_of,
     refuse_without_lists,
     refuse_without_margins,
     scores_of,
 )
-from gapwise.stages.parallel import Spread
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems.contract import draw_w
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem
 
 KINDS = ("chain", "chain_constrained", "multiclass", "segmentation")

@@ -9,8 +9,8 @@ from tiny import chain, instance
 
 from gapwise import ChainSVM, MulticlassSVM
 from gapwise.pipeline.estimators.held_out import held_out
-from gapwise.stages.choice import picked
-from gapwise.stages.criteria import Criterion, criterion_of, measures, refuse_unmeasured
+from gapwise.stages.choice.criteria import Criterion, criterion_of, measures, refuse_unmeasured
+from gapwise.stages.choice.rules import picked
 from gapwise.stages.problems import structure
 from gapwise.stages.problems.chain.metrics import encode_names
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from gapwise.stages import cross_validation as module
-from gapwise.stages.choice import PICKS, choose, picked
-from gapwise.stages.cross_validation import FOLDS_OF, FinishedRun, common_grid, cross_validated, lines, table
+from gapwise.stages.choice import folds as module
+from gapwise.stages.choice.folds import FOLDS_OF, FinishedRun, common_grid, cross_validated, lines, table
+from gapwise.stages.choice.rules import PICKS, choose, picked
 from gapwise.stages.featurize import open_problem
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.reports.cross_validation import paint
 from gapwise.stages.solve import Task, solve

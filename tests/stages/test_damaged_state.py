@@ -11,7 +11,7 @@ import zarr
 from solved import StopAfter, options_of, path_of, solved
 from tiny import instance
 
-from gapwise.stages.parallel import HERE
+from gapwise.stages.problems.parallel import HERE
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.path.rule import rule_of

@@ -13,8 +13,8 @@ from tiny import all_labels
 
 from gapwise.stages.evaluate import _commonest, evaluate, predict
 from gapwise.stages.featurize import open_problem
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems import structure
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.reports.loss_words import baseline
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options

@@ -13,7 +13,7 @@ from dense import psi_and_loss
 from solved import solved
 from tiny import TINY
 
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.reports.curves import column
 from gapwise.stages.reports.gap_trace import gap_trace, read_gap_trace

@@ -11,7 +11,7 @@ from library import sentences
 from gapwise import ChainSVM, load_model
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.text.vocabulary import put_vocabulary
-from gapwise.stages.named_weights import NamedWeights, named_weights, readable
+from gapwise.stages.model.named_weights import NamedWeights, named_weights, readable
 
 A, B, FIRST = "a", "b", "bias:first"
 

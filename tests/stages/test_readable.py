@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gapwise.stages.model.predictions import by_label
 from gapwise.stages.problems import capabilities
-from gapwise.stages.readable import by_label
 
 
 def test_by_label__is_what_the_words_mean():

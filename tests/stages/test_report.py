@@ -20,7 +20,7 @@ from PIL import Image
 from reported import EVIL, Finished, finished, sentences, walked
 from waiting import wait_for
 
-from gapwise.stages.named_weights import named_weights
+from gapwise.stages.model.named_weights import named_weights
 from gapwise.stages.reports.charts.losses import ends
 from gapwise.stages.reports.page import library, write_report
 from gapwise.stages.reports.page.sections import losses

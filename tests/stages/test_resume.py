@@ -25,7 +25,7 @@ from spreads import backwards
 from tiny import TINY, multiclass
 
 from gapwise.stages.init_path import init_path
-from gapwise.stages.parallel import Spread
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, Status
 from gapwise.stages.solver.path import stride
 from gapwise.stages.solver.path.rules import path_rule

@@ -12,10 +12,10 @@ from equality import assert_same_path
 from solved import DieAfter, Killed, StopAfter, options_of, path_of, solved
 from tiny import multiclass
 
-from gapwise.stages.rising_loss import RisingLoss, has_risen
+from gapwise.stages.certify.verdict import claimed
+from gapwise.stages.choice.rising_loss import RisingLoss, has_risen
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.path.rules import path_rule
-from gapwise.stages.verdict import claimed
 from gapwise.stages.verify import asked_for, verify
 from gapwise.storage.results import read_path
 
@@ -129,7 +129,7 @@ def test_path__goes_on_while_an_interval_above_is_not_certified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the loss had risen from the third lambda on: only where the next lambda is below all others may it end."""
-    monkeypatch.setattr("gapwise.stages.rising_loss.has_risen", lambda lams, losses: lams.size > 2)
+    monkeypatch.setattr("gapwise.stages.choice.rising_loss.has_risen", lambda lams, losses: lams.size > 2)
     monkeypatch.setattr(path_rule("two_sided").__module__ + ".Stride.below", lambda self, point, goal: point.lam / 40.0)
     ending = RisingLoss(lambda w: NOISE)
     assert solved(multiclass(n=9), tmp_path, OPTIONS, PATH, ending=ending) is Status.LOSS_RISES

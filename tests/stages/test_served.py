@@ -11,7 +11,7 @@ from verified import copy_of, problem_of, run_of
 
 from gapwise.stages.certify import served as serving
 from gapwise.stages.certify.audit import verifier
-from gapwise.stages.run_models import check_weights
+from gapwise.stages.model.from_run import check_weights
 from gapwise.stages.verify import CertificateError, in_memory, verified, verify
 from gapwise.storage import mixture
 from gapwise.storage.mixture import Mixture

@@ -21,8 +21,8 @@ from solved import Killed, StopAfter, options_of, path_of, solved
 from tiny import TINY, chain, multiclass, multiclass_cone, python_oracle
 
 from gapwise.pipeline.config.settings import read
-from gapwise.stages.parallel import Spread
 from gapwise.stages.problems.operations import operations_of
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver import side_by_side
 from gapwise.stages.solver.combinations import structure_capabilities
 from gapwise.stages.solver.engine import Engine, Task

@@ -12,8 +12,8 @@ from locations import KINDS, fresh
 from solved import PATHS, DieAfter, Killed, StopAfter, options_of, path_of
 from tiny import TINY
 
-from gapwise.stages.outcome import NUMBERS, cells_of
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.parallel import HERE, Spread
+from gapwise.stages.solve import NUMBERS, cells_of
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Event, Kind, Observer, Stop
 from gapwise.stages.solver.options import Status

@@ -24,9 +24,7 @@ from gapwise.pipeline.overview.standing import Standing
 from gapwise.pipeline.result import summary
 from gapwise.pipeline.tracking.curves import headline
 from gapwise.pipeline.tracking.model import description
-from gapwise.stages.reports.page.verdict import in_words
-from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.verdict import (
+from gapwise.stages.certify.verdict import (
     CLAIMED,
     Doubt,
     Reach,
@@ -38,6 +36,8 @@ from gapwise.stages.verdict import (
     verdict_in,
     verdict_of,
 )
+from gapwise.stages.reports.page.verdict import in_words
+from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.verify import verify
 from gapwise.storage.files import DamagedError
 from gapwise.storage.paths import open_path

@@ -17,16 +17,16 @@ from tiny import TINY
 from verified import copy_of, problem_of, run_of
 
 from gapwise.records import Facts
-from gapwise.stages import outcome
+from gapwise.stages import solve as outcome
 from gapwise.stages.certify import recompute, stepwise, two_sided
 from gapwise.stages.certify.recompute import rebuild_zero
 from gapwise.stages.certify.rounding import slack_of
-from gapwise.stages.parallel import Spread
+from gapwise.stages.certify.verdict import verdict_of
 from gapwise.stages.problems import build
+from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions
-from gapwise.stages.verdict import verdict_of
 from gapwise.stages.verify import CertificateError, in_memory, stored, verified, verify
 from gapwise.storage.results import read_path
 from gapwise.storage.sink import MemorySink

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gapwise.stages.verdict import Findings, Verdict, judge
+from gapwise.stages.certify.verdict import Findings, Verdict, judge
 
 ATTRS = {
     "rule": "one_sided", "eps": 0.1, "relative": False, "certified": True, "certainty": "exact",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import CacheOptions

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from gapwise.stages.parallel import Spread
+from gapwise.stages.problems.parallel import Spread
 
 
 def backwards(fn, ranges):

@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from gapwise.records import Facts
+from gapwise.stages.certify.verdict import verdict_in
 from gapwise.stages.reports.page import FILE, write_page
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import charts, number, paragraph, picture, table
@@ -20,7 +21,6 @@ from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.sweep_charts import coloured, work_chart
 from gapwise.stages.reports.sweep_figures import figure_file
 from gapwise.stages.reports.vega import Chart, Panel, axis, lambda_axis, records, tooltip
-from gapwise.stages.verdict import verdict_in
 from gapwise.storage.backend import Location, location, location_in
 from gapwise.storage.files import read_json
 from gapwise.storage.results import read_trace

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from gapwise.stages.certify.verdict import Doubt, Reach, Verdict
 from gapwise.stages.problems.certainty import promise
 from gapwise.stages.reports.page.html import number
 from gapwise.stages.reports.page.stored import ReportedRun
 from gapwise.stages.reports.page.terms import term
 from gapwise.stages.solver.options import ENDED
-from gapwise.stages.verdict import Doubt, Reach, Verdict
 
 
 def verdict(run: ReportedRun) -> Markup:

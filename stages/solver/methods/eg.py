@@ -37,8 +37,8 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from gapwise.records import Facts, Json
-from gapwise.stages.parallel import Pace, work_before
 from gapwise.stages.problems.marginals import Scores, check_scores
+from gapwise.stages.problems.parallel import Pace, work_before
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.box import clip

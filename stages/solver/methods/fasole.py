@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapwise.stages.parallel import Pace, work_before
+from gapwise.stages.problems.parallel import Pace, work_before
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import ORACLE_ALWAYS
 from gapwise.stages.solver.distances import no_distances, with_room

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapwise.stages.parallel import Pace, work_before
+from gapwise.stages.problems.parallel import Pace, work_before
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Mean
 from gapwise.stages.solver.block.views.distances import FIRST_ORDER

@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gapwise.records import Facts, Json
-from gapwise.stages.parallel import Pace, drawn_work
 from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
+from gapwise.stages.problems.parallel import Pace, drawn_work
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.capabilities import MethodCapabilities

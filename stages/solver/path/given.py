@@ -16,7 +16,7 @@ from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance
 
 if TYPE_CHECKING:
-    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
 
 

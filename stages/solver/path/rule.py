@@ -19,7 +19,7 @@ from gapwise.stages.solver.path.rules import path_rule
 
 if TYPE_CHECKING:
     from gapwise.records import Json
-    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
     from gapwise.stages.solver.objective import Certificate, Mixture, Product
     from gapwise.stages.solver.packed import ArraySpec

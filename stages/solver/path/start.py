@@ -7,10 +7,10 @@ import logging
 import numpy as np
 from numba import njit
 
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.one_type import one_type
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
 from gapwise.stages.problems.weightless import is_weightless
 from gapwise.stages.solver.objective import require_cone

@@ -9,8 +9,8 @@ from typing import cast
 
 import numpy as np
 
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.metric import own_metric, product_of
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from gapwise.stages.predict import predictions
+from gapwise.stages.model.predict import predictions
 from gapwise.stages.problems import build
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import number

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
-from gapwise.stages.choice import LOSS, picked_in_words
+from gapwise.stages.choice.rules import LOSS, picked_in_words
 from gapwise.stages.reports.loss_words import COSTS, baseline, loss_in_words
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import number

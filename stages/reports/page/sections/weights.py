@@ -6,7 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.named_weights import NamedWeights, named_weights
+from gapwise.stages.model.named_weights import NamedWeights, named_weights
 from gapwise.stages.reports.page.html import number, paragraph, table
 from gapwise.stages.reports.page.stored import ReportedRun
 from gapwise.storage.mixture import model_at

@@ -35,7 +35,7 @@ from gapwise.stages.solver.path.descend import (
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, closing
 
 if TYPE_CHECKING:
-    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
 
 

@@ -44,7 +44,7 @@ from gapwise.stages.solver.path.stride import Stride
 
 if TYPE_CHECKING:
     from gapwise.records import Json
-    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
     from gapwise.stages.solver.packed import ArraySpec
 

@@ -12,10 +12,10 @@ import logging
 
 import numpy as np
 
-from gapwise.stages.calibration import read as read_calibration
-from gapwise.stages.model_facts import check_model
-from gapwise.stages.models import Model, allowing
-from gapwise.stages.run_models import BEST, model_of
+from gapwise.stages.model.calibration import read as read_calibration
+from gapwise.stages.model.facts import check_model
+from gapwise.stages.model.from_run import BEST, model_of
+from gapwise.stages.model.model import Model, allowing
 from gapwise.storage.backend import DamagedError, Location, location
 from gapwise.storage.models import is_model, read_model
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.choice import LOSS
+from gapwise.stages.choice.rules import LOSS
 from gapwise.stages.problems import capabilities, structure
 
 if TYPE_CHECKING:  # imports numba, which a complete run does not need

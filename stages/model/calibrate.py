@@ -12,15 +12,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from gapwise.stages.calibration import Calibration, fitted
-from gapwise.stages.confidence import refuse_without_margins, scores_of
 from gapwise.stages.featurize import VALIDATION
-from gapwise.stages.models import Model
-from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.model.calibration import Calibration, fitted
+from gapwise.stages.model.confidence import refuse_without_margins, scores_of
+from gapwise.stages.model.from_run import features_of_run
+from gapwise.stages.model.model import Model
 from gapwise.stages.problems import build
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.void import VOID
-from gapwise.stages.run_models import features_of_run
 from gapwise.storage.backend import Location, location
 from gapwise.storage.mixture import model_at
 

@@ -20,12 +20,12 @@ from itertools import pairwise
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.confidence import NBest
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.inputs import NewInput, Shown, show
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.text.tables import Table
-from gapwise.stages.prediction import Prediction
+from gapwise.stages.model.confidence import NBest
+from gapwise.stages.model.prediction import Prediction
 
 
 def shown(meta: Facts, new: NewInput, predicted: Prediction) -> Shown:

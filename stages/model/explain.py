@@ -19,8 +19,8 @@ from numba import njit
 
 from gapwise.records import Facts
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.model_facts import labels_of
-from gapwise.stages.named_weights import NamedWeights, columns, named_weights
+from gapwise.stages.model.facts import labels_of
+from gapwise.stages.model.named_weights import NamedWeights, columns, named_weights
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.chain import BigramChain, Chain, DenseChain
 from gapwise.stages.problems.chain.features import BIASES

@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems import capabilities, structures
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.one_type import one_type
+from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 
 
@@ -29,7 +29,7 @@ class Scores(NamedTuple):
     Attributes
     ----------
     labels : array, (entries,)
-        Flat, as `stages.predict` gives them.
+        Flat, as `stages.model.predict` gives them.
     margins : float64 array, (entries,)
         >= 0, in units of the score; infinite where no other label is possible. Weights of blocks do not count.
     table : float64 array, (entries, labels)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from gapwise.records import Facts
+from gapwise.stages.certify.verdict import verdict_in
 from gapwise.stages.datasets.inputs import stored_input
-from gapwise.stages.model_facts import check_features
-from gapwise.stages.models import Model, allowing, versions
-from gapwise.stages.verdict import verdict_in
+from gapwise.stages.model.facts import check_features
+from gapwise.stages.model.model import Model, allowing, versions
 from gapwise.storage.backend import DamagedError, Location, location
 from gapwise.storage.features import Features, features_of
 from gapwise.storage.files import output_checksum, read_json, tree_checksum

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.choice import LOSS, PICKS, Edge, choose, edge_of, picked, picked_in_words, standard_error
-from gapwise.stages.criteria import Criterion, criterion_of
+from gapwise.stages.choice.criteria import Criterion, criterion_of
+from gapwise.stages.choice.rules import LOSS, PICKS, Edge, choose, edge_of, picked, picked_in_words, standard_error
 from gapwise.stages.featurize import VALIDATION, open_problem
-from gapwise.stages.predict import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import structure
 from gapwise.storage.backend import DamagedError, Location
 from gapwise.storage.features import open_features

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gapwise.stages.choice import choose, standard_error
+from gapwise.stages.choice.rules import choose, standard_error
 from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.options import LOSS_RISES, PathOptions, Status
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.calibration import Calibration
-from gapwise.stages.confidence import NBest
 from gapwise.stages.datasets import Known
 from gapwise.stages.datasets.inputs import Predicted
+from gapwise.stages.model.calibration import Calibration
+from gapwise.stages.model.confidence import NBest
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ import numpy as np
 from gapwise.records import Record
 from gapwise.stages.datasets import DataError, Known, offered
 from gapwise.stages.datasets.inputs import NewInput, read_new
-from gapwise.stages.models import Model
-from gapwise.stages.predict import predict
+from gapwise.stages.model.model import Model
+from gapwise.stages.model.predict import predict
+from gapwise.stages.model.predictions import by_label
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.chain.metrics import encode_names
 from gapwise.stages.problems.trust import only
-from gapwise.stages.readable import by_label
 
 
 class Measured(NamedTuple):

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.calibration import Calibration
-from gapwise.stages.confidence import n_best_of, refuse_without_lists, refuse_without_margins, scores_of
 from gapwise.stages.datasets import FeatureMap, MapBlocks, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.inputs.own_class import code_of, with_code
-from gapwise.stages.model_facts import fitting, labels_of
-from gapwise.stages.named_weights import Bigram, Feature, NamedWeights, Transition, named_weights
-from gapwise.stages.prediction import Prediction
+from gapwise.stages.model.calibration import Calibration
+from gapwise.stages.model.confidence import n_best_of, refuse_without_lists, refuse_without_margins, scores_of
+from gapwise.stages.model.facts import fitting, labels_of
+from gapwise.stages.model.named_weights import Bigram, Feature, NamedWeights, Transition, named_weights
+from gapwise.stages.model.prediction import Prediction
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.trust import only
 from gapwise.storage.backend import Location, location
 from gapwise.storage.models import write_model
 
 if TYPE_CHECKING:
-    from gapwise.stages.explain import Explanation
+    from gapwise.stages.model.explain import Explanation
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "scikit-image", "opencv-python-headless")
 
@@ -111,7 +111,7 @@ class Model:
 
         `block`: number of the sequence or example, from 0; `entry`: that of the token. `rival`: the label to compare with.
         """
-        from gapwise.stages.explain import explain, names_of
+        from gapwise.stages.model.explain import explain, names_of
 
         names = names_of(self.meta, self.shared, self.weights)
         with fitting(self.source), contextlib.nullcontext() if self.allowed is None else only(self.allowed):
@@ -154,7 +154,7 @@ class Model:
         if decoded is not None:
             labels, label_ptr = decoded(encoded.arrays, encoded.meta, self.weights)
         else:
-            from gapwise.stages.predict import predict
+            from gapwise.stages.model.predict import predict
 
             problem = build(encoded.structure, encoded.arrays, encoded.meta)
             label_ptr = problem.label_ptr

@@ -12,7 +12,7 @@ from gapwise.records import Facts
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.bigrams import read_pairs
 from gapwise.stages.datasets.text.vocabulary import read_vocabulary
-from gapwise.stages.model_facts import labels_of
+from gapwise.stages.model.facts import labels_of
 from gapwise.stages.problems.chain.dense import emissions_of
 from gapwise.stages.problems.chain.features import BIASES
 

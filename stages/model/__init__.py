@@ -1,0 +1,1 @@
+"""What leaves home: a model, its files, what it answers, how sure it is of that and why."""
