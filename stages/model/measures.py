@@ -33,7 +33,7 @@ class Measured(NamedTuple):
         Those of the structure: token_error, sequence_error, and of chunks chunk_precision, chunk_recall and chunk_f1; or
         error_rate of classes.
     labels : list of dict
-        label, support, predicted, right, precision, recall, f1 of each label (`readable.by_label`).
+        label, support, predicted, right, precision, recall, f1 of each label (`predictions.by_label`).
     confusions : list of dict
         truth, predicted, count, share (of the entries with that true label): wrong predictions, the most frequent first.
     known : Known, optional

@@ -1,6 +1,6 @@
 """Models that leave home: the weights of one lambda with all that it takes to predict.
 
-They come from a run (`run_models`) or from a folder (`model_folders`).
+They come from a run (`from_run`) or from a folder (`folders`).
 """
 
 from __future__ import annotations
