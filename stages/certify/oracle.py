@@ -182,7 +182,7 @@ def answers_driver(fingerprint: str) -> Callable[..., None]:
             P.scores(i, w, theta)
             P.max_oracle(i, theta, y, scratch)
             most[k] = P.loss(i, y) + P.value(i, theta, y)
-            hinges[k] = most[k] - P.value(i, theta, P.truth[first:last])
+            hinges[k] = most[k] - P.value(i, theta, one_type(P.truth[first:last]))
             rival[k] = NOTHING
             _compare_at_hand(P, i, theta, y, most[k], z, decode, values, scratch, rival, worth, k)
 
@@ -205,7 +205,7 @@ def bounded_driver(fingerprint: str) -> Callable[..., None]:
         for k in range(blocks.size):
             i = blocks[k]
             theta = theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
-            truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
+            truth = one_type(P.truth[P.label_ptr[i] : P.label_ptr[i + 1]])
             start, end = end, end + truth.size
             y, z = labels[start:end], z_all[: truth.size]
             P.scores(i, w, theta)
@@ -235,7 +235,7 @@ def stored_driver(fingerprint: str) -> Callable[..., None]:
         P, w, offset, alpha, label, label_offset, mu, compared, answer, most, rival, worth, inside, work, start, stop
     ):
         fingerprint  # noqa: B018
-        w = one_type(w)
+        w, label, answer = one_type(w), one_type(label), one_type(answer)
         for i in range(start, stop):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             theta = work[: hi - lo]

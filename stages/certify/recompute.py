@@ -18,6 +18,7 @@ from gapwise.stages.certify.marginals import expectations, refuse_beyond
 from gapwise.stages.certify.oracle import Answers, OracleError, compare_stored, exact_pass
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.marginals import Scores
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
 
@@ -85,7 +86,7 @@ def rebuild_driver(fingerprint: str) -> Callable[..., None]:
     @njit(cache=True, **JIT)
     def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, worst_and_scale, work, chunk, start, stop):
         fingerprint  # noqa: B018
-        n = ell.size
+        n, label = ell.size, one_type(label)
         worst, scale = worst_and_scale[0], worst_and_scale[1]
         part, lost = sums[0], sums[1]
         for i in range(start, stop):
@@ -104,7 +105,7 @@ def rebuild_driver(fingerprint: str) -> Callable[..., None]:
             worst = max(worst, abs(total - 1.0))
             for j in range(hi - lo):
                 residual[j] = -mean[j]
-            P.add(i, P.truth[first:last], 1.0, residual)
+            P.add(i, one_type(P.truth[first:last]), 1.0, residual)
             P.push(i, 1.0, residual, part)
             scale += np.sqrt(max(P.norm2(i, residual), 0.0))
             if (i + 1) % chunk == 0 or i == n - 1:

@@ -302,7 +302,6 @@ class CuttingPlanes:
         rows, none = np.empty((0, pool.labels.shape[1]), P.truth.dtype), np.empty(0, np.int64)
         keep_vertices(P.label_ptr, pool, none, rows, np.empty(0), self.it.ledger.steps, NEVER)
         find_atoms(P.label_ptr, pool, rows, np.empty(0), none)
-        drop_unused(pool, 0)
         atom_scores_driver(P)(P, pool, self.truth, np.empty(0), 0, 0, np.empty(0))
 
     def restore(self, arrays: Arrays) -> None:

@@ -9,6 +9,7 @@ from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, PLAIN, dot, widest_block
 from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.state import fold_due
@@ -94,7 +95,7 @@ def derive_driver(fingerprint: str) -> Callable[..., None]:
             delta = delta_all[: hi - lo]
             for j in range(hi - lo):
                 delta[j] = -mu[lo + j]
-            P.add(i, P.truth[P.label_ptr[i] : P.label_ptr[i + 1]], 1.0, delta)
+            P.add(i, one_type(P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]), 1.0, delta)
             P.push(i, scale, delta, sums.part)
             fold_due(sums, i + 1, chunk, ell.size)
 

@@ -82,7 +82,7 @@ def exact_block(P, w, mu, ell, pool, wanted, i, k, theta_all, scratch, h, base, 
         y = vertex[k, : last - first]
         loss[k] = P.max_oracle(i, theta, y, scratch)
         h[k] = loss[k] + P.value(i, theta, y)
-        hinge[k] = h[k] - P.value(i, theta, P.truth[first:last])
+        hinge[k] = h[k] - P.value(i, theta, one_type(P.truth[first:last]))
     if wanted[0] & BASES:
         if mu.size == 0 or 0 < pool.counts[i] <= FEW_ATOMS:
             total = 0.0

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, widest_block
 
 
@@ -26,7 +27,7 @@ def norms_driver(fingerprint: str) -> Callable[..., None]:
             delta = delta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
             delta[:] = 0.0
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            P.add(i, P.truth[first:last], 1.0, delta)
+            P.add(i, one_type(P.truth[first:last]), 1.0, delta)
             P.add(i, labels[k, : last - first], -1.0, delta)
             out[k] = max(P.norm2(i, delta), 0.0)
 

@@ -58,7 +58,7 @@ def several_block(P, w, m, i, k, theta_all, rows_all, losses, scratch, h, hinge,
         vertex[k, t] = rows[0, t]
     loss[k] = losses[0]
     h[k] = loss[k] + P.value(i, theta, rows[0])
-    hinge[k] = h[k] - P.value(i, theta, P.truth[first:last])
+    hinge[k] = h[k] - P.value(i, theta, one_type(P.truth[first:last]))
     listed.counts[k], listed.most[k] = count - 1, -np.inf
     for j in range(1, count):
         listed.losses[k, j - 1] = losses[j]

@@ -19,6 +19,7 @@ from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import OverBlocks, in_one_piece
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
 from gapwise.stages.problems.stored import check_array, check_supports
@@ -27,7 +28,7 @@ from gapwise.stages.solver.codes import FEW_ATOMS, N_COUNTERS
 from gapwise.stages.solver.distances import no_distances
 from gapwise.stages.solver.running import State
 from gapwise.stages.solver.sampling import tree_size
-from gapwise.stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
+from gapwise.stages.solver.supports import Pool, Supports, unpack
 
 SHORT_CHUNK, FOLDED_PER_BLOCK = 64, 256
 """Blocks in a chunk, unless adding it to u would then take more than this many numbers per block."""
@@ -104,7 +105,7 @@ def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
         by_mu[i] = pool.counts[i] > FEW_ATOMS
         for j in range(hi - lo):
             mu[lo + j] = -delta[j]
-    P.add(i, P.truth[first:last], 1.0, delta)
+    P.add(i, one_type(P.truth[first:last]), 1.0, delta)
     P.push(i, scale, delta, u)
 
 
@@ -131,9 +132,9 @@ def derive_driver(fingerprint: str) -> Callable[..., None]:
 
 def vertices_pool(problem: Problem, labels: np.ndarray, losses: np.ndarray) -> Pool:
     """The pool of a dual point with one vertex per block: `labels` flat like truth, `losses` (n,)."""
-    pool = empty_pool(problem.n, 4 * problem.n + 64, max_label_length(problem), problem.truth.dtype)
-    insert_all(problem.label_ptr, pool, labels, losses)
-    return pool
+    n = problem.n
+    vertices = Supports(np.arange(n + 1), np.ones(n), losses, np.zeros(n, np.int64), labels, problem.label_ptr)
+    return unpack(vertices, max_label_length(problem), 4 * n + 64)
 
 
 def truth_pool(problem: Problem) -> Pool:

@@ -17,6 +17,7 @@ from numba import njit
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import pair_move, pair_norm2, pair_push
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, widest_block
 from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
@@ -63,7 +64,12 @@ class Running(NamedTuple):
 def free_step(P, S, lam, radius, i, theta_all, delta_all, y_all, scratch):
     """One step of block i without bounds; projects if radius > 0. The arrays are workspace (LJ13 5)."""
     lo, hi, first, last = P.local_ptr[i], P.local_ptr[i + 1], P.label_ptr[i], P.label_ptr[i + 1]
-    theta, delta, y, truth = theta_all[: hi - lo], delta_all[: hi - lo], y_all[: last - first], P.truth[first:last]
+    theta, delta, y, truth = (
+        theta_all[: hi - lo],
+        delta_all[: hi - lo],
+        y_all[: last - first],
+        one_type(P.truth[first:last]),
+    )
     numbers = S.numbers
     before, shrunk = S.counters[HERE_STEPS], numbers[SHRUNK]
     factor = shrunk / (lam * before) if before > 0 else 0.0  # w = factor s
@@ -111,7 +117,7 @@ def boxed_step(P, S, lam, radius, i, theta_all, delta_all, y_all, scratch):
     P.max_oracle(i, theta, y, scratch)
     for j in range(w.size):
         w[j] *= 1.0 - 1.0 / t
-    pair_move(P, i, 1.0 / (lam * t), P.truth[first:last], y, delta, w)
+    pair_move(P, i, 1.0 / (lam * t), one_type(P.truth[first:last]), y, delta, w)
     clip_into(w, P.lower, P.upper, w)
     if radius > 0.0:
         norm2 = 0.0

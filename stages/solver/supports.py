@@ -162,18 +162,6 @@ def drop_inactive(pool, i):
 
 
 @njit(cache=True, **JIT)
-def drop_unused(pool, before):
-    """Drop all atoms without weight that were last used before a step count."""
-    for i in range(pool.head.size):
-        s = pool.head[i]
-        while s >= 0:
-            following = pool.next[s]
-            if pool.alpha[s] == 0.0 and pool.used[s] < before:
-                remove(pool, i, s)
-            s = following
-
-
-@njit(cache=True, **JIT)
 def _flatten(pool, order):
     k = 0
     for i in range(pool.head.size):
@@ -184,57 +172,61 @@ def _flatten(pool, order):
             s = pool.next[s]
 
 
+def in_list_order(pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """int64, (atoms,) each: the slots of all atoms in list order, and their blocks."""
+    order = np.empty(int(pool.counts.sum()), np.int64)
+    _flatten(pool, order)
+    return order, np.repeat(np.arange(pool.head.size), pool.counts)
+
+
+def _link(pool: Pool, order: np.ndarray, block: np.ndarray) -> None:
+    """Make the lists those of the slots `order`, whose blocks rise; the free list stays."""
+    pool.counts[:] = np.bincount(block, minlength=pool.head.size)
+    end = np.cumsum(pool.counts)
+    pool.next[order[:-1]] = order[1:]
+    some = pool.counts > 0
+    pool.next[order[end[some] - 1]] = -1
+    pool.head[:] = -1
+    pool.head[some] = order[(end - pool.counts)[some]]
+
+
+def drop_unused(pool: Pool, before: int) -> None:
+    """Drop all atoms without weight that were last used before a step count."""
+    order, block = in_list_order(pool)
+    gone = (pool.alpha[order] == 0.0) & (pool.used[order] < before)
+    freed = order[gone]
+    if freed.size:
+        _link(pool, order[~gone], block[~gone])
+        pool.next[freed] = np.append(freed[1:], pool.free[0])
+        pool.free[:] = freed[0], pool.free[1] + freed.size
+
+
 def repack(pool: Pool) -> np.ndarray:
     """Store the atoms in list order, with the free slots after them, so that a block's atoms share cache lines.
 
     Returns the slots that they had before, int64, (atoms,).
     """
-    order = np.empty(int(pool.counts.sum()), np.int64)
-    _flatten(pool, order)
+    order, block = in_list_order(pool)
     for column in (pool.labels, pool.alpha, pool.losses, pool.used, pool.row):
         column[: order.size] = column[order]
-    _relink(pool)
+    _link_packed(pool, block)
     return order
 
 
-@njit(cache=True, **JIT)
-def _relink(pool):
-    """Make the lists those of atoms that lie in list order."""
-    k = 0
-    for i in range(pool.head.size):
-        pool.head[i] = k if pool.counts[i] > 0 else -1
-        for _ in range(pool.counts[i]):
-            k += 1
-            pool.next[k - 1] = k
-        if pool.counts[i] > 0:
-            pool.next[k - 1] = -1
-    slots = pool.next.size
-    for s in range(k, slots):
-        pool.next[s] = s + 1 if s + 1 < slots else -1
-    pool.free[0] = k if k < slots else -1
+def _link_packed(pool: Pool, block: np.ndarray) -> None:
+    """Make the lists those of atoms that lie in list order, of these blocks, and all other slots free."""
+    atoms, slots = block.size, pool.next.size
+    pool.next[:] = np.arange(1, slots + 1)
+    pool.next[-1:] = -1
+    _link(pool, np.arange(atoms), block)
+    pool.free[:] = atoms if atoms < slots else -1, slots - atoms
 
 
-@njit(cache=True, **JIT)
-def normalise(pool):
+def normalise(pool: Pool) -> None:
     """Divide the alphas of each block by their sum, which rounding moves away from 1; done at every rebase point."""
-    for i in range(pool.head.size):
-        total = 0.0
-        s = pool.head[i]
-        while s >= 0:
-            total += pool.alpha[s]
-            s = pool.next[s]
-        s = pool.head[i]
-        while s >= 0:
-            pool.alpha[s] /= total
-            s = pool.next[s]
-
-
-@njit(cache=True, **JIT)
-def insert_all(label_ptr, pool, labels, losses):
-    """Insert one atom of weight 1 per block: flat `labels` and their `losses` (n,)."""
-    for i in range(losses.size):
-        s = insert(pool, i, labels[label_ptr[i] : label_ptr[i + 1]], losses[i], 1)
-        pool.alpha[s] = 1.0
+    order, block = in_list_order(pool)
+    alpha = pool.alpha[order]
+    pool.alpha[order] = alpha / np.bincount(block, alpha, pool.head.size)[block]  # which sums in list order
 
 
 @njit(cache=True, **JIT)
@@ -270,53 +262,21 @@ def find_atoms(label_ptr, pool, labels, losses, slots):
         slots[i] = find(pool, i, labels[i, : label_ptr[i + 1] - label_ptr[i]], losses[i])
 
 
-@njit(cache=True, **JIT)
-def _sizes(label_ptr, pool, active_only):
-    """Number of atoms, or of those with weight, and of their labels."""
-    atoms = labels = 0
-    for i in range(pool.head.size):
-        length = label_ptr[i + 1] - label_ptr[i]
-        s = pool.head[i]
-        while s >= 0:
-            if not active_only or pool.alpha[s] > 0.0:
-                atoms += 1
-                labels += length
-            s = pool.next[s]
-    return atoms, labels
-
-
-@njit(cache=True, **JIT)
-def _copy_atoms(label_ptr, pool, active_only, packed):
-    """Copy the atoms in list order, or those with weight, into the arrays of `packed`."""
-    k = end = 0
-    packed.offset[0] = packed.label_offset[0] = 0
-    for i in range(pool.head.size):
-        length = label_ptr[i + 1] - label_ptr[i]
-        s = pool.head[i]
-        while s >= 0:
-            if not active_only or pool.alpha[s] > 0.0:
-                packed.alpha[k], packed.losses[k], packed.used[k] = pool.alpha[s], pool.losses[s], pool.used[s]
-                for t in range(length):
-                    packed.label[end + t] = pool.labels[s, t]
-                k, end = k + 1, end + length
-                packed.label_offset[k] = end
-            s = pool.next[s]
-        packed.offset[i + 1] = k
-
-
 def pack(pool: Pool, label_ptr: np.ndarray, active_only: bool = False) -> Supports:
     """The atoms in list order, in arrays of their own; with `active_only` only those with alpha > 0."""
-    atoms, labels = _sizes(label_ptr, pool, active_only)
-    packed = Supports(
-        offset=np.empty(pool.head.size + 1, np.int64),
-        alpha=np.empty(atoms),
-        losses=np.empty(atoms),
-        used=np.empty(atoms, np.int64),
-        label=np.empty(labels, pool.labels.dtype),
-        label_offset=np.empty(atoms + 1, np.int64),
+    order, block = in_list_order(pool)
+    if active_only:
+        active = pool.alpha[order] > 0.0
+        order, block = order[active], block[active]
+    length = np.diff(label_ptr)[block]
+    return Supports(
+        offset=np.searchsorted(block, np.arange(pool.head.size + 1)),
+        alpha=pool.alpha[order],
+        losses=pool.losses[order],
+        used=pool.used[order],
+        label=pool.labels[order][np.arange(pool.labels.shape[1]) < length[:, None]],
+        label_offset=np.concatenate([[0], np.cumsum(length)]),
     )
-    _copy_atoms(label_ptr, pool, active_only, packed)
-    return packed
 
 
 def unpack(supports: Supports, length: int, capacity: int) -> Pool:
@@ -327,12 +287,7 @@ def unpack(supports: Supports, length: int, capacity: int) -> Pool:
     pool.labels[:atoms][mask] = supports.label
     pool.alpha[:atoms], pool.losses[:atoms], pool.used[:atoms] = supports.alpha, supports.losses, supports.used
     pool.row[:atoms] = -1
-    pool.next[: max(atoms, 0)] = np.arange(1, atoms + 1)
-    pool.counts[:] = np.diff(supports.offset)
-    pool.head[:] = np.where(pool.counts > 0, supports.offset[:-1], -1)
-    last = supports.offset[1:][pool.counts > 0] - 1
-    pool.next[last] = -1
-    pool.free[:] = atoms, pool.alpha.size - atoms
+    _link_packed(pool, np.repeat(np.arange(n), np.diff(supports.offset)))
     return pool
 
 
@@ -355,8 +310,7 @@ def grown(columns: list[np.ndarray], slots: int) -> Pool:
 
 def blocks_of(pool: Pool) -> np.ndarray:
     """int64, (slots,): the block of each atom; -1 for free slots."""
-    order = np.empty(int(pool.counts.sum()), np.int64)
-    _flatten(pool, order)
+    order, block = in_list_order(pool)
     blocks = np.full(pool.alpha.size, -1)
-    blocks[order] = np.repeat(np.arange(pool.head.size), pool.counts)
+    blocks[order] = block
     return blocks

@@ -20,7 +20,7 @@ from gapwise.stages.solver.running import FlagChoices, Flags
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.setup import DISTANCES
 from gapwise.stages.solver.several import Listed, load_several
-from gapwise.stages.solver.supports import drop_unused, empty_pool, pack
+from gapwise.stages.solver.supports import empty_pool, pack
 
 Loop = Callable[[Problem], Callable[..., tuple[int, int]]]
 """loop(problem): compiled steps, called as `loop.steps_driver` says."""
@@ -132,7 +132,6 @@ class Visits:
     def warm_up_cached(self) -> None:
         """Compile or load what cached passes call."""
         it = self.it
-        drop_unused(it.state.pool, 0)
         it.cached_gaps(it.state.w)
         with_room(no_distances(1), np.ones(1, np.int64))
         if it.views.cached == DISTANCES:

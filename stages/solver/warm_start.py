@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, widest_block
 from gapwise.stages.solver.supports import find, insert
 
@@ -30,7 +31,7 @@ def truth_driver(fingerprint: str) -> Callable[..., None]:
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             theta = theta_all[: hi - lo]
             P.scores(i, S.w, theta)
-            y = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
+            y = one_type(P.truth[P.label_ptr[i] : P.label_ptr[i + 1]])
             base = 0.0
             s = S.pool.head[i]
             while s >= 0:

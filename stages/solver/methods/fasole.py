@@ -44,7 +44,6 @@ from gapwise.stages.solver.options import BlockOptions, CacheOptions, check
 from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, Setup
-from gapwise.stages.solver.supports import drop_unused
 from gapwise.stages.solver.visits import Visits, no_steps
 
 
@@ -155,7 +154,6 @@ class Fasole:
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls."""
         self.visits.warm_up()
-        drop_unused(self.it.state.pool, 0)
         with_room(no_distances(1), np.ones(1, np.int64))
         P, none = self.it.problem, np.empty(0, np.int64)
         distance_steps_driver(P)(P, self.it.state, self.flags(), float(self.options.precision), none)

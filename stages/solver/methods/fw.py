@@ -95,7 +95,6 @@ class FrankWolfe:
         """Compile or load every function that a solve calls; changes no result."""
         load_exact(self.it.problem)
         warm_up(self.it)
-        drop_unused(self.it.state.pool, 0)
 
 
 def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:

@@ -37,7 +37,7 @@ def start_driver(fingerprint: str):
             delta = delta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
             delta[:] = 0.0
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            P.add(i, P.truth[first:last], 1.0, delta)
+            P.add(i, one_type(P.truth[first:last]), 1.0, delta)
             P.add(i, labels[i, : last - first], -1.0, delta)
             total[0] += np.sqrt(max(P.norm2(i, delta), 0.0))
             P.push(i, 1.0 / n, delta, psi)
@@ -58,7 +58,7 @@ def decode_driver(fingerprint: str):
             i = blocks[k]
             theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
             P.scores(i, w, theta)
-            truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
+            truth = one_type(P.truth[P.label_ptr[i] : P.label_ptr[i + 1]])
             y = np.empty_like(truth)
             P.decode(i, theta, y, scratch)
             out[k] = P.value(i, theta, y) - P.value(i, theta, truth)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot, largest, widest_block
 from gapwise.stages.solver.block.answers import note_answer
 from gapwise.stages.solver.block.choice import survey
@@ -53,7 +54,7 @@ class ByMargins(NamedTuple):
         theta, y = self.theta[:size], self.y[: last - first]
         P.scores(i, S.w, theta)
         loss = P.max_oracle(i, theta, y, self.work)
-        common = P.value(i, theta, P.truth[first:last])
+        common = P.value(i, theta, one_type(P.truth[first:last]))
         target, h = note_answer(P, S, flags, i, theta, y, loss, base + common)
         self.most[0] = max(self.most[0], S.pool.counts[i])
         return target, h - common, loss
@@ -104,7 +105,7 @@ def margin(P, pool, margins, i, slot, delta):
         pool.row[slot] = row
         first, last = P.label_ptr[i], P.label_ptr[i + 1]
         delta[:] = 0.0
-        P.add(i, P.truth[first:last], 1.0, delta)
+        P.add(i, one_type(P.truth[first:last]), 1.0, delta)
         P.add(i, pool.labels[slot, : last - first], -1.0, delta)
         psi = margins.psi[row]
         psi[:] = 0.0
