@@ -10,40 +10,38 @@ from pathlib import Path
 
 from gapwise import parts
 from gapwise.stages.problems.inner import MODE, own_index
+from gapwise.stages.problems.kernel_cache import digest_of, reached
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.user_code import own_files
 
-ROOMS = ("problems", "solver")
-"""Packages of `stages` that contain compiled code."""
-
 
 @functools.cache
-def sources_fingerprint(problem_class: type) -> str:
-    """Hash of all sources that code compiled for a structure depends on.
+def sources_fingerprint(structure: type, *callers: Path) -> str:
+    """Hash of all code that may become part of a function in one of the files `callers`, compiled for a structure.
 
-    numba's disk cache checks only the file of the cached function. A driver that closes over this string is recompiled
-    whenever a file that it may call into has changed: every file of `ROOMS`, parts that belong there
-    (`gapwise.parts`), and the files of the structure itself, wherever its class is defined: its module or package,
-    and what they import from the same folder (`user_code.own_files`).
+    It covers what these files and those of the structure and its bases import, directly or not, of the packages with
+    compiled code (`kernel_cache.reached`), and parts that belong there (`gapwise.parts`). Of a structure from elsewhere it
+    covers the module or package, and what that imports from the same folder (`user_code.own_files`).
     """
-    return parts.digest_of(_sources(problem_class), MODE)
+    theirs = {name: file for kind in structure.__mro__ for name, file in _files_of(kind).items()}
+    files = {**theirs, **{f"callers/{file.name}": file for file in callers}}
+    return digest_of({**files, **reached(files.values()), **parts.sources(*parts.KERNELS)}, MODE)
 
 
-def _sources(problem_class: type) -> dict[str, Path]:
-    """The files, under names that do not depend on where the folders are."""
-    stages = Path(__file__).parents[1]
-    files = {str(file.relative_to(stages)): file for room in ROOMS for file in (stages / room).rglob("*.py")}
-    files |= parts.sources(*parts.KERNELS)
-    own = Path(inspect.getfile(problem_class))
-    if own in files.values():
-        return files
-    top = sys.modules.get(problem_class.__module__.partition(".")[0])
-    if getattr(top, "__file__", None):
-        theirs = own_files(sys.modules[problem_class.__module__])
+def _files_of(kind: type) -> dict[str, Path]:
+    """The source files of a class, under names that do not depend on where the folders are; {} for those of Python."""
+    top, _, within = kind.__module__.partition(".")
+    if top == "gapwise" and within:
+        return {kind.__module__: Path(inspect.getfile(kind))}
+    if top in sys.stdlib_module_names:
+        return {}
+    own = Path(inspect.getfile(kind))
+    if getattr(sys.modules[top], "__file__", None):
+        found = own_files(sys.modules[kind.__module__])
     else:  # a folder without __init__.py: what lies beside the module
-        theirs = {str(file.relative_to(own.parent)): file for file in own.parent.rglob("*.py")}
-    return {**files, **{f"own/{name}": file for name, file in theirs.items()}, own.name: own}
+        found = {str(file.relative_to(own.parent)): file for file in own.parent.rglob("*.py")}
+    return {f"own/{name}": file for name, file in {**found, own.name: own}.items()}
 
 
 def driver(build: Callable[[str], Kernel]) -> Callable[[Problem], Kernel]:
@@ -55,7 +53,7 @@ def driver(build: Callable[[str], Kernel]) -> Callable[[Problem], Kernel]:
 
     @functools.cache
     def built(structure: type) -> Kernel:
-        fingerprint = sources_fingerprint(structure)
+        fingerprint = sources_fingerprint(structure, Path(inspect.getfile(build)))
         return _with_own_cache(build(fingerprint), structure, fingerprint)
 
     @functools.wraps(build)

@@ -74,7 +74,7 @@ def _top_names(file: Path) -> set[str]:
 def imported_names(file: Path) -> set[str]:
     """Dotted names of all absolute imports in a file, those behind ``from … import`` included."""
     names: set[str] = set()
-    for node in ast.walk(_parsed(file)):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -104,13 +104,13 @@ def definitions(names: Iterable[str], file_of: Callable[[str], Path | None]) -> 
 
 def given_names(file: Path, keywords: Collection[str]) -> set[str]:
     """The names that a file gives to arguments with these keywords."""
-    given = (node for node in ast.walk(_parsed(file)) if isinstance(node, ast.keyword) and node.arg in keywords)
+    given = (node for node in ast.walk(parsed(file)) if isinstance(node, ast.keyword) and node.arg in keywords)
     return {node.value.id for node in given if isinstance(node.value, ast.Name)}
 
 
 def _defined(module: str, file: Path) -> dict[str, tuple[str, set[str]]]:
     """What a module defines or imports at its top, by name: its code, and the dotted names of what may stand in it."""
-    lines, tree = file.read_text(encoding="utf-8").splitlines(), _parsed(file)
+    lines, tree = file.read_text(encoding="utf-8").splitlines(), parsed(file)
     imported = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
         for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0
@@ -136,7 +136,7 @@ def _defined(module: str, file: Path) -> dict[str, tuple[str, set[str]]]:
     return defined
 
 
-def _parsed(file: Path) -> ast.Module:
+def parsed(file: Path) -> ast.Module:
     """The syntax tree of a file.
 
     The garbage collector rests meanwhile. CPython 3.11 counts the depth of trees for all threads together. So where a
