@@ -6,7 +6,6 @@ A first word that names a command of `gapwise.pipeline.cli` is carried out there
 from __future__ import annotations
 
 import atexit
-import gc
 import io
 import os
 import sys
@@ -31,10 +30,6 @@ def main() -> int:
     from gapwise.pipeline import cli  # looks for parts
     from gapwise.pipeline.help import asks_for_help, help_on
 
-    if "_ARGCOMPLETE" in os.environ:  # a shell asks, see `cli.completion`
-        from gapwise.pipeline.cli.completion import complete
-
-        complete()
     if asks_for_help(sys.argv[1:]) and not cli.is_command(sys.argv[1:]):
         return help_on(sys.argv[1:])
     if sys.argv[1:] == ["--version"]:
@@ -44,7 +39,7 @@ def main() -> int:
         return 0
     if cli.is_stray(sys.argv[1:]):
         if now := cli.REMOVED.get(sys.argv[1]):
-            print(f"error: {sys.argv[1]}: no such command any more; gapwise {now} does its work", file=sys.stderr)
+            print(f"error: {sys.argv[1]}: no such command any more; {now}", file=sys.stderr)
             return BAD_CONFIGURATION
         near = did_you_mean(sys.argv[1], cli.known())
         print(
@@ -53,7 +48,6 @@ def main() -> int:
             file=sys.stderr,
         )
         return BAD_CONFIGURATION
-    gc.set_threshold(20_000, 10, 10)  # of 700: imports and figures make many objects, and few of them in cycles
     from gapwise.pipeline.compute.local import pin_threads
 
     pin_threads()  # before numpy is loaded

@@ -142,7 +142,7 @@ def mark_of(settings: Settings) -> Path | None:
     from gapwise.stages.problems import kernel_cache
 
     package = Path(stages.__path__[0])
-    folder = kernel_cache.folder() if kernel_cache.asked_for() else package / "solver" / "__pycache__"
+    folder = kernel_cache.folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

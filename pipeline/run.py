@@ -36,7 +36,6 @@ from gapwise.pipeline.errors import (
 from gapwise.pipeline.interrupt import Interrupted, Stop, number_of
 from gapwise.pipeline.job import Job
 from gapwise.pipeline.precompile import Precompile
-from gapwise.pipeline.preload import Preload
 from gapwise.pipeline.progress import Progress
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.rundir import LockedError, RunDir, check_writable, locked, write_json
@@ -169,12 +168,8 @@ def _run_stages(job: Job) -> dict[str, object] | None:
         if any(stage.is_recorded and due(stage) for stage in wanted):
             compiling = stack.enter_context(Compiling(job.progress, job.stop.check))
             early = stack.enter_context(Precompile(settings, job.progress, job.stop))
-        imports = stack.enter_context(Preload())
-        for position, stage in enumerate(wanted):
+        for stage in wanted:
             if stage.every_invocation or due(stage):  # asked anew: a stage that runs again takes later ones along
-                if stage.spares_core:
-                    later = [name for other in wanted[position + 1 :] for name in other.modules]
-                    imports.begin(later, job.tracker.load if len(wanted) >= len(flow()) else lambda: None)
                 _run_stage(stage, job, early)
     if compiling is not None and early is not None:
         job.seconds["compiling"] = compiling.seconds + early.seconds

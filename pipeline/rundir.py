@@ -23,7 +23,7 @@ from typing import Any
 from gapwise.pipeline.config.settings import Settings
 from gapwise.pipeline.source_code import commit
 from gapwise.pipeline.stage_graph import after, stages
-from gapwise.records import Record
+from gapwise.records import Record, flat
 from gapwise.storage import files
 from gapwise.storage.backend import Location, backend
 from gapwise.storage.files import DamagedError, deliver, make_directory, output_checksum, remove, rename, working
@@ -218,14 +218,6 @@ def _finite(value: Any) -> object:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return _finite(value.tolist()) if type(value).__module__ == "numpy" else value
-
-
-def flat(value: Mapping[str, object], prefix: str = "") -> Record:
-    """Nested mappings as one, with dotted keys."""
-    out: dict[str, object] = {}
-    for name, item in value.items():
-        out.update(flat(item, f"{prefix}{name}.") if isinstance(item, Mapping) else {f"{prefix}{name}": item})
-    return out
 
 
 def _versions() -> dict[str, str]:

@@ -25,7 +25,7 @@ from gapwise.stages.verify import Report, asked_for, verify
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 from gapwise.storage.files import make_directory, read_json, remove, write_json
-from gapwise.storage.paths import SolvedPath
+from gapwise.storage.mixture import AnyPath
 from gapwise.storage.results import read_path
 
 RECORD = "refit.json"
@@ -36,7 +36,7 @@ TOLERANCE = 1e-3
 
 def refit(
     whole: Problem,
-    path: SolvedPath,
+    path: AnyPath,
     lam: float,
     solved: np.ndarray,
     folder: Location,
@@ -107,35 +107,35 @@ def measure(features: Features, folder: Location, spread: Spread) -> Record:
     return result
 
 
-def supports_of(path: SolvedPath, row: int) -> Supports:
+def supports_of(path: AnyPath, row: int) -> Supports:
     """The dual solution at a breakpoint."""
-    offset = path["support_offset"].values[row]
+    offset = np.asarray(path["support_offset"][row])
     atoms = slice(int(offset[0]), int(offset[-1]))
-    label_offset = path["label_offset"].values[atoms.start : atoms.stop + 1]
-    labels = path["support_label"].values[int(label_offset[0]) : int(label_offset[-1])]
-    alpha, losses = path["support_alpha"].values[atoms], path["support_loss"].values[atoms]
+    label_offset = np.asarray(path["label_offset"][atoms.start : atoms.stop + 1])
+    labels = np.asarray(path["support_label"][int(label_offset[0]) : int(label_offset[-1])])
+    alpha, losses = np.asarray(path["support_alpha"][atoms]), np.asarray(path["support_loss"][atoms])
     used = np.zeros(alpha.size, np.int64)
     return Supports(offset - offset[0], alpha, losses, used, labels, label_offset - label_offset[0])
 
 
-def nearest(path: SolvedPath, lam: float) -> int:
+def nearest(path: AnyPath, lam: float) -> int:
     """The breakpoint nearest to lambda, on a logarithmic scale."""
-    return int(np.argmin(np.abs(np.log(path["lambda"].values / lam))))
+    return int(np.argmin(np.abs(np.log(np.asarray(path["lambda"]) / lam))))
 
 
-def lists_labellings(path: SolvedPath) -> bool:
+def lists_labellings(path: AnyPath) -> bool:
     """Whether the dual solutions of a path are kept as labellings with weights."""
     return bool(path.attrs["dual_point"]) and "dual_scores" not in path
 
 
-def start_of_all(whole: Problem, path: SolvedPath, lam: float, solved: np.ndarray) -> Supports | None:
+def start_of_all(whole: Problem, path: AnyPath, lam: float, solved: np.ndarray) -> Supports | None:
     """The dual point at which all blocks begin at lambda; None: at w = 0, as the path has no list of labellings.
 
     Parameters
     ----------
     whole : Problem
         All blocks.
-    path : SolvedPath
+    path : SolvedPath or PathInMemory
         Of some of them.
     solved : bool array, (n,)
         Which blocks of `whole` are those of the path, in the same order.

@@ -9,21 +9,21 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-import zarr
-from zarr.codecs import ZstdCodec
 
 from gapwise.records import Facts, Record
 from gapwise.storage.backend import DamagedError, Location, backend
 
+if TYPE_CHECKING:  # a solve in memory needs the layout and no zarr, which is loaded where a group is opened
+    import zarr
+
 CHUNK_BYTES = 1 << 21
 """Most bytes in a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""
 
-COMPRESSION = ZstdCodec(level=1)
+COMPRESSION_LEVEL = 1
 """Supports become as small as at zarr's own level, which takes longer."""
-
 
 UNREADABLE = (KeyError, IndexError, ValueError, TypeError, AttributeError, RuntimeError, MemoryError, OverflowError)
 """What zarr raises for contents it cannot read."""
@@ -176,6 +176,8 @@ def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dty
     All its chunks are stored, whatever they hold, because zarr reads a missing chunk as the fill value. NaN or -1 says to
     other readers of zarr that a number is missing.
     """
+    from zarr.codecs import ZstdCodec
+
     dtype = np.dtype(dtype)
     return group.create_array(
         spec.name,
@@ -184,7 +186,7 @@ def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dty
         dtype=dtype,
         fill_value=np.nan if dtype.kind == "f" else np.array(-1).astype(dtype),
         config={"write_empty_chunks": True},
-        compressors=COMPRESSION,
+        compressors=ZstdCodec(level=COMPRESSION_LEVEL),
         dimension_names=spec.dims,
         attributes={"description": spec.doc},
         overwrite=True,
@@ -193,9 +195,18 @@ def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dty
 
 def open_group(path: Location, mode: Literal["r", "a"] = "r") -> zarr.Group:
     """A zarr group, wherever it lies; DamagedError if its metadata cannot be read."""
+    import zarr
+
     with readable(path, "the metadata"):
         store = backend(path).zarr_store(path, read_only=mode == "r")
         return zarr.open_group(store, mode=mode, zarr_format=3)  # arrays of format 2 may hold pickled objects
+
+
+def new_group(path: Location, attrs: Facts) -> zarr.Group:
+    """An empty zarr group with these attributes, in the place of what lies there."""
+    import zarr
+
+    return zarr.open_group(path, mode="w", zarr_format=3, attributes=dict(attrs))
 
 
 @contextlib.contextmanager
@@ -228,7 +239,7 @@ def write_group(
     TypeError
         If one has another dtype or number of dimensions than the layout says.
     """
-    group = zarr.open_group(path, mode="w", zarr_format=3, attributes=dict(attrs))
+    group = new_group(path, attrs)
     for spec in specs:
         go_on()
         array = checked(spec, arrays[spec.name])
@@ -277,6 +288,8 @@ def whole(path: Location, name: str, array: zarr.Array | zarr.Group) -> zarr.Arr
 
     A fill value of 0 is that of earlier versions, which stored no chunks of zeros.
     """
+    import zarr
+
     if not isinstance(array, zarr.Array):
         raise TypeError(f"{name} is not an array")
     claimed = math.prod(array.shape) * array.dtype.itemsize

@@ -5,12 +5,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Union
 
 import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.storage.backend import Location
+
+if TYPE_CHECKING:
+    from gapwise.storage.paths import SolvedPath
 
 NAMES = ("lambda", "gap", "dual")
 CELL_NAMES = ("cell_low", "cell_interval", "cell_primal", "cell_scale")
@@ -67,6 +71,36 @@ def mixed(parts: Mapping[int, float], solved: Callable[[int], np.ndarray], break
         if share != 0.0 and 0 <= b < breakpoints:
             total += share * solved(b)
     return total
+
+
+@dataclass(frozen=True)
+class PathInMemory:
+    """What `gapwise.storage.paths.SolvedPath` has, as plain arrays: loading xarray takes longer than many a solve."""
+
+    arrays: dict[str, np.ndarray]
+    """All that its path.zarr would have."""
+    attrs: Record
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.arrays[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.arrays
+
+    @property
+    def end(self) -> float | None:
+        """The lambda at which a path ends; None of given lambdas, which have no model between them."""
+        low = self.arrays.get("cell_low", np.empty(0))
+        return float(low[-1]) if low.size else None
+
+    def weights_at(self, lam: float) -> np.ndarray:
+        """w(lambda), (d,); ValueError as `gapwise.storage.paths.SolvedPath.weights_at`."""
+        weights = self.arrays["weights"]
+        return mixed(Mixture(self.arrays, self.attrs)(lam), weights.__getitem__, *weights.shape)
+
+
+AnyPath: TypeAlias = Union["SolvedPath", PathInMemory]
+"""A solved path, of a run or in memory."""
 
 
 def weights_at(path: Location) -> Callable[[float], np.ndarray]:

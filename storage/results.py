@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-import zarr
 
 from gapwise.records import Facts, Record
 from gapwise.storage.backend import DamagedError, Location
@@ -22,6 +22,7 @@ from gapwise.storage.layout import (
     Names,
     array_of,
     create_array,
+    new_group,
     open_group,
     path_specs,
     read_group,
@@ -29,6 +30,9 @@ from gapwise.storage.layout import (
     whole,
     write_group,
 )
+
+if TYPE_CHECKING:
+    import zarr
 
 RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "label", "label_offset": "atom_edge"}
 """Arrays of PATH that are concatenated over breakpoints; all others have one row per breakpoint."""
@@ -108,9 +112,7 @@ def write_path(
         return
     if not shapes:
         raise ValueError(f"{path}: there is no breakpoint to write")
-    group = zarr.open_group(
-        aside(path), mode="w", zarr_format=3, attributes={"format_version": FORMAT_VERSION, **attrs}
-    )
+    group = new_group(aside(path), {"format_version": FORMAT_VERSION, **attrs})
     target = {}
     for spec in path_specs(dtypes):
         rows = sum(shape[spec.name][0] for shape in shapes)

@@ -10,13 +10,12 @@ import contextlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import zarr
 
 from gapwise.records import Facts, Record
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, make_directory, once, publish, remove, remove_leftovers, tree_checksum
 from gapwise.storage.integrity import below
-from gapwise.storage.layout import SNAPSHOTS, create_array, open_group, read_group, write_group
+from gapwise.storage.layout import SNAPSHOTS, create_array, new_group, open_group, read_group, write_group
 
 
 class SnapshotParts:
@@ -74,7 +73,7 @@ class SnapshotParts:
             shapes = {name: array.shape for name, array in group.arrays()}
             dtypes = {name: array.dtype for name, array in group.arrays()}
         total = sum(part["rows"] for part in self.parts)
-        joined = zarr.open_group(aside(target), mode="w", zarr_format=3, attributes=dict(attrs))
+        joined = new_group(aside(target), attrs)
         arrays = {}
         for spec in SNAPSHOTS:
             tail = shapes.get(spec.name, (0,) * len(spec.dims))[1:]

@@ -13,3 +13,11 @@ Facts: TypeAlias = Mapping[str, Any]
 
 Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
 """What JSON holds."""
+
+
+def flat(value: Mapping[str, object], prefix: str = "") -> Record:
+    """Nested mappings as one, with dotted keys."""
+    out: Record = {}
+    for name, item in value.items():
+        out.update(flat(item, f"{prefix}{name}.") if isinstance(item, Mapping) else {f"{prefix}{name}": item})
+    return out

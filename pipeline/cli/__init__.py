@@ -67,8 +67,11 @@ def command(name: str) -> Command:
     return loaded
 
 
-REMOVED = {"status": "show"}
-"""Former commands, and those that do their work."""
+REMOVED = {
+    "status": "gapwise show does its work",
+    "completion": "gapwise --help lists commands, and gapwise ls runs",
+}
+"""Former commands, and what to do instead."""
 
 
 def is_command(words: Sequence[str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
@@ -27,7 +26,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.model.measures import measure, read_labelled
 
-    gc.set_threshold(100_000)  # as in predict
     model = opened(asked)
     measured = measure(model, *read_labelled(model, asked.inputs))
     print(as_json(as_facts(model, measured)) if asked.json else "\n".join(lines(model, measured)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import sys
 import warnings
@@ -201,7 +200,6 @@ def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.model.facts import fitting
     from gapwise.stages.model.prediction_files import shown
 
-    gc.set_threshold(100_000)  # text makes millions of strings; looking for cycles among them takes a tenth of the time
     out = None if asked.out is None else output(asked.out)
     margins = asked.margins or (asked.calibrate is not None and asked.n_best is None)
     model = with_calibration(opened(asked), run_or_model(asked.model, asked.root), asked.calibrate)

@@ -139,7 +139,7 @@ def _wrapped(name: str, text: str) -> list[str]:
 
 
 def _chosen(science: Mapping[str, object], group: str) -> list[tuple[str, object]]:
-    from gapwise.pipeline.overview.differences import flat
+    from gapwise.records import flat
 
     chosen = science.get(group)
     settings = flat(chosen) if isinstance(chosen, Mapping) else {}

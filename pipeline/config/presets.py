@@ -1,15 +1,22 @@
-"""Presets of ``conf/solver``, read where Hydra does not compose them: for estimators."""
+"""Presets of ``conf/solver``, read where Hydra does not compose them: for estimators, which need no OmegaConf."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+import yaml
 
 from gapwise.pipeline.config import CONF
-from gapwise.pipeline.config.settings import method_defaults, typed
+from gapwise.records import Facts, Record
+from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import MethodOptions
+
+NAMES = {"sampling": "sampler"}
+"""Keys of the group whose fields have another name."""
 
 
 def solver_presets() -> list[str]:
@@ -30,16 +37,29 @@ def solver_preset(name: str) -> MethodOptions:
 
 @cache
 def _checked(name: str) -> MethodOptions:
-    cfg = _composed(name)
-    options: MethodOptions = typed("solver", cfg, method_defaults(cfg))
+    values = {NAMES.get(key, key): value for key, value in _composed(name).items()}
+    options: MethodOptions = _over(method_options(values["method"]), values)
+    options.check()
     return options
 
 
-def _composed(name: str) -> DictConfig:
+def _composed(name: str) -> Record:
     """A file of the group over the files that its list `defaults` names before `_self_`."""
-    own = OmegaConf.load(CONF / "solver" / f"{name}.yaml")
-    assert isinstance(own, DictConfig)
-    bases = [str(base) for base in own.pop("defaults", []) if base != "_self_"]
-    merged = OmegaConf.merge(*map(_composed, bases), own)
-    assert isinstance(merged, DictConfig)
-    return merged
+    own = yaml.safe_load((CONF / "solver" / f"{name}.yaml").read_text(encoding="utf-8"))
+    values: Record = {}
+    for base in own.pop("defaults", []):
+        values = values if base == "_self_" else _merged(values, _composed(base))
+    return _merged(values, own)
+
+
+def _merged(below: Facts, own: Facts) -> Record:
+    """`own` over `below`, group by group."""
+    both = {key for key in own if isinstance(own[key], Mapping) and isinstance(below.get(key), Mapping)}
+    return {**below, **{key: _merged(below[key], own[key]) if key in both else own[key] for key in own}}
+
+
+def _over(default: Any, value: Any) -> Any:
+    """The values of a file in the place of those of a dataclass; whole numbers become floats where it has floats."""
+    if dataclasses.is_dataclass(default) and not isinstance(default, type):
+        return dataclasses.replace(default, **{key: _over(getattr(default, key), value[key]) for key in value})
+    return float(value) if isinstance(default, float) else value

@@ -11,7 +11,7 @@ import copy
 import math
 import warnings
 from collections.abc import Iterator
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,10 @@ from gapwise.stages.problems import build, calls_python
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.options import MethodOptions, PathOptions
 from gapwise.storage.backend import Location
-from gapwise.storage.paths import SolvedPath
+from gapwise.storage.mixture import PathInMemory
+
+if TYPE_CHECKING:
+    from gapwise.storage.paths import SolvedPath
 
 
 class GapwiseEstimator(BaseEstimator):
@@ -220,7 +223,7 @@ class GapwiseEstimator(BaseEstimator):
             warnings.warn(f"{name}: {said}", stacklevel=3)
         source = Source(name, learner._problems, learner._divided, learner._own_digest, learner._options)
         former = None
-        if self.warm_start and "path_" in vars(self):
+        if self.warm_start and "lambda_" in vars(self):
             former = Former(self._solved_at(self.lambda_)[0], self.lambda_, self._data_digest)
         done = fit(plan, data, source, run_dir, warm_start=self.warm_start, former=former)
         learner._data_digest, learner.calibration_ = done.digest, done.calibration
@@ -246,10 +249,8 @@ class GapwiseEstimator(BaseEstimator):
 
     def _keep(self, fitted: Fitted) -> None:
         """Set the fitted attributes."""
-        self.path_, self.lambda_ = fitted.path.path, fitted.lam
-        if fitted.validated is not None:
-            self.path_ = fitted.validated.beside(self.path_)
-        self.refit_: SolvedPath | None = None if fitted.refit is None else fitted.refit.path
+        self._path, self._validated, self.lambda_ = fitted.path.path, fitted.validated, fitted.lam
+        self._refit = None if fitted.refit is None else fitted.refit.path
         self._of_path = fitted.certificate_of_path
         self.certificate_: ModelCertificate = fitted.certificate
         self._weights = self._weights_at(None)
@@ -258,19 +259,33 @@ class GapwiseEstimator(BaseEstimator):
     # -- the model ------------------------------------------------------------------------------------------------------
     def _weights_at(self, lam: float | None) -> np.ndarray:
         """w (d,) at lam; at `lambda_` if it is None."""
-        check_is_fitted(self, "path_")
+        check_is_fitted(self, "lambda_")
         if lam is None:
             lam = self.lambda_
         elif not is_number(lam) or not 0 < lam < math.inf:
             raise refuse("lam", lam, "a number > 0")
-        weights: np.ndarray = self._solved_at(float(lam))[0].weights_at(float(lam)).values
-        return weights
+        return self._solved_at(float(lam))[0].weights_at(float(lam))
 
-    def _solved_at(self, lam: float) -> tuple[SolvedPath, ModelCertificate]:
+    def _solved_at(self, lam: float) -> tuple[PathInMemory, ModelCertificate]:
         """What the model at lam was solved in, and its certificate: the path, or at `lambda_` the solve on all blocks."""
-        if self.refit_ is not None and lam == self.lambda_:
-            return self.refit_, self.certificate_
-        return self.path_, self._of_path
+        if self._refit is not None and lam == self.lambda_:
+            return self._refit, self.certificate_
+        return self._path, self._of_path
+
+    @property
+    def path_(self) -> SolvedPath:
+        """Made when it is asked for, because only it needs xarray."""
+        from gapwise.storage.paths import path_of
+
+        path = path_of(self._path.arrays, self._path.attrs)
+        return path if self._validated is None else self._validated.beside(path)
+
+    @property
+    def refit_(self) -> SolvedPath | None:
+        """As `path_`."""
+        from gapwise.storage.paths import path_of
+
+        return None if self._refit is None else path_of(self._refit.arrays, self._refit.attrs)
 
     def save(self, folder: str | Location, lam: float | None = None) -> None:
         """Write the model at `lam` into a folder that `gapwise.load_model` and ``gapwise predict`` read, without pickle.

@@ -67,16 +67,15 @@ class ModelCertificate:
 def certificate_of(solved: Solved, path: PathOptions, row: int) -> ModelCertificate:
     """The certificate of a path, or of breakpoint `row` of given lambdas."""
     stored = solved.path
-    arrays = {str(name): variable.values for name, variable in stored.variables.items()}
-    whole = claimed(arrays, stored.attrs) if solved.verified is None else verdict_of(solved.verified["verdict"])
+    whole = claimed(stored.arrays, stored.attrs) if solved.verified is None else verdict_of(solved.verified["verdict"])
     whole = dataclasses.replace(whole, status=str(solved.status))  # a limit of time ends a copy of the state
     if path.can.finds_lambdas:
         verdict = whole
         low, high = (np.inf if whole.lam_low is None else whole.lam_low), np.inf
     else:
-        dual = max(float(stored["dual"].values[row]), 0.0) if path.relative else 1.0
-        low = high = float(stored["lambda"].values[row])
-        gap, primal = (float(stored[name].values[row]) for name in ("gap", "primal"))
+        dual = max(float(stored["dual"][row]), 0.0) if path.relative else 1.0
+        low = high = float(stored["lambda"][row])
+        gap, primal = (float(stored[name][row]) for name in ("gap", "primal"))
         verdict = whole.at_lambda(low, gap, path.tolerance * dual, primal)
     nothing = float("nan")
     return ModelCertificate(

@@ -329,7 +329,7 @@ class ChainSVM(GapwiseEstimator):
 
     def _new(self, X: Samples) -> tuple[Problem | None, list[tuple[int, int]]]:
         """The problem over new sequences, None if all are empty; and the first token of each, and the end."""
-        check_is_fitted(self, "path_")
+        check_is_fitted(self, "lambda_")
         return self._encoding.problem(X)
 
     def named_weights(self, lam: float | None = None) -> NamedWeights:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from gapwise.stages.datasets.arrays.rows import Csr
 
@@ -88,8 +87,9 @@ def weighted(data: Data, sample_weight: npt.ArrayLike | None) -> Data:
 
 def listed(name: str, values: object, noun: str) -> list[Any]:
     """The entries of a container by position, of a DataFrame its rows; ValueError if the argument `name` is none."""
-    if isinstance(values, pd.DataFrame):
-        return [values.iloc[i] for i in range(len(values))]
+    if hasattr(values, "iloc"):  # a table of pandas, which others need not have loaded
+        table: Any = values
+        return [table.iloc[i] for i in range(len(table))]
     scalar = isinstance(values, str | Mapping | Set) or (isinstance(values, np.ndarray) and values.ndim == 0)
     if scalar or not isinstance(values, Iterable):
         raise ValueError(f"{name}: expected a list of {noun}, got {type(values).__name__}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from gapwise.pipeline.estimators.certificate import ModelCertificate, certificat
 from gapwise.pipeline.estimators.solving import Solved
 from gapwise.records import Facts
 from gapwise.stages.choice.criteria import Criterion, refuse_unmeasured
-from gapwise.stages.choice.folds import common_grid
+from gapwise.stages.choice.grid import common_grid
 from gapwise.stages.choice.rules import Edge, edge_of, standard_error
 from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build, structure
@@ -20,7 +20,10 @@ from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.refit import nearest
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.storage.paths import SolvedPath
+from gapwise.storage.mixture import PathInMemory
+
+if TYPE_CHECKING:
+    from gapwise.storage.paths import SolvedPath
 
 ENDINGS = {
     Status.PASS_LIMIT: ("at max_passes", "raise max_passes, or "),
@@ -76,7 +79,7 @@ class Validated(NamedTuple):
     """float64, (breakpoints,): means over the blocks, or over folds"""
 
     @classmethod
-    def of(cls, path: SolvedPath, by: Criterion, values: Sequence[HeldValues]) -> Validated:
+    def of(cls, path: PathInMemory, by: Criterion, values: Sequence[HeldValues]) -> Validated:
         """From the values of all held-out blocks, those of each fold apart; lambdas that a fold's path does not reach are
         left out."""
         every = np.concatenate([fold.on_grid for fold in values], axis=1)
@@ -106,33 +109,33 @@ class HeldValues(NamedTuple):
 
     @classmethod
     def of(
-        cls, path: SolvedPath, fold: SolvedPath, held: Held, by: Criterion, spread: Spread,
+        cls, path: PathInMemory, fold: PathInMemory, held: Held, by: Criterion, spread: Spread,
         known: Mapping[float, np.ndarray] = MappingProxyType({}),
     ) -> HeldValues:  # fmt: skip
         """At the lambdas of `path`, of the models of `fold`: `path` itself, or that of the blocks outside a fold.
 
         `known`: the values at breakpoints that were measured before.
         """
-        if not path.sizes.get("cell"):
-            values = values_of(fold["weights"].values, held, by, spread)
+        if path.end is None:
+            values = values_of(fold["weights"], held, by, spread)
             return cls(values, values)
-        breakpoints = path["weights"].values if fold is path else models_of(fold, path["lambda"].values)
+        breakpoints = path["weights"] if fold is path else models_of(fold, path["lambda"])
         on_grid = values_of(models_of(fold, grid_of(path)), held, by, spread)
         if known:
-            return cls(on_grid, np.array([known[lam] for lam in path["lambda"].values.tolist()]))
+            return cls(on_grid, np.array([known[lam] for lam in path["lambda"].tolist()]))
         return cls(on_grid, values_of(breakpoints, held, by, spread))
 
 
-def grid_of(path: SolvedPath) -> np.ndarray:
+def grid_of(path: PathInMemory) -> np.ndarray:
     """The lambdas, falling, among which one is chosen: of equal distance along a path, or those that were given."""
-    return common_grid([path])[::STRIDE] if path.sizes.get("cell") else path["lambda"].values
+    return path["lambda"] if path.end is None else common_grid([path])[::STRIDE]
 
 
-def models_of(path: SolvedPath, lams: np.ndarray) -> Iterator[np.ndarray]:
+def models_of(path: PathInMemory, lams: np.ndarray) -> Iterator[np.ndarray]:
     """The model of each lambda; NaN where the path has ended."""
-    end = float(path["cell_low"].values[-1])
     for lam in lams.tolist():
-        yield path.weights_at(lam).values if lam >= end else np.full(path.sizes["feature"], np.nan)
+        reached = path.end is not None and lam >= path.end
+        yield path.weights_at(lam) if reached else np.full(path["weights"].shape[1], np.nan)
 
 
 def values_of(models: Iterable[np.ndarray], held: Held, by: Criterion, spread: Spread) -> np.ndarray:
@@ -182,17 +185,16 @@ class Fitted(NamedTuple):
         """The edge at which held-out blocks chose lambda, if they did."""
         if self.validated is None:
             return None
-        of_path = bool(self.path.path.sizes.get("cell"))
-        low = float(self.path.path["cell_low"].values[-1]) if of_path else 0.0
+        end = self.path.path.end
         (chosen,) = np.flatnonzero(self.validated.lams == self.lam)
-        return edge_of(self.validated.lams, int(chosen), of_path=of_path, low=low)
+        return edge_of(self.validated.lams, int(chosen), of_path=end is not None, low=end or 0.0)
 
     def said_of_edge(self, name: str) -> str | None:
         """The warning of a choice at an edge; None if there is none."""
         edge, path = self.edge, self.path.path
         if edge is None:
             return None
-        more = "a path goes further down with a smaller eps" if path.sizes.get("cell") else "give more lambdas"
+        more = "a path goes further down with a smaller eps" if path.end is not None else "give more lambdas"
         if path.attrs["status"] == Status.LAMBDA_NEGLIGIBLE:
             more += ", or where no feature is far smaller than others or than the intercept: standardise them"
         return f"{name}: lam {self.lam:.3g} was chosen {edge.words}; a better one may lie beyond: {more}"
@@ -216,5 +218,5 @@ def _said_of(name: str, result: Solved, path: PathOptions, certificate: ModelCer
     ending = f"{name}: ended {where} ({result.status})"
     if path.can.finds_lambdas and certificate.holds:
         return f"{ending}; the path goes down to lam {certificate.lam_low:.3g} only; {remedy}raise eps"
-    asked = f"{certificate.allowed:.3g} was asked for, at lam {float(result.path['lambda'].values[-1]):.3g}"
+    asked = f"{certificate.allowed:.3g} was asked for, at lam {float(result.path['lambda'][-1]):.3g}"
     return f"{ending} with a gap of {certificate.gap:.3g} where {asked}; {remedy}raise tolerance or eps"

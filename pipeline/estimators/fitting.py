@@ -20,14 +20,13 @@ from gapwise.pipeline.estimators.solving import Solved, computing, digest, solve
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.choice.rising_loss import RisingLoss
 from gapwise.stages.choice.rules import picked
-from gapwise.stages.model.calibrate import calibration_of
 from gapwise.stages.model.calibration import Calibration
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.refit import nearest, start_of_all, supports_of
 from gapwise.stages.solver.options import LOSS_RISES, MethodOptions, PathOptions
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.backend import Location, location
-from gapwise.storage.paths import SolvedPath
+from gapwise.storage.mixture import PathInMemory
 from gapwise.storage.served import REFIT
 
 log = logging.getLogger("gapwise")
@@ -51,7 +50,7 @@ class Source(NamedTuple):
 class Former(NamedTuple):
     """The last fit of an estimator, at which the next may begin."""
 
-    path: SolvedPath
+    path: PathInMemory
     lam: float
     digest: str | None
     """of its data; None: it is not known"""
@@ -109,7 +108,7 @@ class Fit:
         )  # fmt: skip
         return result, known
 
-    def crossed(self, data: Data, options: MethodOptions, goal: PathOptions, path: SolvedPath) -> Validated:
+    def crossed(self, data: Data, options: MethodOptions, goal: PathOptions, path: PathInMemory) -> Validated:
         """The criterion on every fold, by the model of each lambda of `path` that the blocks outside the fold give."""
         values, by = [], self.plan.by
         for number, fold in enumerate(self.plan.folds):
@@ -125,7 +124,9 @@ class Fit:
         """What the plan asks for, fitted on the held-out blocks of these weights, or why it cannot be."""
         if self.plan.calibration is None or held is None:
             return None, None
-        problem, w = held.problem, fitted.path.path.weights_at(fitted.lam).values
+        from gapwise.stages.model.calibrate import calibration_of
+
+        problem, w = held.problem, fitted.path.path.weights_at(fitted.lam)
         split, counted = f"the {problem.n:,} blocks held out in fit", np.ones(problem.truth.size, bool)
         try:
             spread = spread_of(self.compute)
@@ -184,11 +185,10 @@ def fit(
 
 def chosen_lambda(pick: str, result: Solved, path: PathOptions, validated: Validated | None, n: int) -> float:
     """The lambda of the model, by what the held-out blocks say; else the nearest to 1/n."""
-    lams = result.path["lambda"].values
+    lams = result.path["lambda"]
     if validated is not None:
         losses = validated.by.losses(validated.values)
         return float(validated.lams[picked(pick, validated.lams, losses, validated.errors)])
     if path.can.finds_lambdas:
-        low = float(result.path["cell_low"].values[-1]) if result.path.sizes.get("cell") else float(lams[-1])
-        return max(1.0 / n, low)
+        return max(1.0 / n, float(lams[-1]) if result.path.end is None else result.path.end)
     return float(lams[np.argmin(np.abs(np.log(lams * n)))])

@@ -20,7 +20,7 @@ from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.problems.capabilities import calls_python_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
-from gapwise.storage.paths import SolvedPath
+from gapwise.storage.paths import SolvedPath, path_of
 
 
 def solve(
@@ -83,7 +83,8 @@ def solve(
         stop = stack.enter_context(Stop()) if run_dir is not None else None
         compute = stack.enter_context(computing(workers_of(n_jobs), stop))
         seed = seed_of(random_state)
-        return solved(problem, options, path, seed=seed, compute=compute, stop=stop, run_dir=run_dir, check=verify).path
+        found = solved(problem, options, path, seed=seed, compute=compute, stop=stop, run_dir=run_dir, check=verify)
+    return path_of(found.path.arrays, found.path.attrs)
 
 
 class Choices(TypedDict, total=False):

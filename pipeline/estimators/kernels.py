@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from gapwise.pipeline.estimators.choices import is_number, refuse
 from gapwise.records import Record
@@ -47,6 +46,8 @@ def _variance(x: np.ndarray, weight: np.ndarray | None) -> float:
 
 def kernel_scores(kernel: Record, rows: np.ndarray, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
     """(n, K): sums over points (m, D), with coefficients (K, m), of the kernel with each of the rows (n, D)."""
+    from sklearn.metrics.pairwise import pairwise_kernels
+
     given = {name: value for name, value in kernel.items() if name != "kernel"}
     scores, step = np.zeros((len(rows), len(coefficients))), max(ENTRIES // max(len(points), 1), 1)
     for start in range(0, len(rows) if len(points) else 0, step):

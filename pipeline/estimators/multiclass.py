@@ -300,7 +300,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def _scores(self, X: Samples, lam: float | None) -> np.ndarray:
-        check_is_fitted(self, "path_")
+        check_is_fitted(self, "lambda_")
         sparse_too = "csr" if self._points is None else False
         rows = validate_data(self, X, accept_sparse=sparse_too, dtype=[np.float64, np.float32], reset=False)
         w = self._weights if lam is None else self._weights_at(lam)

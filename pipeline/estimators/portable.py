@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from gapwise.pipeline.estimators.certificate import ModelCertificate
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.model.calibration import Calibration
-from gapwise.stages.model.model import Model, versions
-from gapwise.storage.paths import SolvedPath
+from gapwise.storage.mixture import PathInMemory
+
+if TYPE_CHECKING:
+    from gapwise.stages.model.model import Model
 
 
 def portable(
-    name: str, lam: float, weights: np.ndarray, facts: Facts, shared: Mapping[str, np.ndarray], solved_in: SolvedPath,
+    name: str, lam: float, weights: np.ndarray, facts: Facts, shared: Mapping[str, np.ndarray], solved_in: PathInMemory,
     certificate: ModelCertificate, calibration: Calibration | None, *, at_lambda: bool,
 ) -> Model:  # fmt: skip
     """The model of an estimator called `name`.
@@ -27,11 +29,13 @@ def portable(
         The lambda and its w.
     facts, shared : mapping, mapping of arrays
         Of the feature map, as in a store of features.
-    solved_in, certificate : SolvedPath, ModelCertificate
+    solved_in, certificate : PathInMemory, ModelCertificate
         What w was solved in.
     at_lambda : bool
         Whether a certificate of one lambda is that of `lam`.
     """
+    from gapwise.stages.model.model import Model, versions
+
     attrs = solved_in.attrs
     claims: Record = {
         "gap": certificate.gap if at_lambda and certificate.lam_low == certificate.lam_high else None,

@@ -268,7 +268,7 @@ class SegmentationSVM(GapwiseEstimator):
 
     def _new(self, X: Samples) -> tuple[Problem, Mapping[str, np.ndarray]] | None:
         """The problem over new inputs, and its arrays; None if there are no inputs."""
-        check_is_fitted(self, "path_")
+        check_is_fitted(self, "lambda_")
         inputs = _inputs(X)
         if not inputs:
             return None

@@ -17,8 +17,7 @@ from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Interrupted, Stop
-from gapwise.pipeline.rundir import flat
-from gapwise.records import Record
+from gapwise.records import Record, flat
 from gapwise.stages.choice.rising_loss import RisingLoss, check_ending
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.parallel import Spread
@@ -33,7 +32,8 @@ from gapwise.storage.backend import Location, location
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.files import locked, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.paths import SolvedPath, open_path, path_of
+from gapwise.storage.mixture import PathInMemory
+from gapwise.storage.results import check_path, read_path
 from gapwise.storage.sink import MemorySink
 
 log = logging.getLogger("gapwise")
@@ -49,8 +49,7 @@ UNTIMED = ("name", "max_seconds")
 class Solved(NamedTuple):
     """What a solve left."""
 
-    path: SolvedPath
-    """in memory"""
+    path: PathInMemory
     status: Status
     verified: Record | None
     """The result of `stages.verify.verify`; None if it was not asked for"""
@@ -188,7 +187,7 @@ def _at_limit(engine: Engine, key: str, check: bool) -> Solved:
     here, sink = engine.without_steps(), MemorySink()
     here.run(sink=sink)
     reached, status = _given(here, sink, key, check), Status.TIME_LIMIT
-    reached.path["status"].values[:] = reached.path.attrs["status_meanings"].index(status)
+    reached.path["status"][:] = reached.path.attrs["status_meanings"].index(status)
     reached.path.attrs["status"] = status.value
     return reached._replace(status=status)
 
@@ -200,7 +199,7 @@ def _given(engine: Engine, sink: MemorySink, key: str, check: bool) -> Solved:
     if check:
         asked = _asked(engine.task, key, attrs["status"])
         checked = verified(engine.task.problem, source_in_memory(arrays, attrs), asked=asked, spread=engine.spread)
-    return Solved(path_of(arrays, attrs), status_of(attrs["status"], checked), checked, None)
+    return Solved(PathInMemory(arrays, attrs), status_of(attrs["status"], checked), checked, None)
 
 
 def _asked(task: Task, key: str, status: str) -> Asked:
@@ -213,11 +212,8 @@ def _loaded(folder: Location, key: str, status: Status, task: Task, spread: Spre
     """The path of a folder, verified."""
     asked = _asked(task, key, status.value)
     checked = verify(task.problem, folder, asked=asked, spread=spread) if check else None
-    stored = open_path(folder)
-    loaded = SolvedPath(stored.load().variables, attrs=stored.attrs).set_coords("lambda")
-    for variable in loaded.variables.values():
-        variable.encoding = {}  # it holds on to the store
-    return Solved(loaded, status_of(status, checked), checked, None)
+    check_path(folder / "path.zarr")
+    return Solved(PathInMemory(*read_path(folder / "path.zarr")), status_of(status, checked), checked, None)
 
 
 def status_of(status: str, checked: Record | None) -> Status:

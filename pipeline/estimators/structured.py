@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Iterator
 from typing import Self
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
@@ -156,7 +155,9 @@ class StructuredSVM(GapwiseEstimator):
             yield whole, train, held
 
     def _own_digest(self, data: Data) -> bytes:
-        text = hashlib.sha256(joblib.hash([self.oracle, data.x]).encode())
+        from joblib import hash as hash_of  # arrays by their bytes, objects by their pickles; scikit-learn brings it
+
+        text = hashlib.sha256(hash_of([self.oracle, data.x]).encode())
         for kind in type(self.oracle).__mro__:
             with contextlib.suppress(OSError, TypeError):  # classes of a console have no source
                 text.update(inspect.getsource(kind).encode())
@@ -197,7 +198,7 @@ class StructuredSVM(GapwiseEstimator):
         ValueError
             If an answer of `oracle.decode` is no labelling; names the example.
         """
-        check_is_fitted(self, "path_")
+        check_is_fitted(self, "lambda_")
         w, model = self._weights if lam is None else self._weights_at(lam), self._model
         labellings = []
         for i, x in enumerate(listed("X", X, "examples")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gapwise.pipeline.overview.standing import Standing
+from gapwise.records import flat
 
 Pairs = dict[str, tuple[object, object]]
 COST = ("effective_passes", "oracle_calls", "seconds")
@@ -78,11 +79,3 @@ def _between(a: Standing, b: Standing) -> Pairs:
 def _differ(left: Mapping[str, object], right: Mapping[str, object]) -> Pairs:
     names = [*left, *(name for name in right if name not in left)]
     return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
-
-
-def flat(value: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Nested mappings as one, with dotted keys."""
-    out: dict[str, object] = {}
-    for name, item in value.items():
-        out.update(flat(item, f"{prefix}{name}.") if isinstance(item, Mapping) else {f"{prefix}{name}": item})
-    return out

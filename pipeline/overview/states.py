@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 STATES = {
     "complete": "every stage is done",
@@ -31,28 +30,12 @@ def add_run(
     more: str = "",
     metavar: str = "RUN",
 ) -> None:
-    """A positional argument that names a run, or several; a shell completes the names of runs."""
-    made = parser.add_argument(name, nargs=nargs, metavar=metavar, help=help + more)
-    made.completer = _names  # type: ignore[attr-defined]
+    """A positional argument that names a run, or several."""
+    parser.add_argument(name, nargs=nargs, metavar=metavar, help=help + more)
 
 
 def add_root(parser: argparse.ArgumentParser) -> None:
     """The argument --root, for commands that look for runs."""
-    made = parser.add_argument(
+    parser.add_argument(
         "--root", metavar="FOLDER", help="folder or URL of the run directories (default: $GAPWISE_RUNS, else runs)"
     )
-    made.completer = _folders  # type: ignore[attr-defined]
-
-
-def _names(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    """Names of the runs in a folder of this machine."""
-    root = parsed_args.root or os.environ.get("GAPWISE_RUNS") or "runs"
-    if not os.path.isdir(root):
-        return []
-    return [name for name in os.listdir(root) if os.path.isfile(os.path.join(root, name, "manifest.json"))]
-
-
-def _folders(prefix: str, **_: object) -> list[str]:
-    from argcomplete.completers import DirectoriesCompleter
-
-    return list(DirectoriesCompleter()(prefix))

@@ -53,10 +53,6 @@ class Stage:
         False for a stage that only displays an existing run: no invocation is begun.
     every_invocation : bool
         Whether it runs in every invocation and finds out itself what is left to do, because runs share its output.
-    modules : tuple of str
-        Modules that `run` imports and that take long; they are imported earlier, while another stage has a core to spare.
-    spares_core : bool
-        Whether it leaves a core, and the interpreter, to others: for most of its time it is in compiled code of one thread.
     commits : bool
         Whether it keeps what it has done before its end; a stop of any other stage ends it wherever it is.
     outputs : tuple of str
@@ -84,8 +80,6 @@ class Stage:
     wanted: Callable[[Settings], bool] | None = None
     computes: bool = True
     every_invocation: bool = False
-    modules: tuple[str, ...] = ()
-    spares_core: bool = False
     commits: bool = False
     outputs: tuple[str, ...] = ()
     check: Callable[[Settings], None] | None = None

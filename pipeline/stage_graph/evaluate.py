@@ -85,7 +85,6 @@ STAGE = Stage(
     "evaluate",
     run,
     needs=("verify",),
-    modules=("gapwise.stages.evaluate", "gapwise.stages.reports.run_figures"),
     outputs=("metrics.json", "predictions.npz", "predictions", f"path.zarr:{','.join(MEASURES)}"),
     unfinished=unfinished,
     discard=discard,

@@ -58,7 +58,6 @@ STAGE = Stage(
     run,
     needs=("evaluate",),
     uses=("refit",),
-    modules=("gapwise.stages.report",),
     outputs=("report.html",),
     unfinished=unfinished,
     export=export,

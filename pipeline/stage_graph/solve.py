@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.interrupt import Interrupted
     from gapwise.pipeline.progress import solver_line
-    from gapwise.pipeline.rundir import flat
+    from gapwise.records import flat
     from gapwise.stages.solve import Session, Spacing, Task, solve
     from gapwise.stages.solver.counts import CERTIFIED, TRACE
 
@@ -165,7 +165,6 @@ STAGE = Stage(
     "solve",
     run,
     needs=("init_path",),
-    spares_core=True,
     commits=True,
     outputs=("path.zarr", "trace.zarr"),
     unfinished=unfinished,

@@ -51,7 +51,6 @@ STAGE = Stage(
     "verify",
     run,
     needs=("solve",),
-    modules=("gapwise.stages.verify",),
     outputs=("verify.json",),
     export=export,
     result=result,

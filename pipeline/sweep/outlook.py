@@ -9,12 +9,12 @@ from statistics import median
 from typing import NamedTuple
 
 from gapwise.pipeline.config.settings import Settings
-from gapwise.pipeline.overview.differences import flat
 from gapwise.pipeline.overview.find import folders
 from gapwise.pipeline.overview.standing import standing
 from gapwise.pipeline.overview.words import as_json, duration
 from gapwise.pipeline.stage_graph import before, flow
 from gapwise.pipeline.tracking.names import task_of
+from gapwise.records import flat
 from gapwise.storage.backend import Location
 
 SHARED = ("featurize",)

@@ -23,7 +23,7 @@ from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.run import locations
-from gapwise.pipeline.rundir import LockedError, RunDir, flat, locked, read_json, shell_line, write_json
+from gapwise.pipeline.rundir import LockedError, RunDir, locked, read_json, shell_line, write_json
 from gapwise.pipeline.saved import interruption, saved_of_run
 from gapwise.pipeline.stage_graph import stages
 from gapwise.pipeline.sweep import table
@@ -33,7 +33,7 @@ from gapwise.pipeline.sweep.plan import Planned
 from gapwise.pipeline.sweep.shared_features import prepare
 from gapwise.pipeline.sweep.workers import Task, run_tasks
 from gapwise.pipeline.tracking.mlflow import SweepTracker
-from gapwise.records import Record
+from gapwise.records import Record, flat
 from gapwise.storage.backend import Location, backend, location
 from gapwise.storage.format import FORMAT_VERSION
 

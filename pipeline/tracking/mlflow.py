@@ -22,7 +22,7 @@ from typing import Protocol
 
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
-from gapwise.pipeline.tracking.store import MODELS, import_mlflow
+from gapwise.pipeline.tracking.store import MODELS
 from gapwise.pipeline.tracking.view import VERSION, project, project_sweep
 from gapwise.records import Facts, Record
 from gapwise.storage.backend import Location, location
@@ -41,9 +41,6 @@ _SHOWN = threading.Event()
 class Tracker(Protocol):
     """Where a run is displayed besides its directory."""
 
-    def load(self) -> None:
-        """Import what showing needs, in any thread."""
-
     def observe(self, trace: Mapping[str, object]) -> None:
         """Show the trace of an unfinished solve, after a commit; returns at once."""
 
@@ -60,7 +57,6 @@ class Tracker(Protocol):
 class NoTracker:
     """tracking=none"""
 
-    def load(self) -> None: ...
     def observe(self, trace: Mapping[str, object]) -> None: ...
     def finish(self, status: str) -> None: ...
     def ensure_shown(self) -> None: ...
@@ -109,9 +105,6 @@ class MlflowTracker:
         self._last = time.monotonic()
         self._broken = False
         self._seen: Mapping[str, object] = {}
-
-    def load(self) -> None:
-        import_mlflow()
 
     def observe(self, trace: Mapping[str, object]) -> None:
         self._seen = trace

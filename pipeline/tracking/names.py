@@ -7,8 +7,8 @@ from pathlib import Path
 
 from gapwise.pipeline.config import choices
 from gapwise.pipeline.config.settings import fingerprint
-from gapwise.pipeline.rundir import flat, read_json
-from gapwise.records import Facts
+from gapwise.pipeline.rundir import read_json
+from gapwise.records import Facts, flat
 from gapwise.stages.solver.path.rules import capabilities, rules
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed

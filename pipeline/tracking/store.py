@@ -35,18 +35,6 @@ def _set_up() -> None:
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # an unreachable server costs seconds, not minutes
 
 
-def import_mlflow() -> None:
-    """Import what `store` and models need; reads and writes no store."""
-    _set_up()
-    import mlflow.models
-    import mlflow.pyfunc
-    import mlflow.store.tracking.sqlalchemy_store
-    from mlflow.utils.requirements_utils import warn_dependency_requirement_mismatches
-
-    # saving a model asks which package each module is of; MLflow then reads the files of all packages, once a process
-    warn_dependency_requirement_mismatches([f"mlflow=={mlflow.__version__}"])
-
-
 @contextlib.contextmanager
 def store(uri: str) -> Iterator[MlflowClient]:
     """A client of the store at `uri`; a local database is this process's alone until the block ends.

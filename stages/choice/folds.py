@@ -7,7 +7,6 @@ the loss that the path of all training data has there on the test blocks, which 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.choice.criteria import Criterion, criterion_of
+from gapwise.stages.choice.grid import common_grid
 from gapwise.stages.choice.rules import LOSS, PICKS, Edge, choose, edge_of, picked, picked_in_words, standard_error
 from gapwise.stages.featurize import VALIDATION, open_problem
 from gapwise.stages.model.predict import predict
@@ -22,12 +22,10 @@ from gapwise.stages.problems import structure
 from gapwise.storage.backend import DamagedError, Location
 from gapwise.storage.features import open_features
 from gapwise.storage.files import read_json, write_json
-from gapwise.storage.paths import SolvedPath, open_path
+from gapwise.storage.paths import open_path
 
 FOLDS_OF = {LOSS: "fold_losses"}
 """What a result calls the values of the folds; else fold_ and the name of the criterion."""
-PER_DECADE = 16
-"""Lambdas of the grid in a decade; they are powers of 10^(1/16), whatever the data, so that two grids have the same ones."""
 
 
 @dataclass(frozen=True)
@@ -37,35 +35,6 @@ class FinishedRun:
     key: str
     run: Location
     features: Location
-
-
-def common_grid(paths: Sequence[SolvedPath]) -> np.ndarray:
-    """Falling lambdas at which all `paths` have a model; of single lambdas and grids, those that all of them solved.
-
-    The grid encloses all breakpoints: it begins above the largest (from there up every path only scales its model) and ends
-    below the least, but not where a path has ended already. ValueError if there is no such lambda.
-    """
-    if all("cell_low" in path for path in paths):
-        high = max(float(path["lambda"].max()) for path in paths)
-        low = min(float(path["lambda"].min()) for path in paths)
-        end = max(float(path["cell_low"][-1]) for path in paths)
-        first, last = math.ceil(PER_DECADE * math.log10(high)), math.floor(PER_DECADE * math.log10(low))
-        if end > 0.0:
-            last = max(last, math.ceil(PER_DECADE * math.log10(end)))
-        lams = 10.0 ** (np.arange(first, last - 1, -1) / PER_DECADE)
-    else:
-        shared = set.intersection(*(set(path["lambda"].values.tolist()) for path in paths))
-        lams = np.array(sorted(shared, reverse=True))
-    if not lams.size:
-        if len(paths) == 1:
-            raise ValueError(
-                f"the path ended near its first lambda ({paths[0].attrs['status']}), so nothing can be chosen; give more "
-                "passes or seconds, or a larger eps"
-            )
-        raise ValueError(
-            "the paths have no lambda in common, so nothing can be compared; let all of them reach further"
-        )
-    return lams
 
 
 def losses_at(

@@ -277,6 +277,10 @@ NEW = "new"
 """Name of the split that encoders write."""
 
 
+EXTRAS = {"h5py": "[hdf5]"}
+"""Packages that installing Gapwise alone does not bring."""
+
+
 def open_dataset(name: str, options: Facts) -> Reader:
     """The reader called `name`; ValueError lists the known ones."""
     module = module_of(name)
@@ -284,8 +288,8 @@ def open_dataset(name: str, options: Facts) -> Reader:
     for package in part.needs:
         if find_spec(package) is None:
             raise OptionError(
-                f"dataset.name={name}: needs the Python package {package}, which is not installed; installing Gapwise with "
-                "pip installs it"
+                f"dataset.name={name}: needs the Python package {package}, which is not installed; "
+                f'pip install "gapwise{EXTRAS.get(package, "")}" brings it'
             )
     if "root" in options and options["root"] is None:
         options = {**options, "root": _data_folder(name)}

@@ -9,8 +9,8 @@ A pose is a tree of 26 nodes (`poses.skeleton`) on a grid of one cell for 4 x 4 
 (`poses.types`): 26 + 2 * 25 * (13 * 4 + 1) = 2,676 weights. Score maps come from classifiers of gradient patches that are
 learned on the training images (`poses.part_maps`), and are stored, not their products with weights: about 1.5 MB an image.
 Maps and displacements have units in which one penalty is meant to treat them alike (`poses.scaling`). With
-`dataset.maps` the maps of all pictures are read from a file instead (`poses.given_maps`), such as the one that
-tests/examples/pose_maps.py makes with a pose network; `components`, `hidden`, `variants` and `folds` are not used then.
+`dataset.maps` the maps of all pictures, as a pose network makes them, are read from a file instead (`poses.given_maps`);
+`components`, `hidden`, `variants` and `folds` are not used then.
 
 Loss: mean over the 14 joints of min(1, squared distance / s^2), where s is `loss_scale` times the length of the trunk and
 distances are between centres of cells.

@@ -39,7 +39,7 @@ from gapwise.stages.datasets.poses import types as clusters
 from gapwise.stages.datasets.poses.map_files import arrays_of, parts_of, words
 
 WHERE = ("file", "test_file")
-NEEDS = ("h5py", "zarr", "sklearn")
+NEEDS = ("zarr", "sklearn")
 MAPS = Values("an .npz or HDF5 file, or a zarr folder, of score maps")
 NEEDED = ("unary", "places", "loss_scale", "parent")
 

@@ -20,8 +20,12 @@ def arrays_of(path: Path) -> Facts:
 
             return dict(zarr.open_group(path, mode="r").arrays())
         if path.suffix in HDF5:
-            import h5py
-
+            try:
+                import h5py
+            except ImportError as error:
+                raise DataError(
+                    f'{path}: HDF5 needs h5py, which is not installed; pip install "gapwise[hdf5]"'
+                ) from error
             file = h5py.File(path, "r")
             return {name: file[name] for name in file if isinstance(file[name], h5py.Dataset)}
         with np.load(path, allow_pickle=False) as archive:

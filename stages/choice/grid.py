@@ -1,0 +1,42 @@
+"""Lambdas at which several paths, or models along one path, can be compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from gapwise.storage.mixture import AnyPath
+
+PER_DECADE = 16
+"""Lambdas of the grid in a decade; they are powers of 10^(1/16), whatever the data, so that two grids have the same ones."""
+
+
+def common_grid(paths: Sequence[AnyPath]) -> np.ndarray:
+    """Falling lambdas at which all `paths` have a model; of single lambdas and grids, those that all of them solved.
+
+    The grid encloses all breakpoints: it begins above the largest (from there up every path only scales its model) and ends
+    below the least, but not where a path has ended already. ValueError if there is no such lambda.
+    """
+    if all("cell_low" in path for path in paths):
+        high = max(float(path["lambda"].max()) for path in paths)
+        low = min(float(path["lambda"].min()) for path in paths)
+        end = max(float(path["cell_low"][-1]) for path in paths)
+        first, last = math.ceil(PER_DECADE * math.log10(high)), math.floor(PER_DECADE * math.log10(low))
+        if end > 0.0:
+            last = max(last, math.ceil(PER_DECADE * math.log10(end)))
+        lams = 10.0 ** (np.arange(first, last - 1, -1) / PER_DECADE)
+    else:
+        shared = set.intersection(*(set(np.asarray(path["lambda"]).tolist()) for path in paths))
+        lams = np.array(sorted(shared, reverse=True))
+    if not lams.size:
+        if len(paths) == 1:
+            raise ValueError(
+                f"the path ended near its first lambda ({paths[0].attrs['status']}), so nothing can be chosen; give more "
+                "passes or seconds, or a larger eps"
+            )
+        raise ValueError(
+            "the paths have no lambda in common, so nothing can be compared; let all of them reach further"
+        )
+    return lams
