@@ -11,34 +11,20 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-# Compiled code is shared by all copies of the tree that tests make. numba reads the setting when it is imported.
-os.environ.setdefault("GAPWISE_KERNELS", str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "kernels"))
-os.environ.setdefault("GAPWISE_PRECOMPILE", "0")
-
 import kernels
 import pytest
-from fakes import CheckedPatch
 from s3_server import serving
-from selection import left_out
 
+from gapwise.stages.problems import kernel_cache
 from gapwise.storage.backend import UrlPath
+
+# Tests that give their processes another home share compiled code all the same.
+os.environ.setdefault("GAPWISE_KERNELS", str(kernel_cache.folder()))
+os.environ.setdefault("GAPWISE_PRECOMPILE", "0")
 
 # Else every worker of a session, and each of the hundreds of processes that tests start, would compile all sources again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    full = "full: 1,000 drawn faults and more (tests/faults)"
-    parser.addoption("--faults", choices=("short", "full"), default="short", help=full)
-    parser.addoption("--faults-table", metavar="FILE", help="write what tests/faults found as a markdown table")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Run in one process if the table of faults is asked for, because it has to see all of them."""
-    if config.getoption("--faults-table"):
-        config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
 
 
 MEMORY = Path("/dev/shm")
@@ -48,7 +34,7 @@ IN_MEMORY = pytest.StashKey[str]()
 def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary files in memory where there is a place, because a commit waits for its disk many times.
 
-    And before all tests are run by several workers, compile everything once.
+    And before several workers run all tests, compile once what most of them need.
     """
     if config.option.basetemp is None and os.access(MEMORY, os.W_OK):
         config.stash[IN_MEMORY] = config.option.basetemp = tempfile.mkdtemp(prefix="gapwise-tests-", dir=MEMORY)
@@ -64,16 +50,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without --faults=full, leave out what only that tries.
-
-    Files of slow tests come first, so that no worker is left alone with one of them at the end.
-    """
-    if config.getoption("--faults") != "full":
-        left = left_out(items, compiled=not os.environ.get("NUMBA_DISABLE_JIT"))
-        config.hook.pytest_deselected(items=[item for item in items if item in left])
-        items[:] = [item for item in items if item not in left]
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    """Leave `interpreted` tests to runs without the compiler."""
+    if os.environ.get("NUMBA_DISABLE_JIT"):
+        return
+    left = [item for item in items if item.get_closest_marker("interpreted")]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
 
 
 def pytest_collection_finish() -> None:
@@ -85,14 +67,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 10, 10)
-
-
-@pytest.fixture
-def monkeypatch() -> Iterator[pytest.MonkeyPatch]:
-    """Like pytest's, but a fake function refuses arguments that the real one would refuse."""
-    patch = CheckedPatch()
-    yield patch
-    patch.undo()
 
 
 @pytest.fixture(scope="session")
@@ -119,8 +93,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-@pytest.fixture(params=["memory", "s3"])
-def objects(request: pytest.FixtureRequest, cache: Path) -> UrlPath:
-    """An empty prefix of an object store, of each kind in turn."""
-    root = "memory://gapwise" if request.param == "memory" else request.getfixturevalue("s3")
-    return UrlPath(f"{root}/{uuid.uuid4().hex}")
+@pytest.fixture
+def objects(cache: Path) -> UrlPath:
+    """An empty prefix of an object store in memory."""
+    return UrlPath(f"memory://gapwise/{uuid.uuid4().hex}")

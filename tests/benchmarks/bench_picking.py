@@ -23,7 +23,7 @@ import numpy as np
 sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 
 from gapwise import path as solve_path  # noqa: E402
-from gapwise.stages.choice.folds import common_grid  # noqa: E402
+from gapwise.stages.choice.grid import common_grid  # noqa: E402
 from gapwise.stages.datasets import Blocks, open_dataset  # noqa: E402
 from gapwise.stages.model.predict import predict  # noqa: E402
 from gapwise.stages.problems import build, structure  # noqa: E402

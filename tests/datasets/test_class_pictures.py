@@ -12,10 +12,9 @@ import pytest
 from memory_sink import problems, read
 from PIL import Image
 
-from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
+from gapwise.stages.datasets import DataError, FeatureMap, open_dataset, specimen
 from gapwise.stages.datasets.msrc import USUAL
-from gapwise.stages.datasets.stanford import pair_features
-from gapwise.stages.datasets.vision.classes import permuted_split, tally_classes
+from gapwise.stages.datasets.vision.classes import tally_classes
 from gapwise.stages.datasets.vision.horse_scenes import compose
 from gapwise.stages.problems import build
 from gapwise.stages.problems.certainty import certainty_of
@@ -99,13 +98,6 @@ def test_tally__takes_the_class_of_most_labelled_pixels():
     assert counted["counts"].tolist() == [[0, 1, 2], [1, 0, 0], [0, 0, 0]]
 
 
-def test_split__is_fixed():
-    assert permuted_split(["c", "a", "d", "b"], 3, 2009) == permuted_split(["d", "c", "b", "a"], 3, 2009)
-    train, test = permuted_split([f"{k:02d}" for k in range(10)], 8, 2009)
-    assert (len(train), len(test)) == (8, 2)
-    assert sorted(train + test) == [f"{k:02d}" for k in range(10)]
-
-
 def check(train, test, sink, meta):
     """What both ways to make features share: void superpixels have no features in training, and no loss."""
     assert (train.n, test.n, train.classes) == (2, 1, meta["classes"])
@@ -149,26 +141,6 @@ def test_stanford__reads_supplied_features(archived):
         FeatureMap({**meta, "dataset": "stanford", "structure": "potts"}, sink.whole[""])
 
 
-def test_stanford__makes_features_of_the_archive_too(archived):
-    options = {"root": archived, "features": "pictures", "n_train": 2, **SMALL}
-    check(*problems(open_dataset("stanford", options)))
-
-
-def test_pairs__are_alike_where_rows_are():
-    x = np.random.default_rng(1).random((3, 519))
-    x[1] = x[0]
-    features = pair_features(x, np.array([[0, 1], [1, 2]]))
-    assert features.shape == (2, 34)
-    np.testing.assert_allclose(features[0], 1.0)
-    assert (features[1, 1:] < 1.0).all()
-    assert (features >= 0.0).all()
-
-
-def test_without_pairs__there_are_no_edges(archived):
-    train, _, _, _ = problems(open_dataset("stanford", {"root": archived, "n_train": 2, "pairwise": False}))
-    assert train.images.edge_ptr[-1] == 0
-
-
 def test_msrc__drops_horse_and_mountain(tmp_path):
     pixels, sizes, jpegs = [], [], {}
     for number in range(3):
@@ -191,36 +163,6 @@ def test_msrc__drops_horse_and_mountain(tmp_path):
     labels = set(sink.arrays("train")["labels"].tolist())
     assert labels <= {7, 6, 2, VOID}  # foreground object, mountain, road
     assert len(labels) == 4
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        (
-            {"oracle": "icm"},
-            OptionError,
-            r"dataset\.oracle: expected one of trws, expansion, trws_expansion, got 'icm'",
-        ),
-        ({"sweeps": 0}, OptionError, r"dataset\.sweeps: expected a whole number >= 1, got 0"),
-        ({"potts": -1.0}, OptionError, r"dataset\.potts: expected a number >= 0, or null, got -1"),
-        ({"features": "sift"}, OptionError, r"dataset\.features: expected one of supplied, pictures, got 'sift'"),
-        ({"n_train": 3}, DataError, r"dataset\.n_train=3: of 3 images; at least one must be left for each split"),
-    ],
-)
-def test_options__are_checked(archived, options, error, message):
-    with pytest.raises(error, match=message):
-        read(open_dataset("stanford", {"root": archived, **options}))
-
-
-def test_files__that_do_not_fit_are_refused(published, tmp_path_factory):
-    with pytest.raises(DataError, match=r"does not hold stanford_bg_99\.npz"):
-        open_dataset("stanford", {"root": tmp_path_factory.mktemp("empty")})
-    with pytest.raises(DataError, match=r"does not hold msrc_v2_labels\.npz"):
-        open_dataset("msrc", {"root": published})
-    bad = published / "labels" / "0000001.regions.txt"
-    bad.write_text("0 1\n9 1\n")
-    with pytest.raises(DataError, match=r"0000001\.regions\.txt: holds 0 to 9, expected -1 to 7"):
-        read(open_dataset("stanford", {"root": published, "features": "pictures", **SMALL}))
 
 
 def test_real_data__have_the_sizes_of_their_sources(shared_data):

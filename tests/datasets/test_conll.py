@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from memory_sink import problems
 
-from gapwise.stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.datasets import DataError, open_dataset
 from gapwise.stages.datasets.conll import TEMPLATES, WORD
 from gapwise.stages.datasets.text.tables import read_table
 from gapwise.stages.problems.chain import metrics
@@ -88,15 +88,6 @@ def test_conll__label_of_test_only_is_an_error_there(tmp_path):
 def test_conll__bad_lines_are_named(tmp_path, train, message):
     with pytest.raises(DataError, match=rf"train\.txt: {message}"):
         problems(open_dataset("conll", write(tmp_path, train=train)))
-
-
-def test_conll__options_that_cannot_be_used_are_named(tmp_path):
-    with pytest.raises(OptionError, match=r"dataset\.root: missing"):
-        open_dataset("conll", {})
-    with pytest.raises(DataError, match=r"dataset\.root: .* holds neither train\.txt"):
-        open_dataset("conll", {"root": tmp_path})
-    with pytest.raises(OptionError, match=r"dataset\.min_count"):
-        open_dataset("conll", {**write(tmp_path), "min_count": -1})
 
 
 def test_empty_lines__count_as_one_wherever_they_stand(tmp_path):

@@ -11,11 +11,9 @@ import pytest
 from memory_sink import problems
 from PIL import Image
 
-from gapwise.stages.datasets import DataError, FeatureMap, open_dataset, science
+from gapwise.stages.datasets import DataError, FeatureMap, open_dataset
 from gapwise.stages.datasets.inputs import Predicted
 from gapwise.stages.datasets.lsp import ANNOTATION, ARCHIVE, read_new, show
-from gapwise.stages.datasets.poses.given_maps import GivenMaps, maps_of
-from gapwise.stages.datasets.poses.part_maps import RELATION_SCALE
 from gapwise.stages.datasets.poses.skeleton import JOINTS, NODES
 
 GIVEN = ("head top", "neck", "left knee")
@@ -65,21 +63,6 @@ def test_maps__are_those_of_the_picture_with_that_name(folder, features):
     assert not [name for name in sink.whole[""] if name.startswith("part_")]
 
 
-def test_relation_maps__say_where_the_other_end_is_likely():
-    """With the child's map high in one cell, the type that points there from the parent's place is likely."""
-    unary = np.full((2, 6, 8), -5.0, np.float32)
-    unary[1, 2, 6] = 0.0
-    anchors = np.zeros((1, 2, 2, 2))
-    anchors[0, 0] = [[4.0, 0.0], [-4.0, 1.0]]  # x, y from the parent
-    maps = maps_of(unary, np.array([-1, 0]), anchors)
-    relations = RELATION_SCALE * maps["relations"].reshape(1, 2, 2, 6, 8)
-    assert relations[0, 0, 0, 2, 2] > np.log(0.9)
-    assert relations[0, 0, 1, 2, 2] < np.log(0.1)
-    np.testing.assert_allclose(relations[0, 0, :, 2, 0], np.log(0.5), atol=0.02)  # neither leads there
-    np.testing.assert_allclose(relations[0, 1], np.log(0.5), atol=0.02)  # the parent's map says nothing
-    np.testing.assert_allclose(np.exp(relations).sum(axis=2), 1.0, atol=0.05)
-
-
 def test_new_maps__are_encoded_as_those_of_the_test_split_and_shown_as_joints(folder, features):
     _, _, sink, meta = features
     new = read_new([str(folder / "maps.npz")], meta)
@@ -96,23 +79,12 @@ def test_new_maps__are_encoded_as_those_of_the_test_split_and_shown_as_joints(fo
         feature_map.encode([np.zeros((3, 5, 4))])
 
 
-def test_key__has_the_contents_of_the_file_of_maps_not_its_place(folder):
-    reader = open_dataset("lsp", OPTIONS | {"root": str(folder), "maps": str(folder / "maps.npz")})
-    assert reader.files()["maps"] == folder / "maps.npz"
-    own = open_dataset("lsp", OPTIONS | {"root": str(folder)})
-    assert "maps" not in own.files()
-    assert science(OPTIONS | {"maps": "somewhere"}) == science(OPTIONS)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"nodes": None}, "has no array nodes; expected unary, nodes"),
-        ({"nodes": np.array(["neck", "nose", "head top"])}, "nodes has 'nose'; expected each of these"),
-        ({"nodes": np.array(["neck", "neck", "head top"])}, "nodes has 'neck'"),
         ({"unary": np.zeros((5, 2, 6, 6))}, r"unary is \(5, 2, 6, 6\); expected \(5 pictures, 3 nodes"),
         ({"size": np.tile([7, 4], (5, 1))}, "size must be rows and columns of 5 grids"),
-        ({"size": np.tile([5, 5], (5, 1))}, "the grid of im0000. is 5 x 5; expected 5 x 4"),
         ({"names": np.array(list("abcde"))}, "has no maps of im0000.; its names begin a, b, c"),
         ({"unary": np.full((5, 3, 6, 6), np.nan)}, "unary of im0000. has a value that is not finite"),
     ],
@@ -123,10 +95,3 @@ def test_errors__name_the_file_and_the_array(folder, tmp_path, change, message):
     with pytest.raises(DataError, match=message) as caught:
         problems(open_dataset("lsp", OPTIONS | {"root": str(folder), "maps": str(path)}))
     assert str(path) in str(caught.value)
-
-
-def test_errors__name_a_file_that_is_not_there(folder):
-    with pytest.raises(DataError, match=r"dataset\.maps: there is no /nowhere"):
-        open_dataset("lsp", OPTIONS | {"root": str(folder), "maps": "/nowhere"})
-    with pytest.raises(DataError, match="has no maps of x"):
-        GivenMaps(folder / "maps.npz").unary("x")

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
-from gapwise.stages.datasets.alignment import features
+from gapwise.stages.datasets import DataError, FeatureMap, open_dataset
 from gapwise.stages.datasets.alignment.lexicon import (
     MODEL_1,
     MODEL_2,
     NULL,
     TENSION,
-    Lexicon,
-    both_best,
     learn,
-    posteriors,
 )
 from gapwise.stages.datasets.alignment.links import read_links, read_pairs
 from gapwise.stages.datasets.alignment.tokens import english, french, normal
-from gapwise.stages.datasets.inputs import Predicted, read_new, show, stored_input
-from gapwise.stages.problems import build
+from gapwise.stages.datasets.inputs import Predicted, show, stored_input
 from gapwise.stages.problems.matching.matching import links
 from gapwise.stages.problems.matching.metrics import metrics
 
@@ -80,11 +73,6 @@ def test_hansards__splits_are_those_of_the_papers(made):
     assert np.asarray(sink.arrays("test")["number"]).tolist() == [101, 102, 103, 104]
 
 
-def test_specimen__has_the_types_of_what_is_featurized(made, root):
-    encoded = specimen({**root, "name": "hansards"})
-    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(made[0])
-
-
 def test_hansards__truth_is_what_the_annotators_are_sure_of(made, root):
     _, test, sink, _ = made
     lines = (Path(root["root"]) / "test.wa.nonullalign").read_text().split("\n")[:-1]
@@ -108,24 +96,6 @@ def test_hansards__automatic_links_find_the_translations(made):
             right, wrong = right + good, wrong + (not good)
     assert right > 30
     assert wrong <= 2
-
-
-@functools.cache
-def tiny_lexicon() -> Lexicon:
-    e = [["a", "b"], ["b", "c"], ["a"], ["b"]]
-    return learn(e, [[word.upper() for word in words] for words in e])
-
-
-def test_lexicon__learns_which_words_go_together():
-    lexicon = tiny_lexicon()
-    e, f = lexicon.ids(["a", "b", "q"], "english"), lexicon.ids(["B", "A"], "french")
-    statistics = lexicon.of(e, f)
-    assert statistics[:, :, 0].tolist() == [[1, 2], [3, 1], [0, 0]]
-    assert statistics[0, 1, 1] > 0.5 > 0.3 > statistics[0, 0, 1]
-    forward, back = posteriors(lexicon, e, f, statistics)
-    assert (forward.sum(axis=0) <= 1 + 1e-12).all()
-    assert (back.sum(axis=1) <= 1 + 1e-12).all()
-    assert both_best(forward, back).tolist() == [[False, True], [True, False], [False, False]]
 
 
 def expected_by_hand(come: list[list[str]], from_: list[list[str]]) -> dict[tuple[str, str], float]:
@@ -161,64 +131,6 @@ def test_lexicon__is_what_em_by_hand_gives():
     assert (np.diff(lexicon.keys) > 0).all()
 
 
-def test_lexicon__of_a_store_is_the_same():
-    learned = learn([["a", "b"], ["b"], ["b"]], [["A", "x", "y"], ["B"], ["B", "x"]])
-    again = Lexicon.restored(learned.arrays(), learned.sentences)
-    assert (again.english, again.french) == (learned.english, learned.french)
-    x, y = (features.link_features(["a", "b"], ["B", "A", "y"], lexicon) for lexicon in (learned, again))
-    np.testing.assert_array_equal(x, y)
-
-
-def test_features__are_82_and_say_what_their_names_say():
-    assert len(features.NAMES) == len(set(features.NAMES)) == 82
-    x = features.link_features(["A", "b", "7", "."], ["B", "a", "7", "8"], tiny_lexicon())
-    assert x.shape == (4, 4, 82)
-    assert np.abs(x).max() <= 1.0
-    column = {name: x[:, :, k] for k, name in enumerate(features.NAMES)}
-    assert column["dice"][1, 0] == 0.0 == column["dice"][0, 1]  # French "b", "a" are unknown: the text has "B", "A"
-    assert np.argwhere(column["same word"]).tolist() == [[0, 1], [1, 0], [2, 2]]
-    assert np.argwhere(column["same as written"]).tolist() == [[2, 2]]
-    assert np.argwhere(column["same with digits"]).tolist() == [[2, 2]]
-    assert column["only one punctuation"].tolist() == [[0] * 4, [0] * 4, [0] * 4, [1] * 4]
-    assert column["distance |j/J - k/K|"][3, 0] == pytest.approx(3.5 / 4 - 0.5 / 4)
-    assert column["both last"][3, 3] == 1.0 == column["both last"].sum()
-    assert (column["bias"] == 1.0).all()
-
-
-def test_features__compare_spelling():
-    names = features.SPELLING_NAMES[:1] + features.SPELLING_NAMES[2:14]
-    value = dict(zip(names, features.compared("parliament", "parlement"), strict=False))
-    assert value["same word"] == 0.0
-    assert value["share of common prefix"] == 0.4
-    assert (value["prefix of 3"], value["prefix of 5"], value["suffix of 3"]) == (1.0, 0.0, 1.0)
-    assert value["common subsequence"] == 0.8
-    assert value["cognates"] == 1.0
-    value = dict(zip(names, features.compared("nation", "national"), strict=False))
-    assert (value["share of common prefix"], value["prefix of 5"], value["suffix of 3"]) == (0.75, 1.0, 0.0)
-
-
-def test_subsequence__is_that_of_the_usual_table():
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        a, b = ("".join(rng.choice(list("abcé"), rng.integers(0, 9))) for _ in range(2))
-        table = np.zeros((len(a) + 1, len(b) + 1), int)
-        for j, x in enumerate(a):
-            for k, y in enumerate(b):
-                table[j + 1, k + 1] = table[j, k] + 1 if x == y else max(table[j, k + 1], table[j + 1, k])
-        assert features._subsequence(a, b) == table[-1, -1]
-
-
-def test_classes__of_words_are_by_frequency():
-    table = np.array([1, 5, 6, 500] + 60 * [7])
-    assert features.word_classes(np.array([-1, 0, 1, 2, 3, 4]), table).tolist() == [0, 1, 1, 2, 3, 3]
-
-
-def test_encoder__classes_words_of_both_languages(made):
-    meta, shared = made[3], {name: np.asarray(array) for name, array in made[2].arrays("test").items()}
-    kind = FeatureMap(meta, shared).encode([("zebra the House", "le zebre")]).arrays["kind"]
-    assert kind.tolist() == [0, 3, 3, 7, 4]
-
-
 def test_tokens__of_plain_text_are_those_of_the_hand_aligned():
     words = english(["Mr.", "Speaker,", "I", "can't", "vote", "in", "St.", "John's-East", "at", "2.5", "p.m.!"])
     assert " ".join(words) == "mr. speaker , i can not vote in st. john 's - east at 2.5 p.m. !"
@@ -243,27 +155,11 @@ def test_encoder__makes_the_blocks_that_featurize_makes(made, root):
     assert sorted(text.split("\n")[:-1]) == sorted(sure)
 
 
-def test_new_input__is_two_files(made, root, tmp_path):
-    meta, folder = made[3], Path(root["root"])
-    new = read_new(meta, [str(folder / "dev.e"), str(folder / "dev.f")])
-    assert len(new.raw) == 3
-    assert list(new.source) == [1, 2, 3]
-    with pytest.raises(DataError, match="expected two files, English and French"):
-        read_new(meta, [str(folder / "dev.e")])
-    shared = {name: np.asarray(array) for name, array in made[2].arrays("test").items()}
-    wrong = (["text"], "pair 0: expected English words"), ([("a", "")], "pair 0: expected at least"), ([], "no sen")
-    for raw, message in wrong:
-        with pytest.raises(DataError, match=message):
-            FeatureMap(meta, shared).encode(raw)
-
-
 @pytest.mark.parametrize(
     ("name", "line", "message"),
     [
         ("dev.wa.nonullalign", "1 2", r"dev\.wa\.nonullalign: line 1: expected sentence, English and French position"),
-        ("dev.wa.nonullalign", "4 1 1 S", r"line 1: sentence 4 does not exist; there are 3"),
         ("dev.wa.nonullalign", "1 1 99 S", r"line 1: positions 1 and 99, but sentence 1 has"),
-        ("dev.e", "", r"dev\.e: line 1: no words"),
         ("test.f", None, r"test\.e: 104 lines, but test\.f has 103"),
     ],
 )
@@ -274,24 +170,6 @@ def test_hansards__names_the_line_that_is_wrong(tmp_path, name, line, message):
     (tmp_path / name).write_text("\n".join(lines))
     with pytest.raises(DataError, match=message):
         read(open_dataset("hansards", root))
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("size", "huge"), ("fertility", 3), ("sentences", 0), ("missed", 0), ("possible", -1), ("nonnegative", 1)],
-)
-def test_hansards__refuses_options(tmp_path, option, value):
-    with pytest.raises(OptionError, match=rf"dataset\.{option}: expected .*, got {value!r}"):
-        open_dataset("hansards", {"root": str(tmp_path), option: value})
-
-
-def test_hansards__says_which_file_is_missing(tmp_path):
-    root = write(tmp_path)
-    (tmp_path / "parallel_100k.fr.gz").unlink()
-    with pytest.raises(DataError, match=r"holds neither parallel_100k\.fr nor parallel_100k\.fr\.gz"):
-        open_dataset("hansards", root)
-    with pytest.raises(OptionError, match=r"dataset\.root: expected the folder that holds dev\.e, .*, got ''"):
-        open_dataset("hansards", {"root": ""})
 
 
 def test_hansards__bounds_and_prices_are_weights(root):

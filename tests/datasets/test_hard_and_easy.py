@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from gapwise.stages.datasets import Blocks, OptionError, open_dataset
+from gapwise.stages.datasets import Blocks, open_dataset
 from gapwise.stages.problems import build
 
 GIVEN = {"name": "hard_and_easy", "n": 6, "classes": 5, "lam": 0.01}
@@ -20,12 +19,3 @@ def test_problem__has_one_block_with_many_wrong_answers_and_others_with_one() ->
     assert costs.sum(axis=1).tolist() == [1, 1, 1, 4, 1, 1]
     np.testing.assert_allclose(problem.x @ problem.x.T, 0.4 * 0.01 * 6 * np.eye(6), rtol=1e-6)
     assert reader.files() == {}
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [("n", 1, "a whole number from 2 to"), ("classes", 2.5, "a whole number from 2 to"), ("lam", 0.0, "a number > 0")],
-)
-def test_options__are_refused_by_name(name: str, value: float, expected: str) -> None:
-    with pytest.raises(OptionError, match=rf"dataset\.{name}: expected {expected}"):
-        open_dataset("hard_and_easy", {**GIVEN, name: value})

@@ -13,8 +13,8 @@ from leaves_home import check_same_bits, made
 from memory_sink import problems, read
 from PIL import Image
 
-from gapwise.stages.datasets import DataError, OptionError, hdseg, open_dataset, specimen
-from gapwise.stages.datasets.vision.features import pairwise_features, rings
+from gapwise.stages.datasets import DataError, hdseg, open_dataset, specimen
+from gapwise.stages.datasets.vision.features import pairwise_features
 from gapwise.stages.datasets.vision.own_columns import own_columns
 from gapwise.stages.datasets.vision.superpixels import adjacency
 from gapwise.stages.featurize import featurize, open_problem
@@ -109,48 +109,12 @@ def test_hdseg__reads_the_released_layout(release):
     assert (np.diff(sink.arrays("test")["hw_ptr"]) == [1] * 6 + [0] * 2).all()
 
 
-def test_hdseg__sizes_are_those_of_the_papers(release):
-    assert hdseg.SIZES == {"small": 147, "medium": 6121, "large": 25438}
-    with pytest.raises(DataError, match="superpixel_count_000003 is missing"):
-        read(open_dataset("hdseg", {"root": release, "size": "small"}))
-    with pytest.raises(ValueError, match=r"dataset\.size: expected one of small, medium, large"):
-        reader(release, size="huge")
-
-
 @pytest.fixture
 def u8_store(release, tmp_path) -> Path:
     """The release featurized with dataset.precision=u8."""
     options = {"name": "hdseg", "root": str(release), "n_train": 3, "n_test": 8, "precision": "u8"}
     featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda done, total, task: None)
     return tmp_path / "store"
-
-
-@pytest.mark.parametrize("precision", ["f32", "u8"])
-def test_hdseg__new_images_are_encoded_as_featurized(release, tmp_path, precision):
-    options = {"name": "hdseg", "root": str(release), "n_train": 3, "n_test": 8, "precision": precision}
-    feature_map, stored = made(options, tmp_path)
-    with h5py.File(release / hdseg.FILES["test"]) as file:
-        images = [
-            (np.array(file[f"features_{k:06d}"]), np.array(file[f"edge_structure_{k:06d}"]), np.array(Image.open(path)))
-            for k, path in enumerate(sorted((release / hdseg.MAPS["test"]).glob("*.png")))
-        ]
-    check_same_bits(feature_map.encode(images), stored, pictures=True)
-    features, edges, regions = images[0]
-    for image, message in (
-        ((features[:, :9], edges, regions), r"features has shape \(6, 9\)"),
-        ((features, edges + 1, regions), "edges: expected pairs of different ids in 0..5"),
-        ((features, edges, regions[:6]), "superpixel_map: ids 0..2; expected a map"),
-    ):
-        with pytest.raises(DataError, match=f"^input: image 0: {message}"):
-            feature_map.encode([image])
-
-
-def test_hdseg__u8_is_off_by_at_most_half_a_code(release, u8_store):
-    exact, stored = read(reader(release))[0].arrays("train"), open_features(u8_store).arrays("train")
-    assert (stored["unary"].dtype, stored["unary_scale"].tolist()) == (np.uint8, [1 / 255])
-    error = np.abs(stored["unary"] * stored["unary_scale"] - exact["unary"]).max()
-    assert 1e-3 < error <= 1 / 510 + 1e-15
-    assert (stored["pairwise"] == exact["pairwise"]).all()
 
 
 def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
@@ -180,49 +144,11 @@ def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
         assert problem.norm2(i, delta) == pytest.approx(expected @ expected, rel=1e-5)
 
 
-def test_hdseg__specimen_has_the_types_of_the_codes(release, u8_store):
-    encoded = specimen({"name": "hdseg", "root": str(release), "precision": "u8"})
-    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(
-        open_problem(u8_store, "train")
-    )
-
-
-def test_hdseg__precision_is_f32_or_u8(release):
-    with pytest.raises(ValueError, match=r"dataset\.precision: expected one of f32, u8, got 'f16'"):
-        reader(release, precision="f16")
-
-
-@pytest.mark.parametrize("value", [1.01, -0.01])
-def test_hdseg__u8_refuses_features_outside_the_unit_interval(release, value):
-    edit(release, "features_000001", np.full((6, 1969), value))
-    with pytest.raises(DataError, match=r"image 000001: features outside \[0, 1\].*dataset\.precision=f32"):
-        read(reader(release, precision="u8"))
-
-
-def test_hdseg__u8_takes_a_norm_that_rounding_made_larger_than_1(release):
-    edit(release, "features_000001", np.full((6, 1969), np.nextafter(np.float32(1), np.float32(2))))
-    arrays = read(reader(release, precision="u8"))[0].arrays("train")
-    assert (arrays["unary"][6:12] == 255).all()
-
-
-def test_hdseg__takes_labels_for_pixels_without_the_hdseg_archive(release):
-    for path in sorted((release / "HDSeg").rglob("*"), reverse=True):
-        path.unlink() if path.is_file() else path.rmdir()
-    with pytest.raises(DataError, match=r"2007_000032\.gt\.png: missing.*dataset\.pictures=false"):
-        read(reader(release))
-    arrays = read(reader(release, pictures=False))[0].arrays("test")
-    assert (arrays["foreground"] == arrays["area"] * arrays["labels"]).all()
-    assert arrays["hw"].shape == (0, 2)
-
-
 BROKEN = [
     ("features_000001", np.ones((1969, 6)), r"features_000001 has shape \(1969, 6\), expected \(6, 1969\)"),
     ("features_000001", np.full((6, 1969), np.nan), r"image 000001: unary\[0, 0\] is nan"),
-    ("features_000001", None, "field features_000001 is missing"),
     ("labels_000000", np.zeros(5), r"labels_000000 has shape \(5,\), expected \(6,\)"),
-    ("labels_000000", np.full(6, 2), "labels_000000 holds values other than 0 and 1"),
     ("edge_structure_000002", np.full((7, 2), 6), "edge_structure_000002: expected pairs of different ids in 0..5"),
-    ("edge_count_000002", np.array([9]), r"edge_structure_000002 has shape \(7, 2\), expected \(9, 2\)"),
     ("annotation_file_000000", "anno_x", "annotation_file is 'anno_x'"),
 ]
 
@@ -233,65 +159,3 @@ def test_hdseg__names_file_and_field_of_what_is_wrong(release, field, value, mes
     with pytest.raises(DataError, match=message) as caught:
         read(reader(release))
     assert "horse-features.bin" in str(caught.value)
-
-
-def test_hdseg__names_a_superpixel_map_that_is_missing_or_does_not_fit(release):
-    path = release / hdseg.MAPS["train"] / "000002.png"
-    save(path, np.zeros((12, 16), np.uint8))
-    with pytest.raises(DataError, match=r"000002\.png: ids 0\.\.0; expected a map .* every one of 0\.\.5"):
-        read(reader(release))
-    path.unlink()
-    with pytest.raises(DataError, match=r"000002\.png: missing \(superpixel map"):
-        read(reader(release))
-
-
-def test_hdseg__names_a_mask_of_another_size(release):
-    path = release / hdseg.MASKS / "n02/n02_7.bb.png"
-    save(path, np.zeros((12, 15), np.uint8))
-    with pytest.raises(DataError, match=r"n02_7\.bb\.png: size \(12, 15\)"):
-        read(reader(release))
-
-
-def test_hdseg__needs_a_root_with_the_feature_files(tmp_path):
-    with pytest.raises(OptionError, match=r"dataset\.root: missing"):
-        open_dataset("hdseg", {})
-    with pytest.raises(DataError, match=r"no data/horse-features\.bin"):
-        open_dataset("hdseg", {"root": tmp_path})
-
-
-def test_synthetic_release__is_read_and_agrees_with_its_maps(tmp_path, monkeypatch):
-    """That of tests/benchmarks, which has as many images as wanted."""
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[1] / "benchmarks")
-    import synthetic_horseseg
-
-    monkeypatch.setattr(synthetic_horseseg, "MAPS", 3)
-    for count in (4, 2):
-        synthetic_horseseg.make_release(tmp_path / str(count), count, test=2)
-    options = {"pictures": False, "n_test": 2, "precision": "u8"}
-    train, test, sink, _ = problems(reader(tmp_path / "4", n_train=4, **options))
-    few = problems(reader(tmp_path / "2", n_train=2, **options))[2].arrays("train")
-    arrays = sink.arrays("train")
-    assert (train.n, test.n, train.d) == (4, 2, 2069)
-    for name in ("unary", "pairwise", "labels"):
-        assert (few[name] == arrays[name][: len(few[name])]).all()
-    assert not np.array_equal(arrays["unary"][:9], sink.arrays("test")["unary"][:9])
-    with h5py.File(tmp_path / "4" / hdseg.FILES["train"]) as file:
-        for k in range(4):
-            regions = np.asarray(Image.open(tmp_path / "4" / hdseg.MAPS["train"] / f"{k:06d}.png"))
-            edges, rows = adjacency(regions), file[f"features_{k:06d}"][()]
-            assert (arrays["edges"][slice(*arrays["edges_ptr"][k : k + 2])] == edges).all()
-            cell = regions.ravel().astype(int) * 16 + cells(*regions.shape).ravel()
-            position = np.bincount(cell, minlength=16 * len(rows))
-            position = position.reshape(-1, 16) / position.reshape(-1, 16).sum(axis=1, keepdims=True)
-            np.testing.assert_allclose(rows[:, 1:17] ** 2, position, atol=1e-6)
-            own, near = rows[:, 49:177].astype(float) ** 2, rows[:, 177:305].astype(float) ** 2
-            first, _ = rings(len(rows), edges)
-            assert (near[first @ own > 1e-9] > 0).all()  # a ring has the words of its superpixels
-            ends = 1 + np.cumsum([0, *np.repeat(hdseg.WIDTHS, 3)])
-            sums = np.add.reduceat(rows.astype(float) ** 2, ends[:-1], axis=1)
-            assert np.isclose(sums, 1.0, atol=1e-5).all()
-
-
-def cells(height: int, width: int) -> np.ndarray:
-    """The cell of the 4 x 4 raster that each pixel lies in."""
-    return np.arange(height)[:, None] * 4 // height * 4 + np.arange(width) * 4 // width

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory_sink import problems, read
+from memory_sink import problems
 
-from gapwise.stages.datasets import NEW, Blocks, FeatureMap, OptionError, open_dataset, science, specimen
+from gapwise.stages.datasets import NEW, FeatureMap, OptionError, open_dataset, specimen
 from gapwise.stages.problems import build
 
 X = np.array([[0.5, 0.0], [0.0, 1.25], [3.0, 0.0], [0.0, 0.5]])
@@ -61,36 +61,14 @@ def test_kernel__of_a_validation_split_keeps_held_out_rows_as_points(tmp_path: P
         assert theta[0] == -theta[1] == pytest.approx(held_out.x[i] @ train.x[0])
 
 
-def test_key__of_data_without_a_kernel_is_what_it_was(tmp_path: Path) -> None:
-    given = options(tmp_path)
-    assert not {"kernel", "gamma", "coef0", "degree"} & {*science(given)}
-    assert science({**given, "kernel": "rbf"})["kernel"] == "rbf"
-    sink, meta = read(open_dataset("multiclass_arrays", given))
-    assert "kernel" not in meta
-    assert {*sink.arrays("train")} == {"x", "labels"}
-    assert isinstance(sink, Blocks)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"kernel": "sigmoid"}, r"dataset\.kernel: expected one of linear, poly, rbf, or null, got 'sigmoid'"),
         ({"gamma": 0.1}, r"dataset\.gamma: only with dataset\.kernel=poly or rbf, got kernel None"),
-        ({"kernel": "linear", "degree": 2}, r"dataset\.degree: only with dataset\.kernel=poly, got kernel linear"),
-        ({"kernel": "rbf", "gamma": 0}, r"dataset\.gamma: expected a number > 0, or null, got 0"),
         ({"kernel": "poly", "coef0": -1.0}, r"dataset\.coef0: expected a number >= 0, or null, got -1\.0"),
-        ({"kernel": "poly", "degree": 1.5}, r"dataset\.degree: expected a whole number >= 1, or null, got 1\.5"),
     ],
 )
 def test_options__that_cannot_be_used_are_named(tmp_path: Path, change, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         opened(tmp_path, **change)
-
-
-def test_kernel__of_sparse_rows_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "rows.svmlight"
-    file.write_text("1 1:2\n0 2:1\n1 1:1\n0 2:2\n", encoding="utf-8")
-    with pytest.raises(
-        OptionError, match=r"dataset\.kernel: needs dense rows; these are for the structure multiclass_sp"
-    ):
-        open_dataset("multiclass_arrays", {**OPTIONS, "file": str(file), "kernel": "rbf"})

@@ -6,19 +6,15 @@ import io
 import tarfile
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 from memory_sink import problems
 from PIL import Image
 
-from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
+from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset
 from gapwise.stages.datasets.inputs import Predicted
 from gapwise.stages.datasets.lsp import ANNOTATION, ARCHIVE, SPLIT_SEED, show, stored_input
-from gapwise.stages.datasets.poses.part_maps import described, grid_of, patches_at, variant
 from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, NODES, PARENT, nodes_of, trunk_length
-from gapwise.stages.datasets.poses.types import cluster, nearest
-from gapwise.stages.problems import build
 from gapwise.stages.problems.tree.metrics import metrics
 
 SMALL = {"name": "lsp", "n_train": 4, "n_test": 2, "types": 2, "folds": 2, "components": 4, "hidden": 4, "variants": 3}
@@ -57,28 +53,6 @@ def test_skeleton__is_a_tree_of_26_nodes_over_14_joints():
     assert trunk_length(joints).shape == (3,)
 
 
-def test_types__are_clusters_of_displacements():
-    rng = np.random.default_rng(1)
-    parent = np.array([-1, 0])
-    child = np.repeat([[10.0, 0.0], [-10.0, 5.0]], 5, axis=0) + 0.1 * rng.normal(size=(10, 2))
-    nodes = np.stack([np.zeros((10, 2)), child], axis=1)
-    anchors = cluster(nodes, parent, 2, seed=0)
-    np.testing.assert_allclose(anchors[0, 0], [[-10.0, 5.0], [10.0, 0.0]], atol=0.2)
-    np.testing.assert_allclose(anchors[:, 1], -anchors[:, 0])
-    assert nearest(nodes, parent, anchors)[:, 0].tolist() == [1] * 5 + [0] * 5
-
-
-def test_patches__are_around_their_cell():
-    """A bright square makes gradients in the patches near it and none elsewhere."""
-    rgb = np.zeros((80, 120, 3), np.uint8)
-    rgb[40:48, 80:88] = 255
-    assert grid_of(rgb.shape) == (20, 30)
-    for near, far in patches_at(described(rgb), np.array([[11, 21], [3, 3]])):
-        assert not far.any()
-        blocks = np.abs(near).reshape(6, 6, -1).sum(axis=2)
-        assert blocks[2:4, 2:4].sum() > 0.5 * blocks.sum()
-
-
 def test_features__make_a_tree_whose_truth_is_right(features):
     train, test, sink, _ = features
     assert (train.n, test.n, train.parent.size, train.anchors.shape) == (4, 2, 26, (25, 2, 2, 2))
@@ -115,20 +89,6 @@ def test_maps__of_a_training_image_do_not_depend_on_its_pose(archive, tmp_path):
     assert not np.array_equal(unary[0][1], unary[1][1])
 
 
-def test_variants__move_joints_with_the_picture():
-    """A bright square at one joint stays under it; in the mirror it is at the joint of the other side."""
-    rgb, joints = np.zeros((60, 80, 3), np.uint8), np.random.default_rng(0).uniform((10, 10), (70, 50), (14, 2))
-    left, right = JOINTS.index("left knee"), JOINTS.index("right knee")
-    joints[left] = 50.0, 40.0
-    rgb[38:43, 48:53] = 255
-    for number in range(4):
-        turned, moved = variant(rgb, joints, number, seed=0)
-        rows, columns = np.nonzero(turned[..., 0] > 128)
-        expected = moved[right if number % 2 else left]
-        np.testing.assert_allclose((columns.mean(), rows.mean()), expected, atol=1.0)
-        assert np.isclose(trunk_length(moved), trunk_length(joints)) == (number < 2)
-
-
 def test_features__of_new_pictures_are_those_of_the_test_split(archive, features):
     _, _, sink, meta = features
     with tarfile.open(archive / ARCHIVE) as tar:
@@ -150,23 +110,12 @@ def test_predictions__are_shown_as_joints_in_pixels(features):
     assert np.abs(points - arrays["points"].reshape(2, 14, 2)).max() <= 2.5
 
 
-def test_specimen__has_the_types_of_what_is_featurized(archive, features):
-    encoded = specimen(SMALL | {"root": str(archive)})
-    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(features[0])
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"size": "huge"}, OptionError, "dataset.size: expected one of small, full"),
-        ({"types": 0}, OptionError, "dataset.types: expected a whole number >= 1"),
-        ({"folds": 1}, OptionError, "dataset.folds: expected a whole number >= 2"),
-        ({"loss_scale": -1.0}, OptionError, "dataset.loss_scale: expected a number > 0"),
-        ({"tipes": 3}, OptionError, "dataset.tipes: no such option of this data set; there are: root, maps, size"),
-        ({"root": "/nowhere"}, DataError, "does not hold lspet_1000_images.tar"),
         ({"n_test": 4}, DataError, "4 training and 4 test images are wanted"),
         ({"types": 5}, DataError, "dataset.n_train: 4 training images are too few for dataset.types=5, which"),
-        ({"folds": 5}, DataError, "dataset.folds=5: more than the 4 training images"),
     ],
 )
 def test_errors__name_the_option(archive, options, error, message):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gapwise.stages.datasets import DataError
-from gapwise.stages.datasets.inputs import Predicted, read_new, show, stored_input
-from gapwise.stages.datasets.multiclass_arrays import truth
+from gapwise.stages.datasets.inputs import Predicted, read_new, show
 from gapwise.stages.datasets.text.crfsuite import listed
 from gapwise.stages.datasets.vision import masks
 
@@ -18,18 +17,6 @@ LETTER = "{number}\t{letter}\t{next}\t{word}\t{position}\t0\t{pixels}\n"
 
 def predicted(labels, sizes, names=(), **arrays):
     return Predicted(np.array(labels, np.uint8), np.cumsum([0, *sizes]), list(names), arrays)
-
-
-def test_reader__without_the_functions_is_named():
-    with pytest.raises(ValueError, match="there is no reader 'nothing'"):
-        read_new({"dataset": "nothing"}, ["x"])
-    assert stored_input({}, {}) is None
-
-
-def test_reader__that_takes_no_files_is_named(monkeypatch):
-    monkeypatch.delattr("gapwise.stages.datasets.usps.read_new")
-    with pytest.raises(DataError, match="takes no new input from files; its module must define read_new"):
-        read_new({"dataset": "usps"}, ["x"])
 
 
 def test_usps__reads_every_form_of_images(tmp_path):
@@ -50,23 +37,6 @@ def test_usps__reads_every_form_of_images(tmp_path):
     )
     both = read_new({"dataset": "usps"}, [str(tmp_path / "a.npy"), str(tmp_path / "zip.test.gz")])
     assert show({"dataset": "usps"}, both, predicted([7] * 6, [1] * 6)).text.startswith("image,predicted\n0,7\n")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.npy", b"nonsense", r"a\.npy: cannot be read as an \.npy file without pickled objects"),
-        ("a.npz", b"nonsense", r"a\.npz: cannot be read as an \.npz file"),
-        ("a.txt", b"1 2\n3 4\n", r"a\.txt: expected 256 grey values an image, got an array of shape \(2, 2\)"),
-        ("a.txt", b"one two\n", r"a\.txt: expected rows of numbers"),
-        ("a.txt", b"7 " + b" ".join([b"2"] * 256), r"a\.txt: image 0 has a grey value outside"),
-        ("a.gz", b"nonsense", r"a\.gz: cannot be read"),
-    ],
-)
-def test_usps__names_a_file_that_cannot_be_used(tmp_path, name, content, message):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        read_new({"dataset": "usps"}, [str(tmp_path / name)])
 
 
 def test_ocr__reads_arrays_and_the_publishers_lines_and_spells_words(tmp_path):
@@ -96,21 +66,6 @@ def test_ocr__reads_arrays_and_the_publishers_lines_and_spells_words(tmp_path):
             read_new({"dataset": "ocr"}, [str(tmp_path / "bad.npz")])
 
 
-def test_hdseg__reads_one_file_an_image_and_shows_masks_alone(tmp_path):
-    regions = np.array([[0, 0, 1], [0, 1, 1]])
-    np.savez(tmp_path / "one.npz", features=np.zeros((2, 1969)), edges=np.array([[0, 1]]), superpixel_map=regions)
-    new = read_new({"dataset": "hdseg"}, [str(tmp_path / "one.npz")])
-    assert np.array_equal(new.raw[0].superpixel_map, regions)
-    labels = predicted(
-        [1, 0], [2], superpixel_map=regions.ravel(), superpixel_map_ptr=[0, 6], hw=[[2, 3]], hw_ptr=[0, 1]
-    )
-    assert labels.mask(0).tolist() == [[1, 1, 0], [1, 0, 0]]
-    assert [name for name, _ in show({"dataset": "hdseg"}, new, labels).files] == ["labels.csv", "one.png"]
-    np.savez(tmp_path / "bad.npz", features=np.zeros((2, 1969)))
-    with pytest.raises(DataError, match=r"bad\.npz: has no array edges; expected features, edges, superpixel_map"):
-        read_new({"dataset": "hdseg"}, [str(tmp_path / "bad.npz")])
-
-
 def picture(file, height=40, width=60):
     from PIL import Image
 
@@ -131,22 +86,6 @@ def test_pictures__are_read_from_files_and_folders(tmp_path, name):
     assert new.raw[2].shape == ((107, 160, 3) if name == "weizmann" else rgb.shape)
 
 
-def test_pictures__that_cannot_be_used_are_named(tmp_path):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "bad.png").write_bytes(b"nonsense")
-    picture(tmp_path / "empty.png")
-    (tmp_path / "other").mkdir()
-    picture(tmp_path / "other" / "empty.jpg")
-    for inputs, message in (
-        (["empty"], "empty: holds no pictures; expected files that end in"),
-        (["bad.png"], r"bad\.png: cannot be decoded as an image"),
-        (["none.png"], r"none\.png: no such file or folder"),
-        (["empty.png", "other"], r"other/empty\.jpg: .*/empty\.png has the same name"),
-    ):
-        with pytest.raises(DataError, match=message):
-            read_new({"dataset": "msrc"}, [str(tmp_path / name) for name in inputs])
-
-
 def test_masks__have_the_size_of_the_file_and_names_of_classes():
     import io
 
@@ -161,23 +100,6 @@ def test_masks__have_the_size_of_the_file_and_names_of_classes():
         assert np.asarray(mask).tolist() == [[2, 2, 1, 1, 1, 1]] * 4
     with Image.open(io.BytesIO(files["x-overlay.png"])) as overlay:
         assert overlay.size == (6, 4)
-
-
-def test_python_oracle__takes_one_split_or_its_arguments():
-    meta = {"dataset": "python_oracle", "oracle": "m:C"}
-    assert read_new(meta, ["new"]).raw == "new"
-    assert read_new(meta, ['{"split": "new", "n": 7}']).raw == {"split": "new", "n": 7}
-    for inputs, message in ((["a", "b"], "expected one split of m:C, got 2"), (['{"split"'], "not valid JSON")):
-        with pytest.raises(DataError, match=message):
-            read_new(meta, inputs)
-
-
-def test_predicted__says_which_blocks_there_are():
-    labels = predicted([1, 0, 1], [1, 2], ["no", "yes"])
-    assert (len(labels), labels.named(1), labels[0].tolist()) == (2, ["no", "yes"], [1])
-    assert list(map(list, labels)) == [[1], [0, 1]]
-    with pytest.raises(IndexError, match="block 2: there are 2"):
-        labels[2]
 
 
 def test_lines__of_crfsuite_keep_their_form_and_errors_name_the_file_of_the_token(tmp_path):
@@ -230,28 +152,3 @@ def test_multiclass_arrays__reads_every_form_with_and_without_labels(tmp_path, e
         assert shown[:3] == ["example,label,predicted", "0,3,3", "1,7,7"]
     else:
         assert shown[:3] == ["example,predicted", "0,3", "1,7"]
-
-
-@pytest.mark.parametrize("arrays", [{"x": np.eye(2)}, {"row_ptr": [0, 1, 2], "ids": [0, 1], "values": [1.0, 1.0]}])
-def test_multiclass_arrays__example_of_an_mlflow_model_is_one_that_it_takes(arrays):
-    meta = {"dataset": "multiclass_arrays", "arrays": {"width": 2}, "class_names": [3, 7]}
-    new = stored_input(meta, {**arrays, "labels": np.array([1, 0])})
-    assert new.example == ([1.0, 0.0] if "x" in arrays else None)
-    assert truth(new, meta) == ["7", "3"]
-
-
-def test_multiclass_arrays__names_a_file_that_does_not_fit(tmp_path):
-    meta, file, _ = rows_of_both(tmp_path, "sparse.npz")
-    with pytest.raises(DataError, match=r"new\.sparse\.npz: 2 features; expected 5, one for each training feature"):
-        read_new({**meta, "arrays": {"width": 5}}, [str(file)])
-    with pytest.raises(DataError, match=r"none\.csv: no such file; expected examples"):
-        read_new(meta, [str(tmp_path / "none.csv")])
-
-
-def test_pictures__are_turned_upright(tmp_path):
-    from PIL import Image
-
-    exif = Image.Exif()
-    exif[274] = 6  # turned by a quarter
-    Image.fromarray(np.zeros((10, 20, 3), np.uint8)).save(tmp_path / "a.jpg", exif=exif)
-    assert masks.read_new([str(tmp_path / "a.jpg")], {}).raw[0].shape == (20, 10, 3)

@@ -91,12 +91,8 @@ def test_options__are_typed_and_null_keeps_the_default() -> None:
     ("change", "message"),
     [
         ({"root": None}, "dataset.root: missing; give the folder"),
-        ({"root": ""}, "dataset.root: expected the folder, got ''"),
         ({"count": 0}, "dataset.count: expected a whole number >= 1, got 0"),
-        ({"count": 2.0}, "dataset.count: expected a whole number >= 1, got 2.0"),
-        ({"count": "3"}, "dataset.count: expected a whole number >= 1, got '3'"),
         ({"scale": True}, "dataset.scale: expected a number > 0, got True"),
-        ({"scale": math.inf}, "dataset.scale: expected a number > 0, got inf"),
         ({"share": 1}, "dataset.share: expected a number between 0 and 1, got 1"),
         ({"kind": "c"}, "dataset.kind: expected one of a, b, or null, got 'c'"),
         ({"column": 1.5}, "dataset.column: expected a whole number or text, or null, got 1.5"),

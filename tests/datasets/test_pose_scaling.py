@@ -34,15 +34,3 @@ def test_map_spread__is_measured_around_the_true_places():
     unary, codes = spread.values()
     np.testing.assert_allclose(unary, np.sqrt(np.var(np.arange(5)) / 2))
     assert codes == 3.0
-
-
-def test_map_spread__of_constant_maps_is_one():
-    block = {
-        "grid": np.array([[2, 2]]),
-        "unary": np.ones(8),
-        "relations": np.ones(8, np.uint8),
-        "labels": np.zeros(4, int),
-    }
-    spread = MapSpread(2, 1, np.array([-1, 0]), 1)
-    spread.add(block)
-    assert spread.values() == (1.0, 1.0)

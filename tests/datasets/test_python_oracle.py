@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 
-import numpy as np
 import pytest
 import python_task
 from memory_sink import read
 
 from gapwise.stages.datasets import DataError, open_dataset
-from gapwise.stages.problems import answers
 
 
 def features(**arguments: object) -> tuple:
@@ -19,20 +17,13 @@ def features(**arguments: object) -> tuple:
 
 REFUSED = {
     "truth": r"Lying\.max_oracle: train block 0: at w = 0 its answer .* is worth 0 ",
-    "all truth": r"Lying\.max_oracle: train block 0: at w = 0 its answer .* the truth of block",
     "least": r"Lying\.max_oracle: train block 0: at w = 0 its answer",
     "without loss": r"Lying\.max_oracle: train block \d: at .* its answer",
     "random": r"Lying\.max_oracle: train block 0: gives \[.*\] and then \[.*\] for the same theta",
-    "float": r"Lying\.max_oracle: train block 0: .*must be integers 0, ..., 2, got float64",
     "wraps": r"Lying\.max_oracle: train block 0: .*must be 0, ..., 2, got",
     "exit": r"Lying\.max_oracle: train block 0: it called sys\.exit\(0\)",
-    "exits at once": r"python_task:Lying: it called sys\.exit\(0\)",
-    "many labels": r"Lying\.labels: must be an integer from 1 to 32768, is 50000",
-    "truth is a float": r"Lying\.truth: train block 0: .*must be integers 0, ..., 2, got float64",
     "complex features": r"Lying\.features: train block 0: .*must be real numbers, got complex128",
     "NaN features": r"Lying\.features: train block 0: .*must be finite, entry 1 is NaN",
-    "NaN loss": r"Lying\.loss: train block 0: .*must be finite and >= 0, got NaN",
-    "negative loss": r"Lying\.loss: train block 0: .*must be finite and >= 0, got -",
 }
 
 
@@ -52,33 +43,6 @@ def test_reader__takes_labellings_without_features_for_none_of_the_block() -> No
     sink, facts = features(how="only the truth has features", n=6)
     assert facts["d"] == 7
     assert len(sink.arrays("train")["labels"]) == 12
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 40])
-def test_reader__takes_an_honest_oracle_of_any_size(n: int) -> None:
-    assert len(features(n=n)[0].arrays("train")["labels_ptr"]) == n + 1
-
-
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64"])
-def test_labelling__takes_integers_of_any_type(dtype: str) -> None:
-    np.testing.assert_array_equal(answers.labelling(np.array([1, 0, 1], dtype), 2, 3), [1, 0, 1])
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        ([1, 70000], "must be 0, ..., 299, got"),
-        ([1, -1], "must be 0, ..., 299, got"),
-        ([1.0, 0.0], "got float64"),
-        ([1j, 0], "got complex128"),
-        ([2**70, 0], "got object"),
-        ([1], r"shape \(2,\), got \(1,\)"),
-        (None, r"shape \(2,\), got \(\)"),
-    ],
-)
-def test_labelling__refuses_everything_else(answer: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        answers.labelling(answer, 300, 2)
 
 
 @pytest.mark.parametrize("declares", [False, True])

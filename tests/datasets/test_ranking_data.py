@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
+from gapwise.stages.datasets import DataError, FeatureMap, open_dataset, specimen
 from gapwise.stages.datasets.inputs import Predicted, read_new, show, stored_input
 from gapwise.stages.problems import build
 
@@ -109,36 +109,10 @@ def test_new_input__is_ranked_without_its_relevance_in_the_order_of_its_file(tmp
     [
         ("1 1:2\n0 1:3\n", r"train.svmlight: 2 documents, 0 of them with a qid; expected lines like"),
         ("1 qid:a 1:2\n", r"train.svmlight: cannot be read as SVMlight's format with qid \(invalid literal"),
-        ("1 qid:1\n0 qid:1\n", "train.svmlight: holds no document with a feature"),
         ("1 qid:1 1:2\n1 qid:1 1:3\n", "train.svmlight: no train query has documents of different relevance"),
-        ("1 qid:1 1:2\nnan qid:1 1:3\n", r"train.svmlight: document 1 \(from 0\) has a number that is not finite"),
         ("1 qid:1 1:2\n0 qid:1 1:inf\n", r"train.svmlight: document 1 \(from 0\) has a number that is not finite"),
-        ("1 qid:1 1:2\n0 qid:1 2000000000:1\n", r"2 documents of 2,000,000,000 columns are more than the 4 GB"),
     ],
 )
 def test_files__that_cannot_be_used_are_named(tmp_path: Path, train: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(opened(tmp_path, train))
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"file": None}, OptionError, r"dataset\.file: missing; give a file of documents with qid"),
-        ({"test_file": "/nowhere"}, DataError, r"dataset\.test_file: there is no file /nowhere"),
-        ({"test_fraction": 1.5}, OptionError, r"dataset\.test_fraction: expected a number between 0 and 1, got 1\.5"),
-        ({"seed": -1}, OptionError, r"dataset\.seed: expected a whole number >= 0, got -1"),
-        ({"validation": "file"}, OptionError, r"dataset\.validation_file: missing"),
-    ],
-)
-def test_options__that_cannot_be_used_are_named(tmp_path: Path, change, error, message: str) -> None:
-    with pytest.raises(error, match=message):
-        open_dataset("ranking", {**options(tmp_path), **change})
-
-
-def test_new_input__with_an_index_that_training_does_not_have_is_refused(tmp_path: Path) -> None:
-    _, meta = read(opened(tmp_path))
-    odd = tmp_path / "odd.svmlight"
-    odd.write_text("1 qid:1 0:3\n", encoding="utf-8")
-    with pytest.raises(DataError, match="has an index 0, but in the training file they count from 1"):
-        read_new({**meta, "dataset": "ranking"}, [str(odd)])

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from gapwise.stages.datasets import NEW, Blocks, DataError, OptionError, open_dataset, sequences_csv, unpacked
+from gapwise.stages.datasets import NEW, Blocks, DataError, open_dataset, sequences_csv
 from gapwise.stages.datasets.inputs import Predicted
 from gapwise.stages.datasets.text.bigrams import read_pairs
-from gapwise.stages.datasets.text.tables import joined, parse_table
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.problems import chain
 
@@ -48,14 +47,6 @@ def test_columns__templates_expand_as_in_crfpp(tmp_path):
     assert rows(test) == rows(train)
 
 
-def test_columns__templates_of_pairs_without_a_macro_are_the_transitions(tmp_path):
-    with_b, without = (
-        read(open_dataset("sequences_csv", write(tmp_path, template=f"U00:%x[0,0]\n{b}")))[0].arrays("train")
-        for b in ("B\nB00\nB01:\n", "")
-    )
-    assert all(np.array_equal(with_b[name], without[name]) for name in without)
-
-
 PAIRS = "U00:%x[0,0]\nB01:%x[0,0]\nB02:%x[-1,0]/%x[0,1]\nB\n"
 LONGER = "a x P\nb x Q\na x P\n\na y P\nb x Q\n\nc y Q\n"
 
@@ -81,14 +72,6 @@ def test_bigrams__are_attributes_of_all_tokens_but_the_first_of_a_sequence(tmp_p
     assert train.pair_grams.values[4] == 3
 
 
-def test_bigrams__are_counted_for_min_count_where_they_are_looked_at(tmp_path):
-    text = "a x P\nb x Q\n\na x P\nb x Q\n\nb x P\na x P\n"
-    options = write(tmp_path, text, text, "U00:%x[0,0]\nB01:%x[0,0]\n")
-    *_, sink, meta = problems(open_dataset("sequences_csv", {**options, "min_count": 2}))
-    assert [*read_pairs(sink.whole[""])] == ["B01:%x\tb"]  # a comes three times, but twice at the beginning
-    assert meta["attributes"] == 2 + 3
-
-
 @pytest.mark.parametrize("held", [None, "file"])
 def test_bigrams__of_new_text_are_those_of_a_split(tmp_path, held):
     options = write(tmp_path, LONGER, "b x P\nz y Q\na x P\n\na x P\n", PAIRS)
@@ -108,18 +91,6 @@ def test_bigrams__of_new_text_are_those_of_a_split(tmp_path, held):
         assert known == ((4, 8) if split == "test" else (4, 4))
 
 
-def test_bigrams__have_names_and_so_no_hashes(tmp_path):
-    reader = open_dataset("sequences_csv", {**write(tmp_path, LONGER, LONGER, PAIRS), "hash_bits": 20})
-    with pytest.raises(OptionError, match=r"^dataset\.hash_bits: the bigram templates of .*template need the names"):
-        problems(reader)
-
-
-def test_columns__more_frequent_attributes_come_first(tmp_path):
-    train, *_ = problems(open_dataset("sequences_csv", write(tmp_path)))
-    met = np.bincount(train.ids, minlength=10)[:7]
-    assert (np.diff(met) <= 0).all()
-
-
 def test_columns__templates_of_one_name_share_their_attributes(tmp_path):
     """A bag of words, in CRF++: U:%x[-1,0] and U:%x[1,0] see the same attribute."""
     bag = write(tmp_path, train="a P\nb P\na P\n", test="a P\n", template="U:%x[-1,0]\nU:%x[1,0]\n")
@@ -130,25 +101,12 @@ def test_columns__templates_of_one_name_share_their_attributes(tmp_path):
     assert train.grams.values[4] == 4 + 1
 
 
-def test_columns__values_of_test_only_are_dropped(tmp_path):
-    options = write(tmp_path, test="zzz zzz P\n", min_count=1)
-    _, test, _, _meta = problems(open_dataset("sequences_csv", options))
-    assert set(test.ids) - {7, 8, 9} == set(test.ids[test.ids < 7])
-    assert (test.ids < 7).sum() == 1  # U02:_B-2 only
-
-
 def test_lines__of_crfsuite_have_values_and_escapes(tmp_path):
     train, _test, _, meta = problems(open_dataset("sequences_csv", write(tmp_path, LINES, LINES, None)))
     assert meta["attributes"] == 4 + 3
     np.testing.assert_allclose(train.values[train.row_ptr[0] : train.row_ptr[1]], [1.0, 0.5, 1.0, 1.0])
     assert 2.0 in train.values[train.row_ptr[1] : train.row_ptr[2]]
     assert train.grams.values[train.grams.ptr[1]] == 4 + 3  # w=a twice, and three biases
-
-
-def test_lines__end_where_lines_of_files_end_only(tmp_path):
-    text = "P\tw=a\u2028b\tc\x85d\nQ\tc\n"  # two characters at which str.splitlines would divide the first line
-    train, *_, meta = problems(open_dataset("sequences_csv", write(tmp_path, text, text, None)))
-    assert (train.n, meta["attributes"], meta["label_names"]) == (1, 3 + 3, ["P", "Q"])
 
 
 WORDS = ["\u3000", "\xa0", "10\xa0000", "\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\x1d\x1e"]
@@ -196,37 +154,23 @@ def test_lines__of_svm_hmm_are_those_of_crfsuite(tmp_path):
     assert (facts["n_train"], facts["label_names"]) == (3, ["12", "3"])
 
 
-def test_lines__without_values_store_none(tmp_path):
-    plain = "P\ta\tb\nQ\tb\n"
-    train, *_ = problems(open_dataset("sequences_csv", write(tmp_path, plain, plain, None)))
-    assert train.values.size == 0
-
-
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
         ({"train": "a x P\nb Q\n"}, r"train\.txt: line 2: 2 columns, but 3 on line 1"),
-        ({"test": "a P\n"}, r"test\.txt: line 1: 2 columns, but 3 in"),
         ({"test": "a x P\n\na x Z\n"}, r"test\.txt: line 3: label 'Z' never occurs in"),
         ({"template": "U00:%x[0,2]\n"}, r"template: line 1: .*there is no column 2; feature columns are 0\.\.1"),
-        ({"template": "U00:%x[0,0]\nB01:%x[0,2]\n"}, r"template: line 2: 'B01:%x\[0,2\]': there is no column 2"),
         (
             {"template": "U00:%x[0,0]\nB01:%x\n"},
             r"template: line 2: .*expected U.*, B<name>:%x\[row,column\]\.\.\., B, or",
         ),
-        ({"template": "B01:%x[0,0]\n"}, "template: no U template"),
-        ({"template": "U00:%x[0]\n"}, "template: line 1: .*expected U"),
-        ({"template": "# nothing\n"}, "template: no U template"),
         ({"train": "P\n", "test": "P\n"}, r"train\.txt: line 1: one column only"),
-        ({"train": "P\ta:x\n", "template": None}, r"train\.txt: line 1: 'a:x': expected a finite number"),
-        ({"train": "P\ta\\:p:NNP\n", "template": None}, r"a colon in a name is written \\:, as in a\\:p\\:NNP$"),
         ({"train": "P\ta\n\ta\n", "template": None}, r"train\.txt: line 2: no label before the first tab"),
         ({"test": "a\tx\tP\nb\tx\t\n"}, r"test\.txt: line 2: no label after the last tab"),
         (
             {"train": "a x P\nb\tx y\tP\n"},
             r"train\.txt: line 2: 3 columns, but 1 on line 1; a line has a tab, so only tabs",
         ),
-        ({"train": "1 qid:1 2:1\n1 2:1\n", "template": None}, r"train\.txt: line 1: no tab in '1 qid:1 2:1'"),
     ],
 )
 def test_sequences__bad_input_is_named(tmp_path, texts, message):
@@ -239,16 +183,6 @@ def test_sequences__labels_never_seen_can_count_as_errors(tmp_path):
     _, test, _, meta = problems(open_dataset("sequences_csv", options))
     assert meta["test_only_labels"] == ["Z"]
     assert test.truth[1] == 2
-
-
-def test_sequences__options_that_cannot_be_used_are_named(tmp_path):
-    with pytest.raises(OptionError, match=r"dataset\.file: missing"):
-        open_dataset("sequences_csv", {})
-    options = write(tmp_path)
-    with pytest.raises(DataError, match=r"dataset\.test_file: there is no file"):
-        open_dataset("sequences_csv", {**options, "test_file": tmp_path / "none"})
-    with pytest.raises(OptionError, match=r"dataset\.unseen_labels"):
-        open_dataset("sequences_csv", {**options, "unseen_labels": "ignore"})
 
 
 def test_too_long_sequences__are_refused_with_file_and_line_for_training_alone(monkeypatch, tmp_path):
@@ -290,24 +224,11 @@ def test_files__in_parts_packed_and_from_windows_give_the_features_of_one(tmp_pa
             assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
-def test_files__of_all_parts_are_in_the_digest_in_their_order(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / f"{name}-part").write_text(COLUMNS)
-    options = write(tmp_path)
-    reader = open_dataset("sequences_csv", {**options, "file": f"{tmp_path}/*-part"})
-    files = {name: file.name for name, file in reader.files().items()}
-    expected = {"train 1 of 2": "a-part", "train 2 of 2": "b-part", "test": "test.txt", "template": "template"}
-    assert files == expected
-    assert set(open_dataset("sequences_csv", options).files()) == {"train", "test", "template"}
-
-
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        ("a x P\nb Q\n", r"part-2: line 2: 2 columns, but 3 on line 1"),
         ("b Q\n", r"part-2: line 1: 2 columns, but 3 in .*part-1"),
         ("\n\nb x Q\n\nb Q\n", r"part-2: line 5: 2 columns, but 3 on line 3"),
-        ("", "part-2: holds no tokens"),
         ("\xff", "part-2: cannot be read as UTF-8"),
     ],
 )
@@ -316,75 +237,3 @@ def test_files__of_several_the_one_at_fault_is_named(tmp_path, second, message):
     (tmp_path / "part-2").write_bytes(second.encode("latin-1"))
     with pytest.raises(DataError, match=message):
         problems(open_dataset("sequences_csv", {**write(tmp_path), "file": f"{tmp_path}/part-*"}))
-
-
-def test_files__a_label_is_missing_in_all_of_them_and_its_place_is_named(tmp_path):
-    for name in ("part-1", "part-2"):
-        (tmp_path / name).write_text("a x P\nb x Q\n")
-    options = {**write(tmp_path, test="a x P\nb x Z\n"), "file": f"{tmp_path}/part-*"}
-    options["test_file"] = [str(tmp_path / "part-1"), options["test_file"]]
-    with pytest.raises(DataError, match=r"test\.txt: line 2: label 'Z' never occurs in .*part-1 and 1 more;"):
-        problems(open_dataset("sequences_csv", options))
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("{}/nothing-*", r"dataset\.file: no file matches .*/nothing-\*$"),
-        (["{}/train.txt", "{}/train.*"], r"dataset\.file: .*train\.txt is named twice"),
-        (["{}/train.txt", "{}/none"], r"dataset\.file: there is no file .*none"),
-        ([], r"dataset\.file: missing"),
-        ([3], r"dataset\.file: missing"),
-    ],
-)
-def test_files__that_cannot_be_are_named(tmp_path, given, message):
-    options, here = write(tmp_path), str(tmp_path)
-    given = (
-        given.format(here) if isinstance(given, str) else [w.format(here) if isinstance(w, str) else w for w in given]
-    )
-    with pytest.raises((DataError, OptionError), match=message):
-        open_dataset("sequences_csv", {**options, "file": given})
-
-
-def test_tables__joined_twice_know_the_file_of_a_token():
-    one, two = (parse_table(name, ["a", "", "b"]) for name in ("one", "two"))
-    table = joined([joined([one, two]), one, joined([two, one])])
-    assert [table.where(t) for t in range(10)] == [
-        f"{name}: line {line}" for name in ("one", "two", "one", "two", "one") for line in (1, 3)
-    ]
-    assert [table.part(3, 6).where(t) for t in range(3)] == ["two: line 3", "one: line 1", "one: line 3"]
-
-
-@pytest.mark.parametrize("texts", [{}, {"train": LINES, "test": LINES, "template": None}])
-def test_hashed__attributes_are_those_of_the_vocabulary_under_other_numbers(tmp_path, texts):
-    plain, hashed = (
-        problems(open_dataset("sequences_csv", {**write(tmp_path, **texts), "hash_bits": bits})) for bits in (None, 20)
-    )
-    assert hashed[3]["attributes"] == 2**20 + 3
-    assert hashed[3]["d"] == (2**20 + 3) * 2 + 4
-    for one, other in zip(plain[:2], hashed[:2], strict=True):
-        number = dict(zip(one.ids.tolist(), other.ids.tolist(), strict=True))
-        assert len({*number.values()}) == len(number)  # no collision
-        assert [number[k] for k in one.ids.tolist()] == other.ids.tolist()
-        np.testing.assert_array_equal(one.values, other.values)
-        np.testing.assert_array_equal(one.grams.values, other.grams.values)
-
-
-def test_hashed__names_with_one_number_add_up(tmp_path):
-    train, *_ = problems(open_dataset("sequences_csv", {**write(tmp_path, LINES, LINES, None), "hash_bits": 1}))
-    assert set(train.ids.tolist()) <= {0, 1, 2, 3, 4}
-
-
-def test_hashed__bits_that_cannot_be_are_named(tmp_path):
-    for bits in (0, 29, 1.5, True, "20"):
-        with pytest.raises(
-            OptionError, match=r"dataset\.hash_bits: expected a whole number from 1 to 28, or null, got"
-        ):
-            open_dataset("sequences_csv", {**write(tmp_path), "hash_bits": bits})
-    with pytest.raises(OptionError, match=r"dataset\.min_count: counts names, which dataset\.hash_bits does not keep"):
-        open_dataset("sequences_csv", {**write(tmp_path), "hash_bits": 20, "min_count": 2})
-
-
-def test_file__that_is_missing_is_told_as_such(tmp_path):
-    with pytest.raises(DataError, match=r"nosuch\.txt: there is no such file$"):
-        unpacked(tmp_path / "nosuch.txt")

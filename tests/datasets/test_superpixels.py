@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from memory_sink import MemorySink
@@ -11,15 +9,10 @@ from skimage.measure import label
 from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
-from gapwise.stages.datasets import DataError
-from gapwise.stages.datasets.offers.options import options_of
-from gapwise.stages.datasets.vision import pictures
 from gapwise.stages.datasets.vision.features import (
     ETAS,
     PAIRS,
     Words,
-    dense_sift,
-    learn_vocabularies,
     learn_words,
     nearest,
     pairwise_features,
@@ -28,7 +21,7 @@ from gapwise.stages.datasets.vision.features import (
     unary_features,
 )
 from gapwise.stages.datasets.vision.horse_scenes import compose
-from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, check_finite, featurize_pictures
+from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
 from gapwise.stages.datasets.vision.superpixels import adjacency, segment, tally
 
 
@@ -52,11 +45,6 @@ def test_segment__makes_connected_regions_of_about_the_wanted_number():
         assert (np.unique(regions) == np.arange(counts[-1])).all()
         assert label(regions + 1, connectivity=1).max() == counts[-1]
     assert 130 < np.mean(counts) < 165
-
-
-def test_segment__survives_a_picture_of_one_colour():
-    regions = segment(np.full((40, 60, 3), 77, dtype=np.uint8), 20)
-    assert 10 < regions.max() + 1 < 35
 
 
 def test_adjacency__lists_each_touching_pair_once():
@@ -143,44 +131,6 @@ def test_pairwise_features__of_a_pair_do_not_depend_on_the_others():
     assert pairwise_features(x, edges[:0], widths).shape == (0, 100)
 
 
-def test_pairwise_features__are_one_for_equal_and_smallest_for_disjoint_histograms():
-    x = np.zeros((3, 10))
-    x[0, 1:4], x[1, 1:4] = [1, 0, 0], [0, 1, 0]
-    features = pairwise_features(x, np.array([[0, 1], [1, 1], [2, 2]]), (3, 0, 0))
-    assert np.allclose(features[0, 1:12], np.exp(-ETAS))
-    assert (features[1:] == 1).all()
-
-
-def test_dense_sift__is_eight_bit_and_lies_in_the_picture():
-    position, descriptor = dense_sift(compose(0, 0, 2).rgb)
-    assert descriptor.dtype == np.uint8
-    assert descriptor.shape == (2 * 30 * 40, 128)
-    assert position.min() == 2 * 160 + 2
-    assert position.max() == 118 * 160 + 158
-
-
-def test_dense_sift__of_some_keypoints_are_the_same_descriptors():
-    rgb, chosen = compose(0, 0, 2).rgb, np.array([2399, 7, 1300, 42])
-    for some, every in zip(dense_sift(rgb, chosen), dense_sift(rgb), strict=True):
-        assert (some == every[chosen]).all()
-
-
-def test_learn_words__refuses_too_few_samples():
-    with pytest.raises(DataError, match=r"dataset\.sift_words=9.*only 5 samples"):
-        learn_words(np.zeros((5, 128), np.uint8), 9, seed=0, option="sift_words")
-
-
-def test_learn_vocabularies__learns_both_as_if_alone():
-    rng = np.random.default_rng(4)
-    colours, sifts = (
-        rng.integers(256, size=(600, 3), dtype=np.uint8),
-        rng.integers(256, size=(600, 128), dtype=np.uint8),
-    )
-    both = learn_vocabularies(colours, sifts, (20, 30), seed=1)
-    np.testing.assert_array_equal(both.colour, learn_words(colours, 20, seed=1, option="colour_words"))
-    np.testing.assert_array_equal(both.sift, learn_words(sifts, 30, seed=1, option="sift_words"))
-
-
 def test_learn_words__does_not_depend_on_the_number_of_threads():
     samples = np.random.default_rng(3).integers(200, size=(6000, 128), dtype=np.uint8)
     learned = []
@@ -196,20 +146,6 @@ def test_spread_out__draws_as_scikit_learn_does(width: int) -> None:
     samples = np.random.default_rng(4).integers(256, size=(700, width)).astype(np.float32)
     theirs, _ = kmeans_plusplus(samples, 30, random_state=np.random.RandomState(5))
     assert (spread_out(samples, 30, np.random.RandomState(5)) == theirs).all()
-
-
-def test_check_finite__names_image_field_and_place():
-    arrays = {"unary": np.ones((3, 4)), "pairwise": np.ones((2, 100))}
-    check_finite(arrays, "image 7")
-    arrays["unary"][1, 2] = np.nan
-    with pytest.raises(DataError, match=r"image 7: unary\[1, 2\] is nan"):
-        check_finite(arrays, "image 7")
-
-
-@pytest.mark.parametrize("options", [{"superpixels": 0}, {"sift_words": 2.5}, {"colour_words": True}])
-def test_feature_options__must_be_positive_whole_numbers(options):
-    with pytest.raises(ValueError, match=f"dataset.{next(iter(options))}"):
-        options_of(FeatureOptions, options)
 
 
 def load(item: Picture) -> Picture:
@@ -234,44 +170,3 @@ def test_featurize_pictures__learns_its_vocabularies_on_training_pictures_only()
         assert (first.whole[""][name] == other.whole[""][name]).all()
         assert (first.whole[""][name] != swapped.whole[""][name]).any()
     assert (first.arrays("train")["unary"] == other.arrays("train")["unary"]).all()
-
-
-@pytest.mark.parametrize(("enough", "room"), [(3, 1 << 30), (2, 400_000)], ids=["all", "those there is room for"])
-def test_featurize_pictures__uses_the_time_that_learning_takes(monkeypatch, enough, room):
-    scenes = [compose(0, 0, number) for number in range(3)]
-    plain = features_of(scenes[:2], scenes[2:])
-    learn, ground, begun = pictures.learn_vocabularies, pictures.groundwork, []
-
-    def counted(*given):
-        begun.append(given)
-        return ground(*given)  # 364,800 bytes
-
-    def slow(*given, **named):
-        end = time.monotonic() + 20
-        while len(begun) < enough and time.monotonic() < end:
-            time.sleep(0.001)
-        time.sleep(0.1)
-        assert len(begun) == enough
-        return learn(*given, **named)
-
-    monkeypatch.setattr(pictures, "groundwork", counted)
-    monkeypatch.setattr(pictures, "learn_vocabularies", slow)
-    monkeypatch.setattr(pictures, "AHEAD_BYTES", room)
-    same = features_of(scenes[:2], scenes[2:])
-    assert len(begun) == 3
-    for split in ("train", "test"):
-        for name, array in plain.arrays(split).items():
-            np.testing.assert_array_equal(same.arrays(split)[name], array, err_msg=name)
-
-
-def test_featurize_pictures__without_pairwise_keeps_the_unary_features():
-    scenes = [compose(0, 0, number) for number in range(2)]
-    full, unary = (features_of(scenes[:1], scenes[1:], pairwise).arrays("train") for pairwise in (True, False))
-    assert len(full["edges"]) > 0 == len(unary["edges"])
-    assert unary["pairwise"].shape == (0, 100)
-    assert (full["unary"] == unary["unary"]).all()
-
-
-def test_featurize_pictures__refuses_an_empty_split():
-    with pytest.raises(DataError, match="1 training and 0 test"):
-        features_of([compose(0, 0, 0)], [])

@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from configs import composed
 from memory_sink import problems
 
-from gapwise.pipeline.config.settings import read
 from gapwise.stages.datasets import DataError, OptionError, open_dataset
 from gapwise.stages.datasets.arrays.costs import read_costs
 from gapwise.stages.datasets.text.constraints import read_constraints, scheme
-from gapwise.stages.datasets.text.task import Task
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.storage.features import open_features
 
@@ -144,22 +141,12 @@ def test_constraints__of_a_file_forbid_pairs_starts_and_ends(tmp_path: Path) -> 
             r"train\.txt: line 5: sequence 1, token 1: the true label 'I-N' may not come right after 'O'",
         ),
         (
-            {"train": "a B-N\nb I-N\n\na I-N\n"},
-            r"train\.txt: line 4: sequence 1, token 0: the true label 'I-N' may not be the first label",
-        ),
-        (
             {"test": "a O\n\na B-V\na I-N\n"},
             r"test\.txt: line 4: sequence 1, token 1: the true label 'I-N' may not come right after 'B-V', by dataset\.con",
         ),
-        ({"train": "a I-N\nb I-N\n"}, r"the true label 'I-N' .* leave the constraint out, or give iob1, which they follow"),
         (
             {"train": "a U-N\nb O\n", "test": "a O\n"},
             r"constraints=bio: the label 'U-N' is none of B-\.\.\., I-\.\.\., O \(these are labels of BILOU: give iobes\); ",
-        ),
-        ({"train": "a E-N\nb L-N\n"}, r"constraints=bio: the label 'E-N' is none of B-\.\.\., I-\.\.\., O; expected none"),
-        (
-            {"train": "a O\nb X\n"},
-            r"dataset\.constraints=bio: the label 'X' is none of B-\.\.\., I-\.\.\., O; expected none, bio, iob1, iobes, b",
         ),
     ],
 )  # fmt: skip
@@ -169,43 +156,12 @@ def test_truths__that_break_the_constraints_are_named(tmp_path: Path, texts: dic
         problems(open_dataset("sequences_csv", asked))
 
 
-def test_truths__of_labels_that_training_lacks_break_nothing(tmp_path: Path) -> None:
-    asked = options(tmp_path, test="a I-Z\nb I-Z\n", constraints="bio", unseen_labels="count")
-    _, test, *_ = problems(open_dataset("sequences_csv", asked))
-    assert test.truth.tolist() == [4, 4]
-
-
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        ({"loss": "hamming"}, r"dataset\.loss: expected one of per_sequence, per_token, or null, got 'hamming'"),
-        ({"label_weights": "even"}, r"expected balanced, a table as \{O: 0\.5\}, or a file; there is no file even"),
-        ({"label_weights": {"O": -1}}, r"dataset\.label_weights: O: expected a number >= 0, got -1"),
-        ({"costs": "nowhere"}, r"dataset\.costs: expected a file; there is no file nowhere"),
-        ({"constraints": "chunks"}, r"dataset\.constraints: expected none, bio, iob1, iobes, bilou or a file; "),
-    ],
-)  # fmt: skip
-def test_options__that_are_no_choice_list_the_choices(tmp_path: Path, more: dict[str, Any], says: str) -> None:
-    for name in ("sequences_csv", "conll", "ocr"):
-        root = tmp_path / name
-        root.mkdir()
-        for file in ("train.txt", "test.txt", "letter.data"):
-            (root / file).write_text("")
-        asked = options(tmp_path) if name == "sequences_csv" else {"root": str(root)}
-        with pytest.raises(OptionError, match=says):
-            open_dataset(name, {**asked, **more})
-
-
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
         ("constraints", "O I-N\nO B-N I-N\n", "line 2: 'O B-N I-N': expected a label, or <start>, and the label, or <end>"),
-        ("constraints", "<end> O\n", "line 1: '<end> O': expected"),
         ("constraints", "O Z\n", "line 1: the label 'Z' never occurs in training; known: B-N, B-V, I-N, O"),
-        ("label_weights", "O 1\nB-N x\n", "line 2: 'B-N x': expected a label and its weight >= 0"),
         ("label_weights", "O -1\n", "line 1: 'O -1': expected"),
-        ("label_weights", "Z 1\n", "line 1: the label 'Z' never occurs in training; known: B-N, B-V, I-N, O"),
-        ("costs", "0,1\n1,0\n", r"line 1: 2 numbers, expected 4, one for each of B-N, B-V, I-N, O"),
     ],
 )  # fmt: skip
 def test_files__errors_name_file_and_line(tmp_path: Path, name: str, text: str, says: str) -> None:
@@ -214,28 +170,4 @@ def test_files__errors_name_file_and_line(tmp_path: Path, name: str, text: str, 
         problems(open_dataset("sequences_csv", options(tmp_path, **{name: file})))
 
 
-def test_label_weights__of_a_label_that_does_not_occur_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"dataset\.label_weights: the label 'Z' never occurs in training"):
-        problems(open_dataset("sequences_csv", options(tmp_path, label_weights={"Z": 2})))
-
-
 # -- keys ----------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("words", [("dataset=ocr", "dataset.root=x"), ("dataset=conll", "dataset.root=x")])
-def test_key__of_the_papers_loss_is_that_of_runs_before_there_were_others(words: tuple[str, ...]) -> None:
-    science = read(composed(*words)).science["dataset"]
-    assert not {"loss", "label_weights", "costs", "constraints"} & science.keys()
-    assert Task().source() == {}
-    assert Task().files() == {}
-
-
-def test_key__has_what_differs(tmp_path: Path) -> None:
-    file = Path(given(tmp_path, "rules", "O O\n"))
-    assert Task("per_token", "balanced", None, "bio").source() == {
-        "loss": "per_token", "label_weights": "balanced", "constraints": "bio",
-    }  # fmt: skip
-    assert Task(constraints=file).source() == {}
-    assert Task(constraints=file).files() == {"constraints": file}
-    for name, choices in (("sequences_csv", options(tmp_path)), ("ocr", {"root": given(tmp_path, "letter.data", "")})):
-        reader = open_dataset(name, {**choices, "loss": "per_token", "constraints": str(file)})
-        assert reader.source() == {"loss": "per_token"}
-        assert reader.files()["constraints"] == file

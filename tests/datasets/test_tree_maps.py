@@ -8,7 +8,7 @@ import pytest
 import zarr
 from memory_sink import problems
 
-from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset
+from gapwise.stages.datasets import DataError, FeatureMap, open_dataset
 from gapwise.stages.datasets.inputs import Predicted
 from gapwise.stages.datasets.tree_maps import read_new, show, stored_input
 from gapwise.stages.problems.tree.tree import weights
@@ -93,38 +93,11 @@ def test_new_maps__are_encoded_as_those_of_the_test_split_and_shown_as_places(tm
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"places": np.zeros((5, 2, 2))}, r"places is \(5, 2, 2\), expected \(5, 3, 2\)"),
         ({"places": np.full((5, 3, 2), 5)}, "image 0 has places up to"),
         ({"parent": np.array([-1, 2, 1])}, "expected -1 for node 0"),
-        ({"relations": np.zeros((5, 2, 2, 3, 4, 6))}, "image 0: relations is"),
         ({"loss_scale": None}, "has no array loss_scale"),
-        ({"anchors": np.zeros((2, 2, 2))}, r"anchors is \(2, 2, 2\)"),
-        ({"unary": np.zeros((5, 3, 4))}, r"unary is \(5, 3, 4\)"),
     ],
 )
 def test_errors__name_file_and_array(tmp_path, change, message):
     with pytest.raises(DataError, match=message):
         problems(opened(tmp_path, {name: array for name, array in (arrays() | change).items() if array is not None}))
-
-
-def test_errors__name_the_option(tmp_path):
-    with pytest.raises(
-        DataError, match=r"5 training images are too few for dataset\.types=7, .* dataset\.types=5 or less"
-    ):
-        problems(opened(tmp_path, arrays(), types=7))
-    for options, message in (
-        ({"types": 0}, "dataset.types"),
-        ({"per_cell": -1.0}, "dataset.per_cell"),
-        ({"x": 1}, "dataset.x"),
-    ):
-        with pytest.raises(OptionError, match=message):
-            opened(tmp_path, arrays(), **options)
-    with pytest.raises(OptionError, match=r"dataset\.file: missing; give an \.npz or HDF5 file"):
-        open_dataset("tree_maps", {"name": "tree_maps", "file": None, "test_file": None})
-    (tmp_path / "bad.npz").write_bytes(b"no")
-    with pytest.raises(DataError, match=r"cannot be read as \.npz"):
-        problems(
-            open_dataset(
-                "tree_maps", {"name": "tree_maps", **dict.fromkeys(("file", "test_file"), str(tmp_path / "bad.npz"))}
-            )
-        )

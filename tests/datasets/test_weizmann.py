@@ -90,60 +90,7 @@ def test_weizmann__allows_a_mask_with_one_class(originals):
     assert not sink.arrays("train")["labels"].any()
 
 
-def test_weizmann__needs_a_root_that_exists_and_holds_the_data(tmp_path, monkeypatch):
-    monkeypatch.setenv("GAPWISE_DATA", str(tmp_path))
-    with pytest.raises(DataError, match=r"dataset\.root: must be given"):
-        open_dataset("weizmann", {"root": None})
-    with pytest.raises(DataError, match="no such folder"):
-        open_dataset("weizmann", {"root": tmp_path / "absent"})
-    with pytest.raises(DataError, match="holds neither"):
-        open_dataset("weizmann", {"root": tmp_path})
-
-
 def test_weizmann__names_an_image_without_a_mask(originals):
     (originals / "figure_ground" / "horse001.jpg").unlink()
     with pytest.raises(DataError, match=r"rgb/horse001\.jpg has no mask"):
         featurize(originals)
-
-
-def test_weizmann__names_a_mask_of_another_shape(originals):
-    Image.fromarray(np.zeros((100, 200), np.uint8)).save(originals / "figure_ground" / "horse001.jpg")
-    with pytest.raises(DataError, match=r"rgb/horse001\.jpg is 160x120 .* 200x100"):
-        featurize(originals)
-
-
-def test_weizmann__names_a_file_that_is_no_picture(originals):
-    (originals / "rgb" / "horse002.jpg").write_bytes(b"not a picture")
-    with pytest.raises(DataError, match=r"rgb/horse002\.jpg: cannot be decoded"):
-        featurize(originals)
-
-
-def test_weizmann__says_when_there_are_too_few_images(originals):
-    with pytest.raises(DataError, match=r"3 images, too few for dataset\.n_train=9"):
-        featurize(originals, n_train=9)
-
-
-def test_open_npz__names_the_field_that_does_not_fit(tmp_path):
-    good = {
-        "rgb": np.zeros((6, 3), np.uint8),
-        "mask": np.zeros(6, np.uint8),
-        "hw": np.array([[2, 3]], np.int16),
-        "offset": np.array([0, 6]),
-        "name": np.array(["horse001"]),
-    }
-    path = tmp_path / weizmann.NPZ
-    for change, message in (
-        ({}, None),
-        ({"hw": np.array([[2, 2]])}, "offset does not match"),
-        ({"mask": np.full(6, 9, np.uint8)}, "mask holds 9"),
-        ({"rgb": np.zeros((5, 3), np.uint8)}, r"rgb is \(5, 3\)"),
-    ):
-        np.savez(path, **{**good, **change})
-        if message is None:
-            assert weizmann._open_npz(path)["horse001"].rgb.shape == (2, 3, 3)
-        else:
-            with pytest.raises(DataError, match=message):
-                weizmann._open_npz(path)
-    path.write_bytes(b"PK broken")
-    with pytest.raises(DataError, match="cannot be read"):
-        weizmann._open_npz(path)

@@ -12,8 +12,7 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["module", "script"])
-def test_first_run__keeps_its_files_here_says_so_and_warns_of_nothing(tmp_path: Path, how: str) -> None:
+def test_first_run__keeps_its_files_here_says_so_and_warns_of_nothing(tmp_path: Path) -> None:
     home, here = tmp_path / "home", tmp_path / "here"
     home.mkdir()
     here.mkdir()
@@ -22,11 +21,9 @@ def test_first_run__keeps_its_files_here_says_so_and_warns_of_nothing(tmp_path: 
         (here / f"{name}.csv").write_text(rows + "\n")
     env = {name: value for name, value in os.environ.items() if not name.startswith(("GAPWISE_RUNS", "MLFLOW"))}
     env |= {"HOME": str(home), "NUMBA_DISABLE_JIT": "1"}
-    script = "from gapwise.pipeline.entry import script; script()"
-    start = ["-m", "gapwise"] if how == "module" else ["-c", script]
     words = ["dataset=multiclass_arrays", "dataset.file=train.csv", "dataset.test_file=test.csv", "path.eps=0.5"]
     done = subprocess.run(
-        [sys.executable, *start, *words], cwd=here, env=env, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "gapwise", *words], cwd=here, env=env, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert not re.search("warn|mlflow|alembic", done.stderr, re.IGNORECASE), done.stderr

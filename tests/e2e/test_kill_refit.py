@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
-from real_runs import Sandbox, kill
+from in_process import Here
+from real_runs import kill
 from waiting import wait_for
 
 from gapwise.storage.results import read_path
@@ -17,14 +17,13 @@ COMMAND = [
 ]
 
 
-@pytest.mark.slow
 def test_kill__during_the_refit_changes_no_bit(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     y = {"y_train": rng.integers(4, size=150), "y_test": rng.integers(4, size=20)}
     x = {f"x{name[1:]}": rng.normal(size=(k.size, 12)) + np.eye(4, 12)[k] for name, k in y.items()}
     np.savez(tmp_path / "own.npz", **x, **y)
     command = [*COMMAND, f"dataset.file={tmp_path / 'own.npz'}"]
-    whole, killed = Sandbox(tmp_path / "whole", command), Sandbox(tmp_path / "killed", command)
+    whole, killed = Here(tmp_path / "whole", command), Here(tmp_path / "killed", command)
     whole.finish()
     killed.finish("run.refit=false")
     solved = (killed.run / "path.zarr" / "zarr.json").stat().st_mtime_ns

@@ -12,6 +12,7 @@ from library import blobs, graphs, sentences
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, load_model
 from gapwise.pipeline.estimators import fitting
 from gapwise.pipeline.estimators.held_out import held_out
+from gapwise.stages.model import calibrate
 from gapwise.stages.model.calibrate import calibration_of
 
 
@@ -36,19 +37,6 @@ def test_chain__lists_labellings_and_scores_of_labels() -> None:
     for wrong in (0, 1.5):
         with pytest.raises(ValueError, match=r"^n_best: expected a whole number >= 1"):
             model.predict(new, n_best=wrong)  # type: ignore[call-overload]
-
-
-def test_classes__are_listed_by_score_with_ties_in_order() -> None:
-    points, labels = blobs(40)
-    model = MulticlassSVM(lam=0.1, tolerance=0.05).fit(points, labels)
-    best, scores = model.predict(points, n_best=2), model.decision_function(points)
-    assert best.shape == (40, 2)
-    np.testing.assert_array_equal(best[:, 0], model.predict(points))
-    rows = np.arange(40)
-    np.testing.assert_array_equal(model.margins(points), scores[rows, best[:, 0]] - scores[rows, best[:, 1]])
-    assert model.predict(points, n_best=9).shape == (40, 3)
-    model._weights = np.zeros_like(model._weights)
-    assert model.predict(points[:1], n_best=3).tolist() == [[0, 1, 2]]
 
 
 def test_foreground__has_signed_margins() -> None:
@@ -106,7 +94,7 @@ def test_calibration__never_costs_a_finished_fit(method: str, monkeypatch: pytes
     def refused(*_: Any) -> Any:
         raise ValueError("calibration: too few")
 
-    monkeypatch.setattr(fitting, "calibration_of", refused)
+    monkeypatch.setattr(calibrate, "calibration_of", refused)
     with pytest.warns(UserWarning, match=r"^MulticlassSVM: calibration: too few; calibration_ is None$"):
         model.fit(X, y)
     assert (model.calibration_, model.certificate_.holds) == (None, True)
@@ -126,31 +114,3 @@ def test_calibration__counts_held_out_blocks_by_their_weights() -> None:
     w = model.path_.weights_at(model.lambda_).values
     expected = calibration_of(again, w, "isotonic", "", np.ones(times.size, bool))
     np.testing.assert_allclose(model.calibration_(np.arange(0.0, 2.0, 0.1)), expected(np.arange(0.0, 2.0, 0.1)))
-
-
-def test_probabilities__are_refused_without_a_calibration() -> None:
-    points, labels = blobs()
-    model = MulticlassSVM(lam=0.1, tolerance=0.05).fit(points, labels)
-    assert model.calibration_ is None
-    with pytest.raises(ValueError, match=r"^probabilities: fit with calibration='isotonic' or 'sigmoid'"):
-        model.probabilities(points)
-
-
-@pytest.mark.filterwarnings("ignore:.*was chosen at the .* edge")  # of two lambdas either is one
-def test_ocr__probabilities_are_as_often_right_as_they_say(shared_data: Path) -> None:
-    """On a fold that took part in nothing; the bounds are three times what was measured."""
-    with np.load(shared_data / "ocr" / "ocr_letters.npz") as data:
-        pixels, letters = (np.split(data[name], data["word_start"][1:-1]) for name in ("pixels", "letter"))
-        train, test = (np.flatnonzero(data["word_fold"] == k) for k in (0, 1))
-    X, y = [[arrays[i] for i in train] for arrays in (pixels, letters)]
-    new, truth = [pixels[i] for i in test], [letters[i].tolist() for i in test]
-    model = ChainSVM(lam=[0.02, 0.01], tolerance=0.02, calibration="isotonic").fit(X, y)
-    right = np.concatenate([np.equal(a, b) for a, b in zip(model.predict(new), truth, strict=True)])
-    said = np.concatenate(model.probabilities(new))
-    assert abs(said.mean() - right.mean()) < 0.05
-    assert np.mean((said - right) ** 2) < 0.8 * right.mean() * (1 - right.mean())
-    five = model.predict(new, n_best=5)
-    ranks = [[labelling.labels for labelling in some].index(true) if true in [x.labels for x in some] else 5
-             for some, true in zip(five, truth, strict=True)]  # fmt: skip
-    share = np.bincount(ranks, minlength=6).cumsum() / len(ranks)
-    assert share[4] > share[0] + 0.05

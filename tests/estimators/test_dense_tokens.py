@@ -10,10 +10,7 @@ from scipy import sparse
 
 from gapwise import ChainSVM, load_model
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.interpreted,
-]
+pytestmark = pytest.mark.interpreted
 
 Sequences = tuple[list[np.ndarray], list[list[str]]]
 
@@ -45,17 +42,6 @@ def test_model__is_that_of_sparse_rows(models: tuple[ChainSVM, ChainSVM], vector
     assert dense.predict(X) == rows.predict(X) == dense.predict([sparse.csr_array(x) for x in X])
     for ours, theirs in zip(dense.decision_function(X), rows.decision_function(X), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=3e-2)
-
-
-def test_weights_and_explanations__have_the_names_of_columns(
-    models: tuple[ChainSVM, ChainSVM], vectors: Sequences
-) -> None:
-    dense, _ = models
-    feature = dense.top_features("L1", 1)[0]
-    assert feature.weight == dense.named_weights().emissions[:, 1].max()
-    why = dense.explain(vectors[0][1], 0)
-    assert why.margin == pytest.approx(dense.margins(vectors[0])[1][0])
-    assert {part.feature for part in why.parts if part.entry == 0} >= {"x0", "x8", "bias", "bias:first"}
 
 
 def test_saved_model__predicts_the_same(models: tuple[ChainSVM, ChainSVM], vectors: Sequences, tmp_path: Path) -> None:

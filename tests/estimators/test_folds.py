@@ -15,7 +15,6 @@ from gapwise.pipeline.estimators.held_out import held_out
 from gapwise.stages.choice.rules import picked
 
 
-@pytest.mark.slow
 def test_folds__hold_every_block_out_once_and_choose_by_all_of_them() -> None:
     X, y = blobs()
     model = MulticlassSVM(validation=3, tolerance=0.01)
@@ -36,7 +35,6 @@ def test_folds__hold_every_block_out_once_and_choose_by_all_of_them() -> None:
     assert losses[k] == pytest.approx(np.mean(np.concatenate(apart)))
 
 
-@pytest.mark.slow
 def test_folds__of_sequences_and_of_given_lambdas_in_a_folder(tmp_path: Path) -> None:
     X, y = sentences()
     model = ChainSVM(lam=[0.1, 0.01], validation=4)
@@ -55,7 +53,7 @@ def test_folds__are_two_or_more_and_no_more_than_blocks() -> None:
             MulticlassSVM(validation=validation).fit(X, y)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kind", [np.asarray, pytest.param(sparse.csr_array, marks=pytest.mark.interpreted)])
 def test_class_weight__counts_examples_as_often_as_it_says(kind: type) -> None:
     X, y = blobs()
     classes = np.unique(y)
@@ -69,16 +67,15 @@ def test_class_weight__counts_examples_as_often_as_it_says(kind: type) -> None:
     assert np.abs(plain.coef_ - weighted.coef_).max() > 1e-3
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_sample_weight__of_two_does_what_giving_an_example_twice_does(kind: type, class_weight: str | None) -> None:
+def test_sample_weight__of_two_does_what_giving_an_example_twice_does(class_weight: str | None) -> None:
     """A weight of 0 leaves an example out, also one whose class no other has."""
     X, y = blobs()
     X, y, weight = X[:-1], y[:-1], np.where(np.arange(len(y) - 1) % 4 == 0, 2.0, 1.0)
     twice = np.repeat(np.arange(len(y)), weight.astype(int))
     model = MulticlassSVM(lam=0.05, tolerance=1e-9, class_weight=class_weight)
-    copied = clone(model).fit(kind(X[twice]), y[twice])
-    with_one_more = kind(np.concatenate([X, X[:1]])), np.append(y, 7)
+    copied = clone(model).fit(X[twice], y[twice])
+    with_one_more = np.concatenate([X, X[:1]]), np.append(y, 7)
     model.fit(*with_one_more, sample_weight=0.5 * np.append(weight, 0.0))
     np.testing.assert_array_equal(model.classes_, [0, 1, 2])
     np.testing.assert_allclose(model.coef_, copied.coef_, atol=1e-4)
@@ -86,21 +83,6 @@ def test_sample_weight__of_two_does_what_giving_an_example_twice_does(kind: type
     assert float(model.path_["primal"][0]) == pytest.approx(float(copied.path_["primal"][0]), rel=1e-7)
 
 
-@pytest.mark.slow
-def test_sample_weight__of_two_does_what_giving_a_picture_twice_does() -> None:
-    X, y = graphs(8)
-    weight = np.where(np.arange(8) % 3 == 0, 2.0, 1.0)
-    twice = np.repeat(np.arange(8), weight.astype(int))
-    model = SegmentationSVM(lam=0.1, tolerance=1e-6)
-    copied = clone(model).fit([X[i] for i in twice], [y[i] for i in twice])
-    model.fit([*X, X[0]], [*y, 1 - np.asarray(y[0])], sample_weight=3.0 * np.append(weight, 0.0))
-    assert float(model.path_["primal"][0]) == pytest.approx(float(copied.path_["primal"][0]), rel=1e-5)
-    np.testing.assert_allclose(model.coef_, copied.coef_, atol=0.002)
-    plain = clone(model).fit(X, y)
-    assert np.abs(plain.coef_ - model.coef_).max() > 0.005
-
-
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* was chosen at the .* edge")
 def test_sample_weight__goes_with_the_examples_into_held_out_parts_and_folds() -> None:
     X, y = blobs(30)
@@ -111,10 +93,3 @@ def test_sample_weight__goes_with_the_examples_into_held_out_parts_and_folds() -
         assert model.refit_.sizes["block"] == 30
     for make, data in ((ChainSVM, sentences(30)), (SegmentationSVM, graphs(30))):
         assert make(eps=0.2).fit(*data, sample_weight=weight).certificate_.holds
-
-
-def test_class_weight__must_be_positive_and_of_known_form() -> None:
-    X, y = blobs()
-    for wrong in ("even", {np.unique(y)[0]: 0.0}):
-        with pytest.raises(ValueError, match=r"^class_weight"):
-            MulticlassSVM(lam=0.1, class_weight=wrong).fit(X, y)

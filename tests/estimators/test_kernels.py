@@ -6,7 +6,6 @@ Compiling the solver for kernels takes a minute, so fits run without the JIT (NU
 from __future__ import annotations
 
 import pickle
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from dense import optimum
 from library import blobs
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
 
@@ -82,15 +80,6 @@ def test_lambda__is_chosen_along_a_path_and_refitted_on_all() -> None:
     assert folds.path_["validated_loss"].shape == (2,)
     search = GridSearchCV(MulticlassSVM(kernel="rbf", lam=0.1, tolerance=0.1), {"gamma": [1e-6, 0.3]}, cv=2).fit(X, y)
     assert search.best_params_ == {"gamma": 0.3}
-
-
-@pytest.mark.interpreted
-def test_far_columns__are_not_told_of_where_a_kernel_is_used() -> None:
-    far = X + 1e6 * (np.arange(X.shape[1]) == 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        MulticlassSVM(lam=0.1, max_passes=1, kernel="rbf").fit(far, Y)
 
 
 @pytest.mark.parametrize(

@@ -59,15 +59,6 @@ def test_weights__of_held_out_sequences_weigh_their_losses() -> None:
     assert float(model.path_["validation_loss"][0]) == pytest.approx(expected)
 
 
-def test_costs__that_are_high_keep_a_label_from_being_missed() -> None:
-    wrong = [["N"] * len(y) for y in Y]
-    costs = np.array([[0, 1, 1], [1, 0, 1], [1, 100, 0]])
-    problem = ChainSVM(costs=costs, loss="per_sequence").problem(X, Y)
-    for i, (labels, truth) in enumerate(zip(wrong, Y, strict=True)):
-        share = [costs[NAMES.index(b), NAMES.index(a)] for a, b in zip(labels, truth, strict=True)]
-        assert problem.loss(i, np.full(len(truth), 1, np.uint8)) == pytest.approx(np.mean(share))
-
-
 def chunks() -> tuple[list[Any], list[list[str]]]:
     """Words that often have the tag I-x, but never after O; alone they say little."""
     rng, X, y = np.random.default_rng(5), [], []
@@ -111,13 +102,9 @@ def test_constraints__hold_in_predictions_after_saving_too(tmp_path: Path, const
         ({"loss": "hamming"}, "loss: expected 'per_token' or 'per_sequence', got 'hamming'"),
         ({"label_weights": "even"}, "label_weights: expected 'balanced', a dict from labels to weights, or None"),
         ({"label_weights": {"Z": 1}}, "label_weights: the label 'Z' does not occur in y; known: 'D', 'N', 'V'"),
-        ({"label_weights": {"N": -1}}, r"label_weights\['N'\]: expected a number >= 0, got -1"),
         ({"costs": np.eye(3)}, r"costs: expected \(3, 3\) numbers >= 0 with a zero diagonal"),
-        ({"constraints": "chunks"}, "constraints: expected 'bio', 'iob1', 'iobes', 'bilou', None, or pairs"),
         ({"constraints": "bio"}, "constraints=bio: the label 'D' is none of B-..., I-..., O"),
-        ({"constraints": [("D", "Z")]}, "constraints: the label 'Z' never occurs in training; known: D, N, V"),
         ({"constraints": [("D", "N")]}, r"y: sequence \d+, token \d+: the label 'N' may not come right after 'D'"),
-        ({"constraints": 7}, "constraints: expected 'bio'"),
     ],
 )
 def test_choices__that_cannot_be_used_are_named(choices: dict[str, Any], says: str) -> None:
@@ -131,15 +118,8 @@ def test_choices__that_cannot_be_used_are_named(choices: dict[str, Any], says: s
         ([1.0], r"sample_weight: expected 12 numbers, one for each block, got shape \(1,\)"),
         ([1.0] * 11 + [-1.0], "sample_weight: entry 11 is -1; expected a number >= 0"),
         ([0.0] * 12, "sample_weight: all weights are zero"),
-        (["a"] * 12, "sample_weight: expected numbers"),
     ],
 )
 def test_weights__that_cannot_be_used_are_named(weight: list[Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         ChainSVM().fit(X, Y, sample_weight=weight)
-
-
-def test_score__counts_tokens_of_truths_that_break_the_constraints() -> None:
-    X, y = chunks()
-    model = ChainSVM(lam=0.3, tolerance=0.1, constraints="bio").fit(X, y)
-    assert 0.0 <= model.score(X[:1], [["I-x"] * len(y[0])]) <= 1.0

@@ -34,13 +34,12 @@ def _examples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example__keeps_the_contract(name: str) -> None:
-    report = check("python_oracle", {"oracle": name}, seconds=0.5)
+    report = check("python_oracle", {"oracle": name}, seconds=0.05)
     assert [finding for finding in report.findings if not finding.ok] == []
     assert report.seconds["max_oracle"] > 0.0
 
 
-@pytest.mark.share(0.3)
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", ["assignment:Assignment", "hierarchy:Hierarchy"])
 def test_example__is_certified_along_its_path_and_learns(name: str, tmp_path: Path) -> None:
     train, test, _, _ = problems(open_dataset("python_oracle", {"oracle": name}))
     eps, most = EXAMPLES[name]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from gapwise.pipeline import entry
+
 TOY = """
 from gapwise.pipeline.cli import Command
 
@@ -17,91 +18,55 @@ def arguments(parser):
     parser.add_argument("word")
 
 def run(asked):
-    if asked.word == "bad":
-        raise ValueError("expected a good word,\\ngot 'bad'")
-    print("said", asked.word)
-    return 0
+    raise ValueError(f"expected a good word,\\ngot {asked.word!r}")
 
 COMMAND = Command("Says a word.", arguments, run)
 """
 
 
-@pytest.fixture
-def said(tmp_path: Path):
-    """said(*words): the process `python -m pipeline *words`, where the folder of parts of one's own has a command `toy`."""
-    own = tmp_path / "commands"
-    own.mkdir()
-    (own / "toy.py").write_text(TOY, encoding="utf-8")
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_PARTS": str(tmp_path)}
-        command = [sys.executable, "-m", "pipeline", *words]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-
-    return run
-
-
-def test_commands__are_found_carried_out_and_explained(said):
-    done = said("toy", "hello")
-    assert (done.returncode, done.stdout) == (0, "said hello\n"), done.stderr
-    assert "usage: gapwise toy" in said("toy", "--help").stdout
-    assert "Says a word." in said("--help").stdout
-
-
-def test_commands__come_from_the_folder_that_a_word_before_them_names(said, tmp_path: Path):
-    (tmp_path / "other" / "commands").mkdir(parents=True)
-    (tmp_path / "other" / "commands" / "shout.py").write_text(TOY.replace('"said"', '"SAID"'), encoding="utf-8")
-    assert said("parts=other", "shout", "hello").stdout == "SAID hello\n"
-    assert said("shout", "hello").returncode == 2
-
-
-def test_commands__refuse_in_one_line_without_traceback(said):
-    done = said("toy", "bad")
+def test_command__of_ones_own_is_found_and_refuses_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "own" / "commands").mkdir(parents=True)
+    (tmp_path / "own" / "commands" / "toy.py").write_text(TOY, encoding="utf-8")
+    command = [sys.executable, "-m", "gapwise", "parts=own", "toy", "bad"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "error: toy: expected a good word, got 'bad'\n")
-    assert said("toy").returncode == 2
 
 
-def test_commands__end_quietly_when_nobody_reads_on(said, tmp_path: Path):
-    toy = tmp_path / "commands" / "toy.py"
-    toy.write_text(TOY.replace('print("said", asked.word)', 'print("\\n".join(["said"] * 100_000))'), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_PARTS": str(tmp_path)}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline", "toy", "hello"], env=environment, cwd=tmp_path, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stderr is not None
-    with process:
-        assert process.stdout.readline() == "said\n"
-        process.stdout.close()
-        assert process.stderr.read() == ""
-    assert process.returncode == 0
-
-
-def test_output__that_cannot_be_written_is_an_error():
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    environment.pop("PYTHONUNBUFFERED", None)
+@pytest.mark.parametrize(
+    ("reader", "code", "says"), [("full", 1, "error: the output cannot be written: [Errno 28]"), ("gone", 0, "")]
+)
+def test_output__that_cannot_be_written_is_an_error_unless_nobody_reads_it(reader: str, code: int, says: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    if reader == "full":
+        out = os.open("/dev/full", os.O_WRONLY)
+    else:
+        read, out = os.pipe()
+        os.close(read)
     command = [sys.executable, "-m", "pipeline", "--version"]
-    with open("/dev/full", "w", encoding="utf-8") as full:
-        done = subprocess.run(
-            command, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=30
-        )
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
-    assert done.stderr.startswith("error: the output cannot be written: [Errno 28]")
+    done = subprocess.run(command, env=environment, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(out)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.startswith(says)
+    assert done.stderr.count("\n") == code
 
 
-def test_words__that_are_no_command_are_refused_with_those_there_are(said):
-    done = said("lss")
-    assert done.returncode == 2
-    assert done.stderr.startswith(
-        "error: lss: no such command (did you mean ls?); there are check, completion, diff, evaluate, explain, export, gc, "
-    )
-    assert said("--version").stdout.startswith("gapwise ")
+def test_words__that_are_no_command_are_refused_with_those_there_are(given) -> None:
+    done = given("lss")
+    assert done.code == 2
+    assert done.err.startswith("error: lss: no such command (did you mean ls?); there are check, ")
+    assert given("status").err == "error: status: no such command any more; gapwise show does its work\n"
+    assert given("completion").err.startswith("error: completion: no such command any more; gapwise --help lists ")
+    assert given("--version").out.startswith("gapwise ")
 
 
-def test_script__alone_says_what_there_is_and_starts_nothing(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs")}
-    command = [sys.executable, "-m", "gapwise.pipeline.cli"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=30)
-    assert (done.returncode, done.stdout.startswith("usage: ")) == (0, True), done.stderr
+def test_script__alone_says_what_there_is_and_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr(entry, "leave", lambda code: codes.append(code))
+    monkeypatch.setattr(sys, "argv", ["gapwise"])
+    monkeypatch.setenv("GAPWISE_RUNS", str(tmp_path / "runs"))
+    entry.script()
+    assert codes == [0]
+    assert capsys.readouterr().out.startswith("usage: ")
     assert not (tmp_path / "runs").exists()

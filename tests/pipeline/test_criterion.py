@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from in_process import Here
 
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import read
-from gapwise.pipeline.interrupt import Stop
 from gapwise.pipeline.overview.standing import standing
 from gapwise.pipeline.rundir import read_json
 from gapwise.pipeline.stage_graph.evaluate import by_split
@@ -54,85 +52,49 @@ def result_of(run: Path) -> dict[str, Any]:
     return result
 
 
-@pytest.fixture(scope="module")
-def chosen(data: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    return issued(tmp_path_factory.mktemp("by_error"), data, BY_ERROR)
-
-
-@pytest.mark.slow
-def test_error_rate__chooses_lambda_and_refits_there(
-    chosen: tuple[Path, str], data: tuple[str, str], tmp_path: Path
-) -> None:
-    run, said = chosen
-    names = [f"evaluated_{name}" for name in ("lambda", "validation_error_rate", "validation_loss")]
-    lams, errors, losses = read_group(run / "path.zarr", tuple(names))[0].values()
-    best = result_of(run)["evaluate"]
-    at = picked("least", lams, errors, errors)
-    assert (best["best_lambda"], best["criterion"]) == (lams[at], "error_rate")
-    assert best["validation_error_rate"] == errors[at]
-    assert best["best_lambda"] != lams[picked("least", lams, losses, losses)]
-    assert "one_se_lambda" not in best
-    assert result_of(run)["refit"]["lambda"] == best["best_lambda"]
-    assert result_of(run)["refit"]["verdict"]["certified"]
-    assert f"(best error rate on 24 validation examples: {errors[at]:.3g}) · test loss" in said
-    assert f"refit  λ {lams[at]:.3g} trained again on all training examples · test loss" in said
+def one_lambda(run: Path, said: str) -> float:
+    """The lambda that was picked, which everything names that the run leaves or says."""
+    result = result_of(run)
+    best = result["evaluate"]
+    lam, criterion, pick = best["best_lambda"], best.get("criterion", "loss"), best["picked_by"]
+    names = ("lambda", f"validation_{criterion}", "validation_standard_error")
+    if criterion != "loss":  # without a standard error
+        names = (*names[:2], names[1])
+    arrays = read_group(run / "path.zarr", tuple(f"evaluated_{name}" for name in {*names}))[0]
+    lams, values, errors = (arrays[f"evaluated_{name}"] for name in names)
+    assert lam == lams[picked(pick, lams, values, errors)]
+    assert ("least_lambda" in best) == (lam != lams[picked("least", lams, values, errors)])
+    assert lam == result["refit"]["lambda"] == model_of(run).lambda_ == standing(run).facts()["best_lambda"]
+    assert lam == next(point.value for point in headline(result, 0) if point.name == "best_lambda")
+    assert lam == read_json(run / "refit" / "metrics.json")["lambda"]
+    assert f"best  λ {lam:.3g} (" in said
+    assert f"refit  λ {lam:.3g} trained again" in said
     page = (run / "report.html").read_text()
-    assert f"The best λ is {lams[at]:.3g} (best error rate on validation examples)" in page
-    assert "while error rate chose λ." in page
-    assert f"by the model that was trained again on all examples, at λ = {lams[at]:.3g}." in page
-    split = by_split(read_json(run / "metrics.json"))
-    assert set(split["picked_on_test"]) == {"best_lambda", "test_error_rate"}
+    assert f"The best λ is {lam:.3g} (" in page
+    assert f"<b>{lam:.3g}</b><span>best λ</span>" in page
+    features = open_features(next(run.parent.glob("features/*[0-9a-f]")))
+    assert f"λ = {lam:.3g} chosen" in losses_chart.chart(StoredRun(run, features)).title
+    return float(lam)
+
+
+def test_error_rate__chooses_lambda_and_refits_there(data: tuple[str, str], tmp_path: Path) -> None:
+    run, said = issued(tmp_path / "by_error", data, BY_ERROR)
+    lam, best = one_lambda(run, said), result_of(run)["evaluate"]
+    assert (best["criterion"], "one_se_lambda" in best) == ("error_rate", False)
+    assert result_of(run)["refit"]["verdict"]["certified"]
+    assert f"(best error rate on 24 validation examples: {best['validation_error_rate']:.3g}) · test loss" in said
+    assert "while error rate chose λ." in (run / "report.html").read_text()
+    assert set(by_split(read_json(run / "metrics.json"))["picked_on_test"]) == {"best_lambda", "test_error_rate"}
     other, _ = issued(tmp_path, data)
     assert other.name != run.name
-    assert result_of(other)["evaluate"]["best_lambda"] != best["best_lambda"]
-    assert (
-        read_path(other / "path.zarr")[0]["weights"].tobytes() == read_path(run / "path.zarr")[0]["weights"].tobytes()
-    )
+    assert result_of(other)["evaluate"]["best_lambda"] != lam
+    ours, theirs = (read_path(some / "path.zarr")[0]["weights"] for some in (run, other))
+    assert ours.tobytes() == theirs.tobytes()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("criterion", ["loss", "error_rate"])
-def test_every_rule__names_one_lambda_everywhere(criterion: str, data: tuple[str, str], tmp_path: Path) -> None:
-    picked_lams = []
-    for pick in PICKS if criterion == "loss" else PICKS[:2]:
-        run, said = issued(tmp_path, data, "dataset.validation=0.5", f"run.criterion={criterion}", f"run.pick={pick}")
-        result = result_of(run)
-        best = result["evaluate"]
-        lam = best["best_lambda"]
-        names = ("lambda", f"validation_{criterion}", "validation_standard_error")
-        lams, values, errors = read_group(run / "path.zarr", tuple(f"evaluated_{name}" for name in names))[0].values()
-        assert lam == lams[picked(pick, lams, values, errors)]
-        assert (best["picked_by"], "least_lambda" in best) == (pick, lam != lams[picked("least", lams, values, errors)])
-        assert lam == result["refit"]["lambda"] == model_of(run).lambda_ == standing(run).facts()["best_lambda"]
-        assert lam == next(point.value for point in headline(result, 0) if point.name == "best_lambda")
-        assert lam == read_json(run / "refit" / "metrics.json")["lambda"]
-        assert f"best  λ {lam:.3g} (" in said
-        assert f"refit  λ {lam:.3g} trained again" in said
-        page = (run / "report.html").read_text()
-        assert f"The best λ is {lam:.3g} (" in page
-        assert f"<b>{lam:.3g}</b><span>best λ</span>" in page
-        losses = losses_chart.chart(StoredRun(run, open_features(next(tmp_path.glob("features/*[0-9a-f]")))))
-        assert f"λ = {lam:.3g} chosen" in losses.title
-        picked_lams.append(lam)
-    assert len({*picked_lams}) == len(picked_lams)
-
-
-@pytest.mark.slow
-def test_killed_refit__by_a_criterion_goes_on_to_the_same_bits(
-    chosen: tuple[Path, str], data: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, _ = issued(tmp_path, data, BY_ERROR, "run.refit=false")
-    with monkeypatch.context() as patch:
-        asked = itertools.count()
-        stops = lambda self: (folder / "refit" / "features").is_dir() and next(asked) > 8  # noqa: E731
-        patch.setattr(Stop, "__call__", stops)
-        patch.setattr(Stop, "signal", 2, raising=False)
-        assert Here(tmp_path, (*WORDS, *data)).issue(BY_ERROR).code == 130
-    assert (folder / "refit" / "state" / "HEAD.json").is_file()
-    issued(tmp_path, data, BY_ERROR)
-    assert result_of(folder)["refit"]["lambda"] == result_of(chosen[0])["evaluate"]["best_lambda"]
-    ours, theirs = (read_path(some / "refit" / "path.zarr")[0] for some in (folder, chosen[0]))
-    assert ours["weights"].tobytes() == theirs["weights"].tobytes()
+def test_every_rule__names_one_lambda_everywhere(data: tuple[str, str], tmp_path: Path) -> None:
+    lams = [one_lambda(*issued(tmp_path, data, "dataset.validation=0.5", f"run.pick={pick}")) for pick in PICKS]
+    assert len({*lams}) == len(PICKS)
 
 
 def test_criterion__is_in_the_key_unless_it_is_the_loss() -> None:
@@ -147,24 +109,11 @@ def test_criterion__is_in_the_key_unless_it_is_the_loss() -> None:
     read(composed(*words[:2], BY_ERROR, "run.pick=one_se", "sweep.cv=3"))
 
 
-def test_wrong_name__is_refused_before_anything_is_made(data: tuple[str, str], tmp_path: Path) -> None:
-    done = Here(tmp_path / "runs", (*WORDS, *data)).issue("run.criterion=chunk_f1")
-    assert done.code == 2
-    assert "run.criterion: expected one of loss, error_rate for the structure multiclass, got 'chunk_f1'" in done.err
-    assert not list(tmp_path.glob("runs/multiclass_arrays-*"))
-
-
-def test_measure__that_these_data_lack_is_refused_before_anything_is_solved(tmp_path: Path) -> None:
-    text = "a\tD\nb\tN\n\n" * 12
-    (tmp_path / "train.txt").write_text(text)
-    (tmp_path / "template").write_text("U:%x[0,0]\n")
-    file = tmp_path / "train.txt"
-    own = ("dataset=sequences_csv", f"dataset.file={file}", f"dataset.test_file={file}", "dataset.validation=0.2",
-           f"dataset.template={tmp_path / 'template'}", "compute=serial", "tracking=none")  # fmt: skip
-    done = Here(tmp_path / "runs", own).issue("run.criterion=chunk_f1")
-    assert done.code == 2
-    assert (
-        "run.criterion: expected one of loss, token_error, sequence_error, which these data have, got 'chunk_f1'"
-        in done.err
-    )
-    assert not list((tmp_path / "runs").glob("*/path.zarr"))
+def test_measure__that_there_is_not_is_refused_before_anything_is_solved(chain, data, tmp_path: Path) -> None:
+    for words, said in (
+        ((*WORDS, *data), "loss, error_rate for the structure multiclass"),
+        ((*chain.words, "dataset.validation=0.25"), "loss, token_error, sequence_error, which these data have"),
+    ):
+        done = Here(tmp_path / "runs", [*words]).issue("run.criterion=chunk_f1")
+        assert (done.code, f"run.criterion: expected one of {said}, got 'chunk_f1'" in done.err) == (2, True), done.err
+        assert not list((tmp_path / "runs").glob("*/path.zarr"))

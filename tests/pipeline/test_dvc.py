@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import os
-import signal
+import shutil
 import subprocess
 import sys
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from configs import composed
+from hydra import compose, initialize_config_dir
+from in_process import Here
 from omegaconf import OmegaConf
 from waiting import wait_for
 
-from gapwise.pipeline.config.settings import read
+from gapwise.pipeline.config.settings import CONF, read
+from gapwise.pipeline.overview.differences import flat
 from gapwise.pipeline.rundir import locked
 from gapwise.pipeline.stage_graph import flow
+from gapwise.pipeline.stage_graph.evaluate import by_split
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = CONF.parent
 COMMAND = "python -m pipeline --config-dir . --config-name from_params run.until="
-SAMPLE = "+experiment=regpath_horseseg"
 
 
 def dvc_yaml() -> dict[str, Any]:
@@ -35,135 +41,115 @@ def outs(stage: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: options for out in listed for name, options in (out if isinstance(out, dict) else {out: {}}).items()}
 
 
-def test_stages__are_those_of_the_graph_in_its_order() -> None:
-    stages = dvc_yaml()["stages"]
-    assert list(stages) == list(flow())
-    assert all(stage.export is not None for stage in flow().values())
+def test_stages__are_those_of_the_graph_in_its_order_and_need_those_before_them() -> None:
+    stages, made, reached = dvc_yaml()["stages"], dict[str, str](), dict[str, set[str]]()
     assert {name: stage["cmd"] for name, stage in stages.items()} == {name: f"{COMMAND}{name}" for name in flow()}
-
-
-def test_stages__need_those_before_them() -> None:
-    made: dict[str, str] = {}
-    reached: dict[str, set[str]] = {}
-    for name, stage in dvc_yaml()["stages"].items():
+    for k, (name, stage) in enumerate(stages.items()):
         direct = {made[dep] for dep in stage.get("deps", [])}
         reached[name] = direct.union(*(reached[other] for other in direct))
+        assert reached[name] == {*[*flow()][:k]}
         made |= dict.fromkeys(outs(stage), name)
-    names = list(flow())
-    assert [reached[name] for name in names] == [set(names[:k]) for k in range(len(names))]
-
-
-def test_params__are_the_science_of_a_run() -> None:
-    settings = read(composed("snapshots.every_passes=1"))
-    stages = dvc_yaml()["stages"]
-    tracked = [param for stage in stages.values() for param in stage.get("params", [])]
-    of_served = {"run.refit", "run.pick", "run.criterion"}  # no number of the path depends on them
-    assert set(tracked) == {*settings.science, *of_served}
-    assert stages["featurize"]["params"] == ["dataset"]
-
-
-def test_outs__are_never_state() -> None:
-    for name, stage in dvc_yaml()["stages"].items():
         for path, options in outs(stage).items():
             assert path.startswith("results/"), name
             assert set(options) <= {"cache"}, f"{name}: {path}: persist would check old state back in under a new seed"
-    ignored = (ROOT / ".dvcignore").read_text().split("\n")
-    assert "/runs" in ignored
+    assert "/runs" in (ROOT / ".dvcignore").read_text().split("\n")
 
 
-def run(folder: Path, *words: str) -> subprocess.Popen[str]:
-    """Stages of `fake_stages`."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(folder / "runs")}
-    script = [sys.executable, str(ROOT / "tests" / "support" / "fake_stages.py"), "tracking=none", *words]
-    return subprocess.Popen(script, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def test_params__are_the_science_of_a_run() -> None:
+    tracked = [param for stage in dvc_yaml()["stages"].values() for param in stage.get("params", [])]
+    of_served = {"run.refit", "run.pick", "run.criterion"}  # no number of the path depends on them
+    assert set(tracked) == {*read(composed("snapshots.every_passes=1")).science, *of_served}
+    assert dvc_yaml()["stages"]["featurize"]["params"] == ["dataset"]
 
 
-def done(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    return out
+def dvc_composes(*words: str) -> dict[str, object]:
+    """Values by dotted key, as `dvc exp run -S WORD …` writes them to params.yaml."""
+    asked = configparser.ConfigParser()
+    asked.read_string("\n".join(line.strip() for line in (ROOT / ".dvc" / "config").read_text().splitlines()))
+    assert ROOT / asked["hydra"]["config_dir"] == CONF
+    with initialize_config_dir(str(CONF), version_base=None):
+        composed: Any = OmegaConf.to_container(compose(asked["hydra"]["config_name"], list(words)), resolve=True)
+    return flat(composed)
 
 
-@pytest.mark.slow
-def test_export__is_what_dvc_yaml_says_stage_by_stage(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    earlier: set[str] = set()
+def test_set_param__changes_one_value_or_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GAPWISE_RUNS", raising=False)
+    params: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "params.yaml"))
+    before, after = flat(params), dvc_composes("path.eps=0.2")
+    assert dvc_composes() == before
+    assert {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)} == {"path.eps"}
+    assert dvc_composes("experiment=regpath_ocr")["dataset.name"] == "ocr"
+
+
+def test_by_split__gives_numbers_of_two_protocols_different_names() -> None:
+    picked = {"best_lambda": 0.1, "train_loss": 0.2, "test_loss": 0.3, "all_zero_test_loss": 0.9}
+    held_out = {
+        "validation_loss": 0.25,
+        "picked_on": "validation",
+        "hindsight_lambda": 0.05,
+        "hindsight_test_loss": 0.28,
+    }
+    test, validated = flat(by_split(picked)), flat(by_split(picked | held_out))
+    assert test["picked_on_test.test_loss"] == validated["picked_on_validation.test_loss"] == 0.3
+    assert validated["picked_on_test.test_loss"] == 0.28  # of the lambda that the other protocol picks
+    assert test.keys() & validated.keys() == {
+        "picked_on_test.best_lambda", "picked_on_test.test_loss", "all_zero_test_loss",
+    }  # fmt: skip
+
+
+def same_verdict(results: Path, run: Path) -> bool:
+    """Whether the exported verify.json says what that of a run says."""
+    exported, facts = (json.loads((folder / "verify.json").read_text()) for folder in (results, run))
+    return bool(exported["verdict"]["certified"]) and exported == {name: facts[name] for name in exported}
+
+
+def test_export__is_what_dvc_yaml_says_stage_by_stage(chain, tmp_path: Path) -> None:
+    results, earlier = tmp_path / "results", set[str]()
+    here = Here(tmp_path / "runs", chain.words)
     for name, stage in dvc_yaml()["stages"].items():
-        done(run(tmp_path, f"run.until={name}", f"run.export={results}"))
+        here.finish(f"run.until={name}", f"run.export={results}")
         exported = {f"results/{path.name}" for path in results.iterdir()}
         assert exported - earlier == set(outs(stage))
         earlier = exported
     stored = {path.name for path in (results / "path.zarr").iterdir()}
     assert {"lambda", "gap", "zarr.json"} <= stored
     assert not stored & {"train_loss", "test_loss"}  # evaluate's: solve's copy does not change when it has run
-    assert (results / "path.csv").read_text().splitlines()[1].startswith("0,0.5,0.08,")
-    assert json.loads((results / "solve.json").read_text())["oracle_calls"] == 10 + 15 + 20
+    assert same_verdict(results, chain.run)
 
 
-@pytest.mark.long
-@pytest.mark.slow
-def test_export__of_a_complete_run_runs_nothing(tmp_path: Path) -> None:
-    done(run(tmp_path, SAMPLE))
-    (run_dir,) = tmp_path.glob("runs/horses_sample-*")
-    before = {file: file.stat().st_mtime_ns for file in run_dir.rglob("*")}
-    for name in flow():
-        assert done(run(tmp_path, SAMPLE, f"run.until={name}", f"run.export={tmp_path / 'results'}")).endswith(
-            f"{run_dir}\n"
-        )
-    assert {file: file.stat().st_mtime_ns for file in run_dir.rglob("*")} == before
-    assert len(list((tmp_path / "results").iterdir())) == 10
-
-
-@pytest.mark.slow
-def test_export__of_a_damaged_run_makes_it_again_first(tmp_path: Path) -> None:
-    export = f"run.export={tmp_path / 'results'}"
-    done(run(tmp_path, export))
-    before = (tmp_path / "results" / "verify.json").read_text()
-    (file,) = tmp_path.glob("runs/horses_sample-*/verify.json")
-    file.write_text(before.replace("0.08", "0.07"))
-    done(run(tmp_path, "run.until=verify", export))
-    assert (tmp_path / "results" / "verify.json").read_text() == before
-
-
-@pytest.mark.slow
-def test_managed__waits_for_its_run(tmp_path: Path) -> None:
-    done(run(tmp_path, "run.until=featurize"))
-    (run_dir,) = tmp_path.glob("runs/horses_sample-*")
-    with locked(run_dir / "lock"):
-        refused = run(tmp_path)
-        assert "is in use by" in refused.communicate(timeout=120)[1]
-        assert refused.returncode == 1
-        waits = run(tmp_path, "run.managed=true")
-        assert waits.stderr is not None
-        line = waits.stderr.readline()
-        assert line.startswith(f"waiting for this run, which process {os.getpid()} on host")
-    done(waits)
-    assert (run_dir / "result.json").is_file()
+def test_export__of_a_damaged_run_makes_it_again_first_when_its_run_is_free(chain, tmp_path: Path) -> None:
+    shutil.copytree(chain.root, tmp_path / "runs")
+    here = Here(tmp_path / "runs", [*chain.words, f"run.export={tmp_path / 'results'}"])
+    (here.run / "verify.json").write_text((here.run / "verify.json").read_text().replace("0.", "1.", 1))
+    with ExitStack() as held:
+        held.enter_context(locked(here.run / "lock"))
+        refused = here.issue("run.until=verify")
+        assert (refused.code, "is in use by" in refused.err) == (1, True)
+        threading.Timer(1.0, held.close).start()
+        waited = here.finish("run.until=verify", "run.managed=true")
+    assert waited.err.startswith(f"waiting for this run, which process {os.getpid()} on host")
+    assert same_verdict(tmp_path / "results", chain.run)
 
 
 ORPHAN = """
 import sys, time
 from pathlib import Path
 from gapwise.pipeline.interrupt import Stop
-with Stop(with_parent=sys.argv[1] == "managed", every=0.02) as stop:
+with Stop(with_parent=True, every=0.02) as stop:
     Path("started").touch()
-    end = time.monotonic() + 3
+    end = time.monotonic() + 60
     while not stop() and time.monotonic() < end:
         time.sleep(0.01)
     Path("ended").write_text(str(stop.signal if stop() else 0))
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("how", "told"), [("managed", signal.SIGTERM), ("alone", 0)])
-def test_managed__stops_when_the_program_that_started_it_is_killed(tmp_path: Path, how: str, told: int) -> None:
-    child = [sys.executable, "-c", ORPHAN, how]
-    starter = f"import subprocess; subprocess.run({child!r})"
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    parent = subprocess.Popen([sys.executable, "-c", starter], cwd=tmp_path, env=env)
+def test_managed__stops_when_the_program_that_started_it_is_killed(tmp_path: Path) -> None:
+    starter = f"import subprocess; subprocess.run({[sys.executable, '-c', ORPHAN]!r})"
+    parent = subprocess.Popen([sys.executable, "-c", starter], cwd=tmp_path)
     wait_for((tmp_path / "started").is_file)
     parent.kill()
     parent.wait()
     ended = tmp_path / "ended"
     wait_for(lambda: ended.is_file() and ended.read_text())
-    assert int(ended.read_text()) == told
+    assert ended.read_text() == "15"

@@ -41,22 +41,13 @@ def test_plan__is_one_ordinary_run_a_fold_and_one_on_all_blocks() -> None:
     assert plan_folds(composed(*OCR, "sweep.cv=2", "sweep.workers=9"), settings, {}, 626)[1] == 3
 
 
-def test_one_se__by_a_measure_is_for_the_folds_together() -> None:
-    cfg = composed(*OCR, "sweep.cv=4", "run.criterion=token_error", "run.pick=one_se")
-    jobs, _ = plan_folds(cfg, checked(cfg, None), {}, 626)
-    assert [(job.settings.run.pick, job.settings.pick) for job in jobs if job.settings] == 5 * [("one_se", "least")]
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (("sweep.cv=1",), r"sweep\.cv: expected a number of folds >= 2, or null, got 1"),
         (("sweep.cv=5", "dataset.validation=fold"), r"dataset\.validation: sweep\.cv=5 makes splits of its own; add"),
         (("sweep.cv=5", "run.until=solve"), r"run\.until: sweep\.cv=5 needs the losses of whole runs; leave it out"),
-        (("sweep.cv=5", "run.stage=solve"), r"run\.stage: sweep\.cv=5 needs the losses of whole runs"),
-        (("sweep.cv=5", "run.export=x"), r"run\.export: exports one run, and this is a sweep of many"),
         (("sweep.cv=5", "+experiment=grid_ocr_warm_starts"), r"sweep\.cv: validates one configuration, and this"),
-        (("sweep.cv=5", "sweep.workers=0"), r"sweep\.workers: expected an integer >= 1, or null, got 0"),
     ],
 )
 def test_checked__refuses_what_cannot_be_cross_validated(words: tuple[str, ...], says: str) -> None:
@@ -64,18 +55,15 @@ def test_checked__refuses_what_cannot_be_cross_validated(words: tuple[str, ...],
         checked(composed(*OCR, *words), None)
 
 
-def test_folds__are_not_refitted_one_by_one() -> None:
-    cfg = composed(*OCR, "sweep.cv=4", "run.refit=true")
+def test_plan__refuses_more_folds_than_blocks_and_refits_none_alone() -> None:
+    cfg = composed(*OCR, "sweep.cv=7", "run.refit=true", "run.criterion=token_error", "run.pick=one_se")
     settings = checked(cfg, None)
     assert settings.asks_for_refit
-    jobs, _ = plan_folds(cfg, settings, {}, 626)
-    assert not any(job.settings.refits for job in jobs if job.settings is not None)
-
-
-def test_plan__refuses_more_folds_than_blocks() -> None:
-    cfg = composed(*OCR, "sweep.cv=7")
+    jobs = [job.settings for job in plan_folds(cfg, settings, {}, 626)[0] if job.settings is not None]
+    assert not any(job.refits for job in jobs)
+    assert {(job.run.pick, job.pick) for job in jobs} == {("one_se", "least")}, "the error is that of all folds"
     with pytest.raises(DataError, match=r"sweep\.cv: 7 folds of 5 training blocks; ask for at most as many folds"):
-        plan_folds(cfg, checked(cfg, None), {}, 5)
+        plan_folds(cfg, settings, {}, 5)
 
 
 def start(folder: Path) -> subprocess.Popen[str]:
@@ -90,7 +78,6 @@ def start(folder: Path) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_cross_validation__killed_goes_on_and_ends_in_a_table_and_a_figure(tmp_path: Path) -> None:
     process = start(tmp_path)
@@ -107,23 +94,16 @@ def test_cross_validation__killed_goes_on_and_ends_in_a_table_and_a_figure(tmp_p
     (begun,) = (line for line in err.splitlines() if line.startswith("sweep: "))
     assert begun.startswith(("sweep: 3 runs, 1 complete", "sweep: 3 runs, 2 complete"))
     folder = Path(out.splitlines()[-1].removeprefix("sweep: "))
-    assert folder.parent == tmp_path / "runs" / "sweeps"
-    assert folder.name.startswith("sequences_csv-cv-")
     validation = json.loads((folder / "cross_validation.json").read_text())
     with (folder / "cross_validation.csv").open() as file:
         assert [float(row["lambda"]) for row in csv.DictReader(file)] == validation["lambda"]
     assert (folder / "figures" / "cross_validation.png").stat().st_size > 10_000
     summary = json.loads((folder / "summary.json").read_text())
-    assert summary["cross_validation"]["best_lambda"] == validation["best_lambda"]
-    assert summary["figures"] == ["cross_validation.png"]
     refit = summary["refit"]  # sequences of one's own are refitted unless told otherwise
     columns = [np.array(validation[name]) for name in ("lambda", "validation_loss", "standard_error")]
     assert refit["lambda"] == validation["best_lambda"] == columns[0][picked("parabola", *columns)]
     assert refit["gap"] <= 1e-3 * refit["dual"]
-    assert json.loads((folder / "refit" / "verify.json").read_text())["verdict"]["verified"]
     model, path = load_model(folder / "model"), open_path(folder / "refit")
     assert model.weights.tobytes() == path["weights"].values[0].tobytes()
     assert (path.attrs["n"], model.certificate["certified"], model.certificate["relative"]) == (12, True, True)
     assert f"best  λ {validation['best_lambda']:.3g} (" in out
-    assert f"refit  λ {refit['lambda']:.3g} to a gap of {refit['gap']:.3g}" in out
-    assert validation["run"] == summary["jobs"][-1]["run"]

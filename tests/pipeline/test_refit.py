@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from in_process import Here
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import own_data, read
 from gapwise.pipeline.export import Export
-from gapwise.pipeline.interrupt import Stop
 from gapwise.pipeline.rundir import read_json, write_json
 from gapwise.pipeline.stage_graph import stages
 from gapwise.stages.choice.rules import picked
@@ -70,7 +68,6 @@ def run(data: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return issued(sandbox(tmp_path_factory.mktemp("runs"), data, "dataset.validation=0.2"))
 
 
-@pytest.mark.slow
 def test_refit__certifies_lambda_on_all_blocks(run: Path, data: str, tmp_path: Path) -> None:
     refit = result_of(run)["refit"]
     _, attrs = read_path(run / "refit" / "path.zarr")
@@ -85,7 +82,6 @@ def test_refit__certifies_lambda_on_all_blocks(run: Path, data: str, tmp_path: P
     assert not (run / "refit" / "features").exists()
 
 
-@pytest.mark.slow
 def test_hard_refit__goes_on_with_accelerated_steps(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handover, "HARD", 0.0)
     monkeypatch.setattr(handover, "CALLS", 1)
@@ -109,7 +105,6 @@ def test_refitted_model__is_what_leaves_home(run: Path, tmp_path: Path) -> None:
     (tmp_path / "verify.json").rename(run / "refit" / "verify.json")
 
 
-@pytest.mark.slow
 def test_what_is_shown__is_the_model_that_leaves_home(run: Path, tmp_path: Path) -> None:
     w = read_path(run / "refit" / "path.zarr")[0]["weights"][0]
     (features,) = run.parent.glob("features/*[0-9a-f]")
@@ -127,34 +122,6 @@ def test_what_is_shown__is_the_model_that_leaves_home(run: Path, tmp_path: Path)
     }  # fmt: skip
 
 
-@pytest.mark.slow
-def test_killed_refit__goes_on_to_the_same_bits(
-    run: Path, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    where = sandbox(tmp_path, data, "dataset.validation=0.2")
-    issued(where, "run.refit=false")
-    (folder,) = tmp_path.glob("multiclass_arrays-*")
-    assert "refit" not in result_of(folder)
-    before = read_json(folder / "manifest.json", seal=True)["stages"]
-    with monkeypatch.context() as patch:
-        asked = itertools.count()  # once it has something to commit
-        stops = lambda self: (folder / "refit" / "features").is_dir() and next(asked) > 8  # noqa: E731
-        patch.setattr(Stop, "__call__", stops)
-        patch.setattr(Stop, "signal", 2, raising=False)
-        assert where.issue().code == 130
-    assert (folder / "refit" / "state" / "HEAD.json").is_file()
-    assert not (folder / "result.json").is_file()
-    issued(where)
-    after = read_json(folder / "manifest.json", seal=True)["stages"]
-    kept = {"featurize", "init_path", "solve", "verify", "evaluate"}
-    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
-    assert after["report"] != before["report"]  # it shows the refitted model now
-    ours, theirs = (read_path(some / "refit" / "path.zarr")[0] for some in (folder, run))
-    assert ours["weights"].tobytes() == theirs["weights"].tobytes()
-    assert ours["gap"].tobytes() == theirs["gap"].tobytes()
-
-
-@pytest.mark.slow
 def test_another_rule__picks_another_lambda_in_the_same_run(data: str, tmp_path: Path) -> None:
     where = sandbox(tmp_path, data, "dataset.validation=0.2")
     run = issued(where, "run.pick=least")
@@ -167,7 +134,6 @@ def test_another_rule__picks_another_lambda_in_the_same_run(data: str, tmp_path:
     assert model_of(run).lambda_ == other["evaluate"]["best_lambda"]
 
 
-@pytest.mark.slow
 def test_refit__of_another_lambda_begins_anew(data: str, tmp_path: Path) -> None:
     run = issued(sandbox(tmp_path, data, "dataset.validation=0.2"))
     weights = read_path(run / "refit" / "path.zarr")[0]["weights"].tobytes()

@@ -21,15 +21,14 @@ from gapwise.storage.ranges import RangedArrays
 BLOCKS = 70
 
 
-@pytest.fixture(params=[("segmentation", {}), ("segmentation", {"potts": 0.3}), ("potts", {"classes": 2})], ids=str)
-def features(request: pytest.FixtureRequest, objects: UrlPath, tmp_path: Path, monkeypatch) -> Iterator[UrlPath]:
+@pytest.fixture
+def features(objects: UrlPath, tmp_path: Path, monkeypatch) -> Iterator[UrlPath]:
     """Features that another machine has made."""
-    structure, facts = request.param
     monkeypatch.setenv("GAPWISE_CACHE", str(tmp_path / "first machine"))
     with FeatureWriter(objects / "f") as writer:
         for block in potts_blocks(classes=2, n=BLOCKS):
             writer.append("train", **block)
-        writer.meta = {"structure": structure, **facts, "checked": True}
+        writer.meta = {"structure": "segmentation", "checked": True}
     monkeypatch.setenv("GAPWISE_CACHE", str(tmp_path / "another"))
     opened.cache_clear()
     yield objects / "f"

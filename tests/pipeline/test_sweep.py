@@ -6,41 +6,32 @@ import csv
 import dataclasses
 import hashlib
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from configs import composed
 from fake_runs import fake_run
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
-from hydra.errors import ConfigCompositionException, MissingConfigException
-from omegaconf import OmegaConf
-from omegaconf.errors import ConfigAttributeError
+from real_runs import Done
 
-from gapwise.pipeline.config.read_once import read_once
 from gapwise.pipeline.config.run_options import ConfigError
-from gapwise.pipeline.config.settings import CONF, explain, read, resolved
+from gapwise.pipeline.config.settings import CONF, read
 from gapwise.pipeline.overview.words import duration
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
 from gapwise.pipeline.stage_graph import flow
 from gapwise.pipeline.sweep import table
-from gapwise.pipeline.sweep.outlook import Upcoming, earlier_in, most_seconds, outlook, seconds_like, upcoming_of
-from gapwise.pipeline.sweep.plan import SweepOptions, Variants, plan, sweep_options
+from gapwise.pipeline.sweep.outlook import Upcoming, earlier_in, outlook, seconds_like, upcoming_of
+from gapwise.pipeline.sweep.plan import SweepOptions, plan, sweep_options
 from gapwise.pipeline.sweep.run import is_complete
+from gapwise.pipeline.sweep.workers import one_run
 from gapwise.stages.certify.verdict import Doubt
 from gapwise.stages.reports.comparison import costs, lines
-from gapwise.stages.reports.curves import band, first_at, value_at
-from gapwise.stages.reports.sweep_figures import compare
-from gapwise.stages.reports.tables import write_csv
 
-ROOT = CONF.parent
 TEXTS = {path.stem: path.read_text() for path in (CONF / "experiment").glob("*.yaml")}
 SWEEPS = sorted(name for name, text in TEXTS.items() if "\nsweep:" in text and "\npapers:" not in text)
 SMALL = (
@@ -50,15 +41,26 @@ SMALL = (
 )  # fmt: skip
 
 
-def command(folder: Path, *words: str) -> list[str]:
+@pytest.fixture
+def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Words of a small sweep in the current folder."""
     lines = ["P\tw=a\tw=b\nQ\tw=b\n", "Q\tw=c\n", "P\tw=a\nP\tw=c\nQ\tw=b\n", "Q\tw=b\nP\tw=d\n"]
-    (folder / "train.txt").write_text("\n".join(lines))
-    return [sys.executable, "-m", "pipeline", *SMALL, *words]
+    (tmp_path / "train.txt").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GAPWISE_RUNS", str(tmp_path / "runs"))
+    return SMALL
 
 
-def sweep(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(folder / "runs")}
-    return subprocess.run(command(folder, *words), cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+@pytest.fixture
+def sweep(given, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """sweep(*more, words=…): how the sweep's command ends, its runs one after the other in this process."""
+
+    def one_by_one(tasks, workers, folder, stop, ended, waiting_for, far) -> None:
+        for task in tasks:
+            ended(task.number, one_run(task, "sweep"))
+
+    monkeypatch.setattr("gapwise.pipeline.sweep.run.run_tasks", one_by_one)
+    return lambda *more, words=words: given(*words, *more)
 
 
 def summary(folder: Path) -> dict:
@@ -70,11 +72,10 @@ def invocations(folder: Path) -> dict[str, int]:
     return {path.name: len(list((path / "invocations").iterdir())) for path in folder.glob("runs/sequences_csv-*")}
 
 
-@pytest.mark.slow
-def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed_run(tmp_path: Path) -> None:
-    done = sweep(tmp_path, "sweep.seeds=[1]")
-    assert done.returncode == 0, done.stderr
-    folder = Path(done.stdout.splitlines()[-1].removeprefix("sweep: "))
+def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed_run(tmp_path: Path, sweep) -> None:
+    done = sweep("sweep.seeds=[1]")
+    assert done.code == 0, done.err
+    folder = Path(done.out.splitlines()[-1].removeprefix("sweep: "))
     assert folder.parent == tmp_path / "runs" / "sweeps"
     assert (folder / "figures" / "gaps.png").stat().st_size > 10_000
     outcome = summary(tmp_path)
@@ -93,9 +94,9 @@ def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed
     manifest["stages"].pop("solve")
     manifest.pop("seal")
     write_json(unsolved / "manifest.json", manifest, seal=True)
-    again = sweep(tmp_path, "sweep.seeds=[1]")
-    assert again.returncode == 0
-    assert "4 runs, 3 complete; 1 workers; about " in again.stderr
+    again = sweep("sweep.seeds=[1]")
+    assert again.code == 0
+    assert "4 runs, 3 complete; 1 workers; about " in again.err
     assert invocations(tmp_path) == {name: 1 + (name == unsolved.name) for name in invocations(tmp_path)}
 
     manifest = json.loads((other / "manifest.json").read_text())
@@ -104,66 +105,77 @@ def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed
     manifest.pop("seal")
     write_json(other / "manifest.json", manifest, seal=True)
     (without / "manifest.json").unlink()
-    failed = sweep(tmp_path, "sweep.seeds=[1]")
-    assert failed.returncode == 1, "one run failed, the others did not"
-    assert "FAILED bcpfw_gap λ=0.1 seed=1: " in failed.stdout
-    assert "belongs to another run" in failed.stdout
-    assert "Traceback" not in failed.stderr
+    failed = sweep("sweep.seeds=[1]")
+    assert failed.code == 1, "one run failed, the others did not"
+    assert "FAILED bcpfw_gap λ=0.1 seed=1: " in failed.out
+    assert "belongs to another run" in failed.out
+    assert "Traceback" not in failed.err
     outcome = summary(tmp_path)
     assert [job["status"] for job in outcome["jobs"]] == ["complete", "failed", "complete", "done"]
     assert outcome["figures"] == ["gaps.png"]
 
 
 @pytest.mark.slow
-def test_sweep__killed_goes_on_where_it_was_and_is_shown_without_features(tmp_path: Path) -> None:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs")}
-    words = command(tmp_path, "sweep.lambdas=[0.1]", "sweep.seeds=[0,1]")
-    process = subprocess.Popen(
-        words, cwd=tmp_path, env=env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-    )
+def test_sweep__killed_goes_on_where_it_was_and_is_shown_without_features(tmp_path: Path, words, sweep) -> None:
+    more = ("sweep.lambdas=[0.1]", "sweep.seeds=[0,1]")
+    started = [sys.executable, "-m", "gapwise", *words, *more]
+    process = subprocess.Popen(started, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("1/4"):
             break
-    process.send_signal(signal.SIGKILL)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
     process.wait(30)
     process.stderr.close()
-    time.sleep(2.0)  # its workers notice
-    done = sweep(tmp_path, "sweep.lambdas=[0.1]", "sweep.seeds=[0,1]")
-    assert done.returncode == 0, done.stderr
+    assert not psutil.wait_procs(workers, timeout=60)[1], "its workers end with it"
+    done = sweep(*more)
+    assert done.code == 0, done.err
     jobs = summary(tmp_path)["jobs"]
     complete = [job["status"] for job in jobs].count("complete")
     assert 1 <= complete < 4
     assert {job["status"] for job in jobs} == {"complete", "done"}
 
     shutil.rmtree(tmp_path / "runs" / "features")
-    shown = sweep(tmp_path, "sweep.lambdas=[0.1]", "sweep.seeds=[0,1]")
-    assert shown.returncode == 0, shown.stderr
+    shown = sweep(*more)
+    assert shown.code == 0, shown.err
     assert {job["status"] for job in summary(tmp_path)["jobs"]} == {"complete"}, (
         "of keys that the number of blocks is in"
     )
     assert not (tmp_path / "runs" / "features").exists(), "a sweep whose runs are there needs no features"
 
 
-@pytest.mark.slow
-def test_sweep__refuses_what_it_does_not_know(tmp_path: Path) -> None:
-    for words, message in (
-        (("sweep.only=[none]",), "sweep.only: no variant 'none'; there are: bcfw, "),
-        (("sweep.lambdas=[2/n]",), "sweep.lambdas: expected numbers > 0 or 1/n, got '2/n'"),
-        (("+sweep.seed=1",), "sweep.seed: unknown key"),
-    ):
-        done = sweep(tmp_path, *words)
-        assert done.returncode == 2, done.stderr
-        assert message in done.stderr
-    assert not (tmp_path / "runs").exists()
+def test_multirun__names_runs_by_what_tells_them_apart_and_does_none_twice(sweep, tmp_path: Path) -> None:
+    words = ("-m", *SMALL[1:5], "sweep.workers=1", "path.eps=0.5")
+    done = sweep("seed=1", "path.kappa=0.9,-1", "compute=serial,threads", words=words)
+    assert done.code == 2, done.err
+    assert "error: path.kappa=-1 compute=serial: path.kappa: expected" in done.err
+    (table,) = tmp_path.glob("runs/sweeps/*/runs.csv")
+    with table.open() as file:
+        assert {row["name"]: row["status"] for row in csv.DictReader(file)} == {
+            "path.kappa=0.9 compute=serial": "done", "path.kappa=0.9 compute=threads": "done",
+            "path.kappa=-1 compute=serial": "refused", "path.kappa=-1 compute=threads": "refused",
+        }  # fmt: skip
+    (run,) = tmp_path.glob("runs/*/manifest.json")
+    (invocation,) = (run.parent / "invocations").iterdir()
+    assert "- seed=1" in (invocation / ".hydra" / "overrides.yaml").read_text()
 
 
-@pytest.mark.slow
-@pytest.mark.share(0.3)
+def test_multirun__with_nothing_that_can_run_leaves_nothing(sweep, tmp_path: Path) -> None:
+    for more in (("path.eps=-1,-2",), ("sweep.workers=0", "seed=1,2")):
+        done = sweep(*more, words=("-m", *SMALL[1:5]))
+        assert done.code == 2, done.err
+        assert "expected" in done.err
+        assert done.out == ""
+    assert not any(path.is_file() for path in (tmp_path / "runs").rglob("*") if path.name != "multirun.yaml")
+
+
 @pytest.mark.parametrize("experiment", SWEEPS)
 def test_plan__every_sweep_of_conf_is_good(experiment: str) -> None:
-    given = [f"+experiment={experiment}", "dataset.root=somewhere", "sweep.workers=1", "sweep.seeds=[0,1]"]
+    given = [f"+experiment={experiment}", "sweep.workers=1", "sweep.seeds=[0]"]
+    given += ["dataset.root=somewhere"] if "root" in composed(*given).dataset else []
     options = sweep_options(composed(*given))
+    options = dataclasses.replace(options, lambdas=options.lambdas[:1], tolerances=options.tolerances[:1])
     jobs = plan(options, given, lambda words: composed(*words), 626, {}, experiment)
     each = max(len(options.lambdas), 1) * max(len(options.tolerances), 1) * len(options.seeds)
     assert len(jobs) == len(options.variants) * each + len(options.paths)
@@ -195,36 +207,6 @@ def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
     assert (path.settings.solver.max_passes, path.settings.run.until) == (float("inf"), "verify")
     (only,) = plan(dataclasses.replace(options, only=["p"]), given, lambda words: composed(*words), 5, {}, "x")
     assert only.variant == "p"
-
-
-def test_plan__composes_once_for_variants_of_the_same_presets() -> None:
-    """What a shared composition gives is what a composition of its own gives, word for word."""
-    variants = {
-        "plain": ["solver=bcfw_gap", "path=single"],
-        "deep": ["solver=bcfw_gap", "path=single", "solver.cache={kind: gap}", "solver.cache.nu=0.1"],
-        "text": ["path=single", "solver=bcfw_gap", "dataset.root='a b'", "path.lambdas=[1,0.5]"],
-        "adds": ["solver=bcfw_gap", "path=single", "+solver.cache.x=1"],
-        "other": ["solver=bcpfw", "path=single", "solver.sampling=uniform"],
-        "value": ["solver.max_seconds=9", "path=single"],
-    }  # fmt: skip
-    given = ["dataset=ocr", "dataset.root=x", "solver.max_passes=50", "sweep.workers=1"]
-    asked = []
-    made = Variants(given, lambda words: asked.append(words) or composed(*words))
-    for variant in variants.values():
-        alone = composed(*given[:-1], *variant, "tracking=none", "compute=serial")
-        assert resolved(made.composed(variant)) == {**resolved(alone), "sweep": None}
-    assert len(asked) == 4 + 1  # path=single, solver=bcfw_gap in another order is another composition
-    of_hydra = ["solver=bcfw_gap", "path=single", "hydra.verbose=true"]
-    assert resolved(made.composed(of_hydra)) == resolved(made.composed(of_hydra[:2]))
-    with pytest.raises(ConfigCompositionException):
-        made.composed(["solver=bcfw_gap", "path=single", "solver.max_passes=1,2"])
-    wrong = ["solver=bcpfw", "path=single", "solver.cahce=1"]
-    with pytest.raises(ConfigAttributeError) as error:
-        made.composed(wrong)
-    with pytest.raises(ConfigCompositionException) as from_hydra:
-        composed(*given[:-1], *wrong)
-    assert explain(error.value) == explain(from_hydra.value)
-    assert explain(error.value).startswith("solver.cahce: unknown key (did you mean")
 
 
 @pytest.mark.parametrize(
@@ -263,12 +245,6 @@ def test_plan__data_sets_come_between_the_command_line_and_the_variant() -> None
     assert (job.settings.dataset["size"], job.settings.solver.step) == ("small", "pairwise")
     assert (job.settings.solver.max_seconds, table.row(job, None)["dataset"]) == (3.0, "small")
     assert dataclasses.replace(options, only=[]).wanted == ["a", "b"]
-
-
-def test_most_seconds__are_those_of_all_workers_together() -> None:
-    assert most_seconds([30.0] * 8, 2) == "; at most 2.0 min of solving, by solver.max_seconds"
-    assert most_seconds([90.0, 1.0], 2) == "; at most 90 s of solving, by solver.max_seconds"
-    assert most_seconds([30.0, np.inf], 2) == most_seconds([], 2) == ""
 
 
 def test_solve__out_of_time_is_done_only_for_snapshots_and_goes_on_with_more_seconds() -> None:
@@ -313,21 +289,6 @@ def test_plan__refuses_the_same_run_twice() -> None:
     options = SweepOptions(variants={"a": []}, seeds=[1, 1])
     with pytest.raises(ConfigError, match="asked for twice"):
         plan(options, ["dataset=ocr", "dataset.root=x", "path=single"], lambda words: composed(*words), 3, {}, "x")
-
-
-def test_band__is_the_median_between_the_extremes() -> None:
-    x = np.arange(5.0)
-    traces = [{"passes": x, "gap": scale * 10.0**-x} for scale in (1.0, 4.0, 2.0)]
-    passes, middle, least, most = band(traces, "passes")
-    np.testing.assert_allclose(middle, 2.0 * 10.0**-passes)
-    np.testing.assert_allclose(least, 10.0**-passes)
-    np.testing.assert_allclose(most, 4.0 * 10.0**-passes)
-    assert first_at(traces[0], "passes", 0.01) == 2.0
-    assert first_at(traces[0], "passes", 1e-9) == np.inf
-    unknown = {"passes": np.arange(3.0), "dual": np.array([np.nan, 0.01, np.nan])}
-    assert value_at([unknown], "passes", 0.5, "dual") == pytest.approx(0.01)
-    assert np.isnan(value_at([{**unknown, "dual": np.full(3, np.nan)}], "passes", 1.0, "dual"))
-    assert first_at(unknown, "passes", 0.5, "dual") == 1.0
 
 
 def test_costs__are_medians_over_seeds_relative_to_the_best_primal_of_their_lambda() -> None:
@@ -408,16 +369,6 @@ def test_plan__sets_rebase_steps_where_the_method_has_them_and_passes_for_all() 
     assert [getattr(job.settings.solver, "rebase_steps", None) for job in jobs] == [10, None, 10]
 
 
-def test_plan__rows_say_what_each_run_may_spend() -> None:
-    options = SweepOptions(
-        variants={"a": ["path=single"], "b": ["path=single", "solver.max_oracle_calls=500"]},
-        passes=60,
-        cached_passes=60,
-    )
-    jobs = plan(options, ["dataset=ocr", "dataset.root=x", "solver=bcfw"], lambda words: composed(*words), 3, {}, "x")
-    assert [table.row(job, None)["budget"] for job in jobs] == ["60 passes", "60 passes, 500 oracle calls"]
-
-
 def test_outlook__goes_by_earlier_runs_that_are_alike(tmp_path: Path) -> None:
     def upcoming(*words: str, name: str = "toy") -> Upcoming:
         planned = upcoming_of(read(composed("dataset=ocr", "dataset.root=x", "solver=bcfw", *words)))
@@ -436,94 +387,3 @@ def test_outlook__goes_by_earlier_runs_that_are_alike(tmp_path: Path) -> None:
     assert outlook([known, unknown], tmp_path, 1) == f"about {duration(2 * own)}, going by earlier runs like 1 of them"
     assert seconds_like(upcoming("path=single"), earlier_in(tmp_path)) is None
     assert outlook([], tmp_path, 1) == "nothing to solve"
-
-
-def test_write_csv__keeps_numbers_as_they_are(tmp_path: Path) -> None:
-    rows = [{"a": 3, "b": 0.1, "c": "x,y", "d": True}, {"a": None, "b": 1e-17, "c": "", "d": False, "e": float("inf")}]
-    write_csv(tmp_path / "t.csv", rows)
-    text = (tmp_path / "t.csv").read_bytes().decode()
-    assert text == 'a,b,c,d,e\r\n3,0.1,"x,y",True,\r\n,1e-17,,False,inf\r\n'
-
-
-TOY_RUN_FIGURE = """
-SIZE = (3.0, 2.0)
-
-def applies(run):
-    return run.attrs["rule"] == "single"
-
-def paint(figure, run):
-    figure.subplots().plot(run.arrays["lambda"], run.arrays["gap"], "o")
-"""
-TOY_SWEEP_FIGURE = """
-from gapwise.stages.reports.curves import read_curves
-from gapwise.stages.reports.paint import figure_in
-
-def make(runs, folder):
-    curves = read_curves(runs)
-    with figure_in(folder / "figures" / "toy.png", (3.0, 2.0)) as figure:
-        for trace in curves["bcfw", "0.1"]:
-            figure.subplots().plot(trace["passes"], trace["gap"])
-    return {"figures": ["toy.png"], "table": [{"runs": len(runs)}], "text": [f"{len(runs)} toy run"]}
-"""
-
-
-@pytest.mark.long  # other parts of one's own are tested in test_parts.py
-@pytest.mark.slow
-def test_sweep__draws_figures_of_ones_own(tmp_path: Path) -> None:
-    reports = tmp_path / "mine"
-    for folder, text in (("run_figures", TOY_RUN_FIGURE), ("sweep_figures", TOY_SWEEP_FIGURE)):
-        (reports / folder).mkdir(parents=True)
-        (reports / folder / "toy.py").write_text(text)
-    words = ("sweep.figure=toy", "sweep.only=[bcfw]", "sweep.lambdas=[0.1]", "sweep.seeds=[0]", "run.until=null")
-    done = sweep(tmp_path, *words, f"parts={reports}")
-    assert done.returncode == 0, done.stderr
-    whole = Path(done.stdout.splitlines()[-1].removeprefix("sweep: "))
-    outcome = summary(tmp_path)
-    assert (outcome["figures"], outcome["table"]) == (["toy.png"], [{"runs": 1}])
-    assert "1 toy run" in done.stdout
-    (run,) = (Path(job["run"]) for job in outcome["jobs"])
-    assert sorted(path.name for path in (run / "figures").iterdir()) == [
-        "convergence.png",
-        "toy.png",
-    ]
-    for picture in (run / "figures" / "toy.png", whole / "figures" / "toy.png"):
-        assert picture.read_bytes().startswith(b"\x89PNG")
-    page = (whole / "report.html").read_text(encoding="utf-8")
-    assert page.count('<img class="figure" alt="toy.png"') == 1
-    assert f'href="../../{run.name}/report.html"' in page
-
-
-def test_compare__says_which_run_has_no_gaps(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no gap trace here"):
-        compare("methods", [("a", "", 0, tmp_path)], tmp_path)
-
-
-def test_read_once__reads_no_file_again_and_does_without_what_hydra_lacks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loads: list[object] = []
-    load = OmegaConf.load
-    monkeypatch.setattr(OmegaConf, "load", lambda file: loads.append(file) or load(file))
-    words = ["+experiment=regpath_ocr", "dataset.root=x"]
-    other = tmp_path / "other"
-    (other / "solver").mkdir(parents=True)
-    (other / "solver" / "elsewhere.yaml").write_text("name: elsewhere\n")
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        loader = GlobalHydra.instance().config_loader()
-        with monkeypatch.context() as changed:
-            changed.delattr(loader, "repository")
-            assert not read_once()
-        alone = compose("config", words)
-        times = len(loads)
-        assert times > 5
-        assert read_once()
-        assert read_once(), "again"
-        shared = compose("config", words)
-        assert len(loads) == 2 * times
-        shared.path.eps = 0.123
-        assert compose("config", words) == alone
-        assert len(loads) == 2 * times
-        with pytest.raises(MissingConfigException):
-            compose("config", [*words, "solver=elsewhere"])
-        there = compose("config", [*words, f"hydra.searchpath=[file://{other}]", "solver=elsewhere"])
-        assert there.solver.name == "elsewhere", "files of another search path"

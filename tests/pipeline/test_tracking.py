@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -20,9 +17,9 @@ from shown import empty_database, finished_run, summary_of, trace
 
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
-from gapwise.pipeline.tracking.mlflow import MlflowTracker, SweepTracker, open_tracker
+from gapwise.pipeline.tracking.mlflow import MlflowTracker, SweepTracker
 from gapwise.pipeline.tracking.names import plain
-from gapwise.pipeline.tracking.view import CHILDREN, VERSION, evenly, project
+from gapwise.pipeline.tracking.view import CHILDREN, VERSION, project
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +39,6 @@ def metrics_stored(database: Path) -> list[tuple[Any, ...]]:
         return sorted(connection.execute("select run_uuid, key, step, timestamp, value from metrics"))
 
 
-@pytest.mark.slow
 def test_projection__is_one_run_shown_once_and_adds_what_is_missing(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -90,7 +86,6 @@ def test_projection__is_one_run_shown_once_and_adds_what_is_missing(
     assert "test loss 0.2" in Path(client.download_artifacts(run_id, "model/README.md", str(tmp_path))).read_text()
 
 
-@pytest.mark.slow
 def test_children__are_asked_for(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
     directory = finished_run(tmp_path, count=40)
@@ -107,19 +102,6 @@ def test_children__are_asked_for(uri: str, tmp_path: Path, monkeypatch: pytest.M
     assert len(client_of(uri).get_metric_history(first.info.run_id, "vs_passes/dual")) == 2
 
 
-def test_marker__of_an_earlier_view_is_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[str] = []
-    monkeypatch.setattr(
-        "gapwise.pipeline.tracking.mlflow.project", lambda uri, path, *_, **__: shown.append(path.name) or "id"
-    )
-    directory = finished_run(tmp_path)
-    write_json(directory.path / "tracking.json", {"uri": "sqlite:///there.db", "run_id": "id"})
-    for _ in range(2):
-        MlflowTracker("sqlite:///there.db", directory).ensure_shown()
-    assert shown == [directory.path.name]
-
-
-@pytest.mark.slow
 def test_model__is_registered_once_but_not_that_of_a_sweep(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,16 +130,14 @@ def test_model__is_registered_once_but_not_that_of_a_sweep(
     }
 
 
-@pytest.mark.parametrize("kind", ["corrupt", "directory", "locked"])
+@pytest.mark.parametrize("kind", ["corrupt", "locked"])
 def test_broken_database__costs_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
     database = tmp_path / "mlflow.db"
-    says = {"corrupt": "not a database", "directory": "unable to open", "locked": "locked"}[kind]
+    says = {"corrupt": "not a database", "locked": "locked"}[kind]
     if kind == "corrupt":
         database.write_bytes(b"this is no database" * 100)
-    elif kind == "directory":
-        database.mkdir()
     holder = sqlite3.connect(database if kind == "locked" else ":memory:")
     holder.execute("begin exclusive")
     directory = finished_run(tmp_path)
@@ -172,22 +152,6 @@ def test_broken_database__costs_one_warning(
     assert says in warning
     assert "the same command, or run.stage=sync, shows it later" in warning
     assert not (directory.path / "tracking.json").exists()
-
-
-def test_none__does_nothing(tmp_path: Path) -> None:
-    tracker = open_tracker(TrackingOptions("none"), finished_run(tmp_path))
-    tracker.observe(trace())
-    tracker.finish("FINISHED")
-    tracker.ensure_shown()
-    assert not list(tmp_path.rglob("tracking.json"))
-
-
-def test_evenly__keeps_first_and_last() -> None:
-    assert evenly(3, 30) == [0, 1, 2]
-    chosen = evenly(1000, 30)
-    assert len(chosen) == 30
-    assert (chosen[0], chosen[-1]) == (0, 999)
-    assert set(np.diff(chosen)) <= {34, 35}
 
 
 def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
@@ -264,7 +228,6 @@ def swept(root: Path, count: int) -> tuple[Path, list[Path], dict[str, Any]]:
     return root, [run.path for run in runs.values()], content
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("children", [False, True])
 def test_sweep__is_a_row_elsewhere_or_the_parent_of_its_runs(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, children: bool
@@ -308,7 +271,6 @@ def test_sweep__is_a_row_elsewhere_or_the_parent_of_its_runs(
     assert caplog.records == []
 
 
-@pytest.mark.slow
 def test_sweep__with_a_locked_database_warns_once_and_is_mended(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -332,30 +294,6 @@ def test_sweep__with_a_locked_database_warns_once_and_is_mended(
     again.begin(content, paths)
     again.finish(content, "FINISHED")
     assert len(stored(uri, "tags.`gapwise.kind` = 'path'")) == 2
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from gapwise.pipeline.rundir import RunDir
-from gapwise.pipeline.tracking.mlflow import MlflowTracker
-MlflowTracker(sys.argv[1], RunDir(Path(sys.argv[2]), "")).ensure_shown()
-"""
-
-
-@pytest.mark.long  # several processes that each import MLflow
-@pytest.mark.slow
-def test_writers__take_turns_even_in_making_the_database(tmp_path: Path) -> None:
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    _, paths, _ = swept(tmp_path, 3)
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, uri, str(path)], env=env, stderr=subprocess.PIPE, text=True)
-        for path in paths
-    ]
-    said = [writer.communicate(timeout=200)[1] for writer in writers]
-    assert [text for text in said if "MLflow at" in text] == []
-    assert len(stored(uri, "tags.`gapwise.kind` = 'path'")) == 3
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from shown import columns, finished_run, result_of, trace
 
 from gapwise.pipeline.rundir import read_json
 from gapwise.pipeline.tracking import curves
-from gapwise.pipeline.tracking.model import description
 from gapwise.pipeline.tracking.names import command_of, experiment_of, parameters, run_name, source_tags
 from gapwise.storage.paths import open_path
 
@@ -145,11 +144,3 @@ def test_source__is_the_command_without_what_changes_no_number(tmp_path: Path) -
     tags = source_tags({**manifest, "commit": f"{'c' * 40}-dirty"}, run)
     assert (tags["mlflow.source.git.commit"], tags["mlflow.source.git.dirty"]) == ("c" * 40, "true")
     assert "mlflow.source.git.commit" not in source_tags({**manifest, "commit": None}, run)
-
-
-def test_description__of_a_model_has_its_gap_if_there_is_one() -> None:
-    result = result_of(5)
-    assert "- duality gap at most 0.08 (exact)\n" in description("run", result, "How.")
-    unknown = judged(dual_point=False, certified=False, findings={"largest_gap": math.nan}).record()
-    text = description("run", {**result, "verdict": unknown}, "How.")
-    assert "- no duality gap is known: the method has no dual point\n" in text

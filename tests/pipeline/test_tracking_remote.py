@@ -14,7 +14,6 @@ from gapwise.pipeline.tracking.mlflow import MlflowTracker
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_server__that_goes_away_half_way_costs_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,15 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dense import optimum, psi_and_loss
-from tiny import all_labels, once_compiled
+from tiny import by_all_methods
 from tiny.blocks import ragged
 from tiny.multiclass_instances import csr
 from walks import EPS, walked
 
-from gapwise.stages.model.confidence import scores_of
 from gapwise.stages.problems import build
 from gapwise.stages.problems.capabilities import traits_of
-from gapwise.stages.problems.contract import CHECKS
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.segmentation import derived
 from gapwise.stages.solver.options import ENDED
@@ -80,6 +78,7 @@ def weighted(name: str) -> tuple[Problem, Problem, Problem]:
     return STRUCTURES[name](every), STRUCTURES[name](every, block_weight=WEIGHT), STRUCTURES[name](times)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_hinge__of_every_labelling_is_weighted(name: str) -> None:
     plain, by_weight, _ = weighted(name)
@@ -94,6 +93,7 @@ def test_hinge__of_every_labelling_is_weighted(name: str) -> None:
         assert by_weight.least_loss(i) == pytest.approx(weight * plain.least_loss(i))
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_norms_and_moves__are_those_of_weighted_features(name: str) -> None:
     _, problem, _ = weighted(name)
@@ -113,16 +113,7 @@ def test_norms_and_moves__are_those_of_weighted_features(name: str) -> None:
             np.testing.assert_allclose(theta, after, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
-def test_distances__have_the_same_bits_whichever_others_are_known(name: str) -> None:
-    problem = STRUCTURES[name](np.arange(WEIGHT.size), block_weight=np.array([0.3, 0.7, 1.1, 0.9, 1.3, 0.6]))
-    rng = np.random.default_rng(0)
-    for i in range(problem.n):
-        for _ in range(5):
-            CHECKS["distances"](problem, i, all_labels(problem, i), rng)
-
-
-@pytest.mark.parametrize("name", once_compiled(STRUCTURES))
+@pytest.mark.parametrize("name", by_all_methods(STRUCTURES))
 def test_path__is_that_of_blocks_given_as_often_as_their_weights_say(name: str) -> None:
     """With 2 s_i copies of block i, N in all, the mean of s_i H_i is N / 2n times the mean hinge of the copies."""
     _, by_weight, copies = weighted(name)
@@ -136,28 +127,12 @@ def test_path__is_that_of_blocks_given_as_often_as_their_weights_say(name: str) 
         assert best - 1e-6 <= float(record.point.primal) <= best + EPS + 1e-6
 
 
-@pytest.mark.parametrize("name", once_compiled(STRUCTURES))
-def test_scores__that_people_see_have_no_weight(name: str) -> None:
-    plain, by_weight, _ = weighted(name)
-    w = np.random.default_rng(1).normal(size=plain.d)
-    for mine, theirs in zip(scores_of(by_weight, w, table=True), scores_of(plain, w, table=True), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
-
-
-@pytest.mark.parametrize("wrong", [[1.0], *([1.0] * 5 + [bad] for bad in (0.0, np.nan, -1.0, np.inf))])
-@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    list(zip(STRUCTURES, ([1.0], *([1.0] * 5 + [bad] for bad in (0.0, np.nan, np.inf))), strict=True)),
+)
 def test_build__refuses_what_is_no_weight(name: str, wrong: list[float]) -> None:
     with pytest.raises(
         ValueError, match=f"^{name}: block_weight must hold 6 numbers > 0; leave out blocks of weight 0"
     ):
         STRUCTURES[name](np.arange(6), block_weight=np.array(wrong))
-
-
-def test_build__refuses_weights_where_a_structure_does_not_know_them() -> None:
-    arrays = {"block_weight": WEIGHT}
-    with pytest.raises(
-        ValueError, match=r"^potts: weights of blocks are not known to this structure; these know them: chain,"
-    ):
-        build("potts", arrays, {"classes": 3})
-    with pytest.raises(ValueError, match=r"^segmentation: block_weight needs learned weights of edges"):
-        build("segmentation", ragged(segmentation_blocks()) | arrays, {"potts": 0.1})

@@ -15,7 +15,7 @@ from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain import derived, features, metrics, stand_ins
 from gapwise.stages.problems.chain.features import with_biases
-from gapwise.stages.problems.chain.metrics import chunk_scores, decode_names, encode_names
+from gapwise.stages.problems.chain.metrics import chunk_scores, encode_names
 from gapwise.stages.problems.protocol import JIT
 from gapwise.stages.solver.combinations import check_choices
 from gapwise.stages.solver.methods import method_options
@@ -133,10 +133,8 @@ def arrays(**changes):
     [
         ({"labels": np.array([0, 1, 2])}, "block 1 has a label outside 0..1"),
         ({"ids": np.array([0, 1, 4, 3])}, "block 1 has an attribute outside 0..3"),
-        ({"ids": np.array([-1, 1, 2, 3])}, "block 0 has an attribute"),
         ({"labels_ptr": np.array([0, 0, 3])}, "block 0 has no tokens"),
         ({"values": np.array([1.0, 1.0, np.nan, 1.0])}, "block 1 has a value that is not finite"),
-        ({"values": np.ones(3)}, "values has 3 entries, expected 4"),
         ({"counts": np.array([1, 2, 2])}, "ids has 4 entries, expected 5"),
         ({"gram": np.zeros(3), "gram_ptr": np.array([0, 1, 3])}, "gram must hold T"),
     ],
@@ -162,11 +160,6 @@ def test_derived__gram_counts_common_attributes_and_repeated_ones():
     np.testing.assert_allclose(valued["gram"], [5, 0, 0, 10.25])
 
 
-def test_names__survive_being_stored():
-    names = ["O", "B-NP", "ümlaut", "-"]
-    assert decode_names(encode_names(names)) == names
-
-
 def test_metrics__count_tokens_and_sequences():
     problem = chain(lengths=(3, 1, 4, 2))
     wrong = problem.truth.copy()
@@ -189,9 +182,7 @@ def test_metrics__chunks_are_counted_as_conlleval_does():
     assert with_names["chunk_f1"] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("truth", "predicted"), [((), ()), ((0, 0), (0, 0)), ((1, 2), (0, 0)), ((0, 0), (1, 2)), ((1, 2), (0, 1))]
-)
+@pytest.mark.parametrize(("truth", "predicted"), [((), ()), ((1, 2), (0, 0)), ((0, 0), (1, 2))])
 def test_metrics__of_empty_sets_are_those_of_conlleval(truth: tuple[int, ...], predicted: tuple[int, ...]):
     names, ptr = ["O", "B-X", "I-X"], np.array([0, len(truth)] if truth else [0])
     problem = SimpleNamespace(n=ptr.size - 1, truth=np.array(truth, int), label_ptr=ptr)
@@ -200,13 +191,12 @@ def test_metrics__of_empty_sets_are_those_of_conlleval(truth: tuple[int, ...], p
     assert result["token_error"] == (np.mean(np.not_equal(truth, predicted)) if truth else 0.0)
 
 
-@pytest.mark.parametrize("letters", ["BI", "BIES", "BILU", "BMES"])
-@pytest.mark.parametrize("kinds", [["-X", "-Y"], [""]])
+@pytest.mark.parametrize(("letters", "kinds"), [("BI", ["-X", "-Y"]), ("BILU", ["-X", "-Y"]), ("BMES", [""])])
 def test_metrics__chunks_are_those_of_seqeval_on_all_sequences(letters, kinds):
     """Random sequences, some of them right, some without chunks; seqeval knows the letters of IOBES."""
     names, rng = [letter + kind for letter in letters for kind in kinds] + ["O"], np.random.default_rng(0)
     told = [name.translate(str.maketrans("LUM", "ESI")) for name in names] if letters != "BI" else names
-    for wrong in (0.0, 0.1, 0.3, 1.0) * 25:
+    for wrong in (0.0, 0.1, 0.3, 1.0) * 10:
         ptr = np.concatenate([[0], np.cumsum(rng.integers(1, 7, 8))])
         truth = rng.integers(0, len(names), ptr[-1]).astype(np.uint8)
         other = rng.integers(0, len(names), truth.size)
@@ -218,36 +208,7 @@ def test_metrics__chunks_are_those_of_seqeval_on_all_sequences(letters, kinds):
         )
 
 
-@pytest.mark.parametrize(
-    ("names", "chunks"),
-    [
-        (["B-X", "E-X", "S-X", "O"], True), (["B", "I", "O"], True), (["I-X", "I-Y", "O"], True),
-        (["B", "M", "E", "S"], True), (["B-X", "E-X", "I-X"], True), (["E", "O"], False),
-        (["L", "M", "S"], False), (["B-X", "I-X"], False),
-        (["E-X", "L-X", "O"], False), (["o", "b"], False), ([], False),
-    ],
-)  # fmt: skip
-def test_metrics__have_chunks_where_labels_are_those_of_a_scheme(names, chunks):
-    sentence = chain(lengths=(6,), classes=max(len(names), 2))
-    arrays = {"label_names": encode_names(names)} if names else {}
-    assert ("chunk_f1" in metrics(sentence, arrays, sentence.truth)) == chunks
-
-
-def test_derived__a_long_block_has_the_gram_matrix_of_a_short_one(monkeypatch):
-    """Few of its rows are laid out at a time; in binary attributes and small integers no rounding hides a difference."""
-    rng = np.random.default_rng(2)
-    counts = rng.integers(0, 5, size=70)
-    block = {"ids": rng.integers(0, 40, size=counts.sum()), "counts": counts}
-    valued = block | {"values": rng.integers(-3, 4, size=counts.sum()).astype(np.float32)}
-    short = [derived(**each)["gram"] for each in (block, valued)]
-    monkeypatch.setattr(features, "DENSE", 0)
-    monkeypatch.setattr(features, "TILE", 16)
-    for each, gram in zip((block, valued), short, strict=True):
-        np.testing.assert_array_equal(derived(**each)["gram"], gram)
-
-
-@pytest.mark.parametrize("most", [40, 300, 10_000])
-@pytest.mark.parametrize("dense", [1 << 24, 0])
+@pytest.mark.parametrize(("most", "dense"), [(40, 1 << 24), (300, 0), (10_000, 0)])
 def test_derived__is_the_product_of_all_rows(monkeypatch, most, dense):
     """Of few attributes, of many that mostly occur once, and of some that all tokens have, one of them twice in a token."""
     monkeypatch.setattr(features, "DENSE", dense)

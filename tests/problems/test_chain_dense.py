@@ -7,15 +7,12 @@ import pytest
 from tiny.chain_instances import dense_arrays
 
 from gapwise.stages.datasets import Blocks
-from gapwise.stages.datasets.text.matrices import matrix_of, prefers_matrix, write_matrix
-from gapwise.stages.datasets.text.tokens import rows_of_columns
+from gapwise.stages.datasets.text.matrices import write_matrix
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain import Chain, DenseChain
 from gapwise.stages.problems.chain.dense import emissions_of
 from gapwise.stages.problems.chain.features import with_biases
 from gapwise.stages.problems.chain.long import LONGEST
-
-FACTS = {"classes": 3, "attributes": 44}
 
 
 def both(width: int = 41) -> tuple[Chain, DenseChain]:
@@ -106,36 +103,6 @@ def test_parts_of_the_blocks__share_the_matrix() -> None:
     assert build("chain", new.arrays("new"), facts).decodes_only
 
 
-def test_dense_rows__make_a_matrix_and_others_do_not() -> None:
-    dense = [np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[4.0, 0.0]], np.float32)]
-    assert prefers_matrix(dense)
-    assert prefers_matrix([some.tolist() for some in dense])
-    assert not prefers_matrix([some.astype(int) for some in dense])
-    assert not prefers_matrix([dense[0] * [0, 1], dense[1]])  # half of the numbers are 0
-    assert not prefers_matrix([np.ones((LONGEST + 1, 1))])
-    matrix, (rows, _) = matrix_of(dense, 2), rows_of_columns(dense, 2)
-    assert matrix.dtype == np.float32
-    assert matrix[matrix != 0].tolist() == rows.values.tolist()
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ([np.eye(2), np.eye(3)], r"X: sequence 1: expected an array \(tokens, 2\), got shape \(3, 3\)"),
-        (
-            [np.ones((1, 2)), np.array([[1.0, 1.0], [np.nan, 1.0]])],
-            "X: sequence 1, token 1: a value is NaN or infinite",
-        ),
-        ([np.ones((1, 2)), np.full((2, 2), 1e20)], "X: sequence 1, token 0: it holds a feature of size 1e.20"),
-        ([np.ones((1, 2)), np.array([[1.0, -1e60]])], "X: sequence 1, token 0: it holds a feature of size 1e.60"),
-        ([[["a", "b"]]], r"X: sequence 0: expected an array of numbers \(tokens, p\): "),
-    ],
-)
-def test_bad_rows__are_named(X: list[object], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}"):
-        matrix_of(X, None)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -144,8 +111,6 @@ def test_bad_rows__are_named(X: list[object], message: str) -> None:
             r"chain: expected values \(rows, 9\) and first \(4,\), got \(10, 8\) and \(4,\)",
         ),
         ({"first": np.array([0, 3, 4, 9])}, "chain: block 3 has rows that values lacks"),
-        ({"values": np.full((10, 9), np.nan)}, "chain: block 0 has a value that is not finite"),
-        ({"gram": np.ones(4), "gram_ptr": np.arange(5)}, "chain: gram must hold"),
     ],
 )
 def test_bad_arrays__are_refused(change: dict[str, np.ndarray], message: str) -> None:

@@ -15,7 +15,21 @@ EXACT = {**ALL_TINY, "ranking": ranking, **({"potts_tree": potts_tree} if numba.
 of a ranking have thousands of labellings, too many for the tests that solve every tiny instance."""
 
 
-@pytest.fixture(params=sorted(EXACT))
+AGAIN = {
+    "chain_bigram_tables", "chain_constrained", "chain_costs", "chain_sparse", "matching_two", "multiclass_cone",
+    "python_oracle_sparse", "segmentation_u8",
+}  # fmt: skip
+"""Instances of classes of which another one is compiled."""
+
+
+def marks(name):
+    """Compiling the oracle of trees takes a quarter of a minute, each time."""
+    if name == "tree" and not numba.config.DISABLE_JIT:
+        return pytest.mark.slow
+    return pytest.mark.interpreted if name in AGAIN else ()
+
+
+@pytest.fixture(params=[pytest.param(name, marks=marks(name)) for name in sorted(EXACT)])
 def problem(request):
     return EXACT[request.param]()
 
@@ -56,12 +70,12 @@ def test_contract__least_loss_is_below_that_of_every_wrong_labelling(problem):
         assert problem.least_loss(i) > 0.0 or min(wrong) == 0.0
 
 
-@pytest.mark.parametrize("check", CHECKS)
-def test_contract__holds_against_all_labellings(problem, check):
+def test_contract__holds_against_all_labellings(problem):
     checked_shapes(problem)
-    rng = np.random.default_rng(5)
-    for i in range(problem.n):
-        CHECKS[check](problem, i, all_labels(problem, i), rng)
+    for check in CHECKS.values():
+        rng = np.random.default_rng(5)
+        for i in range(problem.n):
+            check(problem, i, all_labels(problem, i), rng)
 
 
 def changed(change):
@@ -95,13 +109,10 @@ def counting(method):
 
 BROKEN = {
     "scores": ("features", changed(1), r"scores, push: block 0: got .*, expected"),
-    "push": ("features", changed(2), r"scores, push: block 0: got"),
     "norm2": ("features", changed("result"), r"norm2: block 0: got"),
-    "value": ("features", changed("result"), r"value: block 0: got"),
     "loss": ("losses", changed("result"), r"loss: block 0: the loss of the truth must be 0, is 1"),
     "least_loss": ("losses", changed("result"), r"least_loss: block \d: .* is no lower bound"),
     "max_oracle": ("oracles", changed(1), r"max_oracle: block 0: "),
-    "decode": ("oracles", changed(1), r"decode: block \d: .* is worth .*, but the method's own answer"),
     "add": ("features", lambda method: lambda self, i, y, c, out: method(self, i, y, abs(c), out), r"add: block 0"),
     "pair_norm2": ("moves", changed("result"), r"pair_norm2: block 0: got"),
 }
@@ -129,12 +140,6 @@ def test_contract__names_the_method_that_breaks_it(method):
 def test_contract__sees_an_oracle_that_does_not_repeat_itself():
     problem = broken("max_oracle", counting)
     with pytest.raises(ContractError, match="block 0: gave different answers for the same theta"):
-        CHECKS["repeatable"](problem, 0, [], np.random.default_rng(5))
-
-
-def test_contract__sees_a_class_that_other_processes_cannot_make():
-    problem = broken("norm2", changed("result"))  # made in a function
-    with pytest.raises(ContractError, match="Broken: cannot be pickled, as other processes need"):
         CHECKS["repeatable"](problem, 0, [], np.random.default_rng(5))
 
 

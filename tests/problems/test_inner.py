@@ -14,8 +14,8 @@ from numba import njit
 from numba.core.codegen import JITCodeLibrary
 
 from gapwise.stages.problems import inner as inner_module
-from gapwise.stages.problems.compiled import ROOMS
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.kernel_cache import ROOMS
 from gapwise.stages.problems.protocol import FAST, JIT, dot
 
 
@@ -64,11 +64,13 @@ def test_closed__nobody_else_may_call_what_it_links_in(monkeypatch: pytest.Monke
     assert {kind for name, kind in linkage.items() if "twice" in name} == {Linkage.external}
 
 
-def kernels_of(path: Path) -> Iterator[tuple[str, set[str], bool]]:
-    """(name, what it reads of other files of the project, whether its cache is that of a fingerprint) of cached kernels."""
+def kernels_of(path: Path) -> Iterator[tuple[str, dict[str, str], bool]]:
+    """(name, what it reads of which other modules, whether it closes over a fingerprint where a driver makes it) of cached
+    kernels."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    foreign = {name.asname or name.name for node in imports if node.module.startswith("gapwise") for name in node.names}
+    ours = [node for node in imports if node.module.startswith("gapwise")]
+    foreign = {name.asname or name.name: node.module for node in ours for name in node.names}
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     by_name = {function.name: function for function in functions}
     drivers = [f for f in functions if any(ast.unparse(d) == "driver" for d in f.decorator_list)]
@@ -82,15 +84,15 @@ def kernels_of(path: Path) -> Iterator[tuple[str, set[str], bool]]:
     for function in functions:
         if any("cache=True" in ast.unparse(d) for d in function.decorator_list):
             names = read(function, {function.name})
-            closed = "fingerprint" in names and any(function in ast.walk(f) for f in drivers)
-            yield f"{path.stem}.{function.name}", names & foreign, closed
+            closed = "fingerprint" in names or not any(function in ast.walk(f) for f in drivers)
+            yield f"{path.stem}.{function.name}", {name: foreign[name] for name in names & foreign.keys()}, closed
 
 
 def test_cached_kernels__that_read_other_files_are_compiled_again_after_an_edit_there() -> None:
-    """numba looks at the file of the kernel alone; the others have to be in the fingerprint that `driver` closes over."""
-    stages = Path(inner_module.__file__).parents[1]
-    kernels = [
-        kernel for room in (*ROOMS, "certify") for path in (stages / room).rglob("*.py") for kernel in kernels_of(path)
-    ]
-    assert len(kernels) > 40
-    assert [(name, read) for name, read, closed in kernels if read and not closed] == []
+    """Their keys follow imports within `ROOMS`; what is compiled for a structure has its fingerprint besides."""
+    home = Path(inner_module.__file__).parents[2]
+    paths = [path for room in ("pipeline", "stages") for path in (home / room).rglob("*.py")]
+    kernels = [kernel for path in paths if b"cache=True" in path.read_bytes() for kernel in kernels_of(path)]
+    assert len(kernels) > 50
+    assert [name for name, _, closed in kernels if not closed] == []
+    assert [name for name, read, _ in kernels if not all(module.startswith(ROOMS) for module in read.values())] == []

@@ -13,8 +13,7 @@ from tiny.matching_instances import is_labelling, matching_blocks
 from gapwise.stages.problems import build
 from gapwise.stages.problems.matching.assignment import best_matching, workspace
 from gapwise.stages.problems.matching.labellings import POSSIBLE, TRUE
-from gapwise.stages.problems.matching.matching import links
-from gapwise.stages.problems.matching.metrics import metrics, scores
+from gapwise.stages.problems.matching.metrics import scores
 from gapwise.stages.problems.stored import check_supports
 
 
@@ -39,8 +38,7 @@ def worth(matching: np.ndarray, gain: np.ndarray, second: np.ndarray) -> float:
     return float((matching * gain).sum() - second[twice].sum())
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
-@pytest.mark.parametrize("shape", [(1, 1), (6, 9), (9, 6), (12, 12)])
+@pytest.mark.parametrize(("shape", "scale"), [((1, 1), 1.0), ((6, 9), 1e-9), ((9, 6), 1e9), ((12, 12), 1.0)])
 def test_matching__with_one_link_a_word_is_that_of_scipy(shape, scale):
     rng = np.random.default_rng(0)
     for shift in (-2.0, -0.5, 0.0, 1.0):
@@ -52,7 +50,7 @@ def test_matching__with_one_link_a_word_is_that_of_scipy(shape, scale):
         assert worth(matching, gain, np.zeros(sum(shape))) == pytest.approx(padded[rows, columns].sum(), rel=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(1, 3), (3, 2), (5, 7), (8, 5)])
+@pytest.mark.parametrize("shape", [(3, 2), (5, 7)])
 def test_matching__with_two_links_a_word_is_the_best_of_a_linear_program(shape):
     rng = np.random.default_rng(1)
     (J, K), E = shape, shape[0] * shape[1]
@@ -129,20 +127,6 @@ def test_aer__of_a_sentence_by_hand():
     assert scores(sure, sure, possible)["aer"] == 0.0
 
 
-def test_metrics__count_links_of_all_pairs_together():
-    problem = matching()
-    arrays = {}
-    pairs = [np.array(links(problem, i, y), np.int16).reshape(-1, 2) for i, y in enumerate(truths(problem))]
-    for name in ("sure", "possible"):
-        arrays |= {name: np.concatenate(pairs), f"{name}_ptr": np.cumsum([0, *map(len, pairs)])}
-    assert metrics(problem, arrays, problem.truth) == {"aer": 0.0, "precision": 1.0, "recall": 1.0}
-    total, lost = len(arrays["sure"]), problem.truth.copy()
-    lost[np.flatnonzero(lost)[0]] = 0
-    assert metrics(problem, arrays, lost) == {
-        "aer": pytest.approx(1 - 2 * (total - 1) / (2 * total - 1)), "precision": 1.0, "recall": (total - 1) / total
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("fertility", [1, 2])
 def test_forbidden__are_the_rows_that_are_no_matchings(fertility):
     problem = matching(seed=6, n=4, fertility=fertility)
@@ -169,16 +153,10 @@ def test_stored_dual_points__with_two_links_at_one_word_are_refused():
         check_supports(problem, *supports, label, problem.label_ptr)
 
 
-def truths(problem):
-    return [problem.truth[a:b] for a, b in zip(problem.label_ptr[:-1], problem.label_ptr[1:], strict=True)]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": [3, 2, 0]}, "a label names a candidate that its word does not have"),
         ({"labels": [2, 1, 0]}, "labels must name the candidates whose role is true"),
-        ({"role": [0, 0, 0, 0, 0, 0]}, "labels must name the candidates whose role is true"),
         ({"column": [1, 0, 0, 1, 0, 1]}, "rising within each word"),
         ({"counts": [1, 1, 1]}, "counts name 3 candidates"),
     ],
@@ -196,9 +174,8 @@ def test_build__names_the_block_that_is_wrong(change, message):
         build("matching", ragged([blocks[0], wrong]), {"fertility": 1, "kinds": 2})
 
 
-@pytest.mark.parametrize("piece", [1, 2, 1 << 14])
-def test_supports__are_checked_some_blocks_at_a_time(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gapwise.stages.problems.stored.PIECE", piece)
+def test_supports__are_checked_some_blocks_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gapwise.stages.problems.stored.PIECE", 2)
     problem = instance("chain")
     n, last = problem.n, int(problem.label_ptr[-2])
     whole = np.arange(n + 1), np.ones(n), np.zeros(n), problem.truth, problem.label_ptr

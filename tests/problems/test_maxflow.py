@@ -44,7 +44,7 @@ def draw_gamma(rng, count):
     return rng.gamma(0.5, size=count)
 
 
-@pytest.mark.parametrize("at_a_time", [1, 7, 1 << 18])
+@pytest.mark.parametrize("at_a_time", [1, 7])
 def test_adjacency__of_many_graphs_is_that_of_each(monkeypatch, at_a_time):
     """However many of them are sorted at a time; some have no edges."""
     monkeypatch.setattr(maxflow, "EDGES", at_a_time)
@@ -63,11 +63,11 @@ def test_adjacency__of_many_graphs_is_that_of_each(monkeypatch, at_a_time):
 
 
 @pytest.mark.parametrize("draw", [draw_integers, draw_gamma, draw_scales])
-@pytest.mark.parametrize("density", [0.0, 0.3, 0.6, 1.0])
+@pytest.mark.parametrize("density", [0.3, 1.0])
 def test_cut__equals_enumeration(draw, density):
     """Integers bring ties and zero capacities; the smallest optimal sink side is returned, which is unique."""
     rng = np.random.default_rng(int(10 * density))
-    for trial in range(40):
+    for trial in range(21):
         size = 1 + trial % 7
         edges = random_graph(rng, size, density)
         capacity, terminal = draw(rng, len(edges)), draw(rng, size) * rng.choice([-1, 1], size)
@@ -112,28 +112,8 @@ def test_cut__ends_where_pushes_are_below_rounding():
         assert set(cut.tolist()) <= {0, 1}
 
 
-def test_adjacency__splits_graphs_and_pairs_arcs():
-    rng = np.random.default_rng(1)
-    graphs = [(size, random_graph(rng, size, 0.7)) for size in (4, 1, 6, 3)]
-    node_ptr = np.cumsum([0] + [size for size, _ in graphs])
-    edge_ptr = np.cumsum([0] + [len(edges) for _, edges in graphs])
-    arc_ptr, head, reverse, edge = adjacency(np.concatenate([e for _, e in graphs]), edge_ptr, node_ptr)
-    for i, (size, edges) in enumerate(graphs):
-        rows = arc_ptr[node_ptr[i] + i : node_ptr[i + 1] + i + 1]
-        arcs = slice(2 * edge_ptr[i], 2 * edge_ptr[i + 1])
-        assert (rows[0], rows[-1]) == (0, 2 * len(edges))
-        tail = np.repeat(np.arange(size), np.diff(rows))
-        np.testing.assert_array_equal(
-            np.sort(edges[edge[arcs]], axis=1), np.sort(np.stack([tail, head[arcs]], 1), axis=1)
-        )
-        np.testing.assert_array_equal(head[arcs][reverse[arcs]], tail)
-        np.testing.assert_array_equal(edge[arcs][reverse[arcs]], edge[arcs])
-        assert (reverse[arcs] != np.arange(2 * len(edges))).all()
-
-
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="large graphs take long without compilation")
-@pytest.mark.parametrize("size", [147, 2000])
-@pytest.mark.parametrize("smoothing", [0.03, 0.3, 3.0])
+@pytest.mark.parametrize(("size", "smoothing"), [(147, 0.3), (147, 3.0), (2000, 0.03)])
 def test_cut__equals_pymaxflow_on_planar_graphs(size, smoothing):
     maxflow = pytest.importorskip("maxflow")
     rng = np.random.default_rng(size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from liblinear import linear_svc, objective
-from tiny import csr, multiclass_sparse
+from tiny import csr
 
 from gapwise.stages.problems import build
 from gapwise.stages.problems.multiclass_sparse import class_weights
@@ -55,8 +55,9 @@ def test_rows__give_what_the_dense_structure_gives():
         np.testing.assert_allclose(class_weights(a, classes).reshape(-1), b, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("structure", ["multiclass", pytest.param("multiclass_sparse", marks=pytest.mark.interpreted)])
-@pytest.mark.parametrize("C", [0.05, 1.0])
+@pytest.mark.parametrize(
+    ("structure", "C"), [("multiclass", 1.0), pytest.param("multiclass_sparse", 0.05, marks=pytest.mark.interpreted)]
+)
 def test_two_classes__are_the_svm_of_liblinear_to_six_digits(structure, C):
     from sklearn.svm import LinearSVC
 
@@ -90,10 +91,8 @@ def test_more_classes__are_the_crammer_singer_svm_of_liblinear_to_six_digits():
         ({"ids": np.array([0, 5, 1], np.int32)}, r"block 0 has a feature number outside 0\.\.4"),
         ({"ids": np.array([2, 1, 1], np.int32)}, r"block 0 has feature numbers that do not rise"),
         ({"values": np.array([1.0, 2.0, np.inf])}, r"block 2 has a value that is not finite"),
-        ({"values": np.array([1.0, 2.0])}, r"expected ids and values \(nnz,\)"),
         ({"row_ptr": np.array([0, 2, 1, 3])}, r"row_ptr must rise from 0 to 3"),
         ({"labels": np.array([0, 1, 3])}, r"block 2 has a label outside 0\.\.2"),
-        ({"cost": np.ones((3, 3))}, r"cost must be \(3, 3\), finite and >= 0, with a zero diagonal"),
     ],
 )
 def test_build__refuses_what_is_no_sparse_matrix(change, message):
@@ -107,7 +106,3 @@ def test_build__refuses_what_is_no_sparse_matrix(change, message):
     assert build("multiclass_sparse", arrays, meta).norms2.tolist() == [5.0, 0.0, 9.0]
     with pytest.raises(ValueError, match=message):
         build("multiclass_sparse", arrays | change, meta)
-
-
-def test_tiny_instance__has_a_row_without_features():
-    assert 0.0 in multiclass_sparse().norms2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny import all_labels, ragged, segmentation, segmentation_u8
 
-from gapwise.stages.problems.segmentation import build, derived, images, metrics
+from gapwise.stages.problems.segmentation import build, derived, metrics
 from gapwise.stages.problems.segmentation.kernels import PIECE, rows_add, rows_dot
 from gapwise.stages.problems.void import VOID
 
@@ -51,8 +51,7 @@ def test_score__sums_float32_features_in_float64():
     assert theta[0] == 1e8 + 0.5
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.uint8])
-@pytest.mark.parametrize("extra", [-1, 0, 1, PIECE])
+@pytest.mark.parametrize(("kind", "extra"), [(np.float32, 1), (np.float32, PIECE), (np.uint8, -1), (np.uint8, 0)])
 def test_score__of_rows_wider_than_a_piece_is_the_product(kind, extra):
     """Rows are multiplied piece by piece; the last piece may be short."""
     width = PIECE // np.dtype(kind).itemsize + extra
@@ -63,7 +62,7 @@ def test_score__of_rows_wider_than_a_piece_is_the_product(kind, extra):
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.uint8])
-@pytest.mark.parametrize("count", range(18))
+@pytest.mark.parametrize("count", [0, 1, 7, 12, 17])
 def test_push__of_any_number_of_rows_is_the_product(kind, count):
     """Rows are added eight or four at a time, and those of entry 0 are not looked at."""
     rng = np.random.default_rng(count)
@@ -98,17 +97,6 @@ def products(problem, delta, w):
     problem.scores(0, w, theta)
     problem.push(0, -0.7, delta, moved)
     return theta, problem.norm2(0, delta), moved
-
-
-def test_codes__need_one_positive_scale():
-    unscaled = {name: array for name, array in codes().items() if name != "unary_scale"}
-    with pytest.raises(ValueError, match=r"unary is uint8 and unary_scale has the entries \[\] \(0 in all\)"):
-        build(unscaled, {})
-    for scale in (np.full(1969, 0.5), np.array([0.0]), np.array([np.nan])):
-        with pytest.raises(ValueError, match=r"expected one positive number"):
-            build(codes(unary_scale=scale), {})
-    with pytest.raises(ValueError, match=r"unary is uint8"):
-        derived(unary=unscaled["unary"], pairwise=unscaled["pairwise"])
 
 
 @pytest.mark.parametrize("arrays", [ragged([block()]), codes()], ids=["f32", "u8"])
@@ -153,13 +141,11 @@ def test_oracles__give_ties_to_the_background():
     assert y.tolist() == [0, 1, 0]
 
 
-@pytest.mark.parametrize("augmented", [True, False])
-def test_oracles__refuse_scores_that_are_no_cut(augmented):
+def test_oracles__refuse_scores_that_are_no_cut():
     problem, y = build(ragged([block()]), {}), np.zeros(3, np.uint8)
 
     def call(theta):
-        oracle = problem.max_oracle if augmented else problem.decode
-        oracle(0, np.array(theta), y, problem.scratch())
+        problem.max_oracle(0, np.array(theta), y, problem.scratch())
 
     call([0.1, 0.2, 0.3, 1.0, -1e-12])  # rounding: counts as 0
     with pytest.raises(ValueError, match="edge score is negative"):
@@ -181,33 +167,13 @@ NAN[2, 1], NEGATIVE[1, 0] = np.nan, -0.5
         ({"unary": NAN}, r"block 1: unary is nan in row 2, feature 1"),
         ({"pairwise": NEGATIVE}, r"block 1: pairwise is -0.5 in row 1, feature 0; expected >= 0"),
         ({"edges": np.array([[0, 1], [1, 3]])}, r"block 1: edges holds \[1, 3\], expected a < b < 3"),
-        ({"edges": np.array([[1, 1], [1, 2]])}, r"block 1: edges holds \[1, 1\], expected a < b < 3"),
-        ({"edges": np.array([[0, 1]])}, r"block 1: edges has length 1, expected 2"),
         ({"labels": np.array([0, 2, 1])}, r"block 1: labels holds 2, expected 0 or 1"),
-        ({"labels": np.array([0, 1])}, r"block 1: labels has length 2, expected 3"),
         ({"area": np.array([1.0, 0.0, 3.0])}, r"block 1: area holds 0.0, expected a positive number"),
-        ({"gram": np.zeros(4, np.float32)}, r"block 1: gram has length 4, expected 9"),
     ],
 )
 def test_build__names_block_and_field(changes, message):
     with pytest.raises(ValueError, match=message):
         build(ragged([block(), block(**changes)]), {})
-
-
-def test_build__trusts_features_that_featurize_has_checked(monkeypatch):
-    arrays = ragged([block()])
-    monkeypatch.setattr(images, "check_features", lambda *_: pytest.fail("read the features"))
-    build(arrays, {"checked": True})
-
-
-def test_derived__checks_the_block():
-    with pytest.raises(ValueError, match=r"^segmentation: pairwise is -0\.5"):
-        derived(unary=block()["unary"], pairwise=NEGATIVE)
-
-
-def test_arrays__are_read_only():
-    problem = build(ragged([block()]), {})
-    assert not any(a.flags.writeable for a in (*problem, *problem.images) if isinstance(a, np.ndarray))
 
 
 def test_metrics__count_pixels():

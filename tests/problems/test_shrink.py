@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny import potts
 
-from gapwise.stages.problems.potts import search, shrink
+from gapwise.stages.problems.potts import search
 from gapwise.stages.problems.potts.trws import NEVER, padded
 
 pytestmark = pytest.mark.interpreted
@@ -50,51 +50,7 @@ def scores(graph):
     return score_of
 
 
-@pytest.mark.parametrize("scale", [0.0, 0.3, 3.0])
-def test_reduce__leaves_a_best_labelling_and_keeps_scores(scale):
-    problem, rng = potts(n=6), np.random.default_rng(11)
-    smaller = 0
-    for smoothing, i, rank in itertools.product((0.1, 0.5, 2.0), range(problem.n), (0, 1, 5)):
-        work = whole_graph(problem, i, rng, scale, smoothing)
-        graph, less = work[0][:2]
-        all_scores = scores(graph)
-        most = max(all_scores.values())
-        at_hand = sorted(all_scores.values())[-1 - min(rank, len(all_scores) - 1)]
-        assert shrink.exclude(graph, at_hand, work[1])
-        shrink.reduce(graph, less, work[1])
-        less.best[:] = 0
-        left = scores(less)
-        assert max(left.values()) == pytest.approx(most, abs=1e-12)
-        for y, score in left.items():
-            less.best[: len(y)] = y
-            shrink.give_back(graph, less)
-            assert all_scores[tuple(graph.best[: graph.size[0]].tolist())] == pytest.approx(score, abs=1e-12)
-        smaller += len(left) < len(all_scores)
-    assert smaller >= 20
-
-
-def test_exclude__refuses_messages_that_are_no_numbers():
-    problem, rng = potts(n=6), np.random.default_rng(12)
-    for wrong in (np.nan, np.inf, -np.inf):
-        work = whole_graph(problem, 2, rng)
-        work[0][0].u[3] = wrong
-        assert not shrink.exclude(work[0][0], 0.0, work[1])
-
-
-def test_exclude__leaves_one_label_to_a_node_without_edges():
-    """Also where all its labels are equally good, as those of void superpixels are."""
-    problem, rng = potts(n=6), np.random.default_rng(13)
-    work = whole_graph(problem, 2, rng, smoothing=0.0)
-    graph, less = work[0][:2]
-    graph.theta[:3] = 0.25
-    assert shrink.exclude(graph, -100.0, work[1])
-    shrink.reduce(graph, less, work[1])
-    assert less.size[0] == 0
-    assert less.score[0] == pytest.approx(max(scores(graph).values()))
-
-
-@pytest.mark.parametrize("turns", [(1, 2), (2, 3)])
-@pytest.mark.parametrize("cuts", [False, True])
+@pytest.mark.parametrize(("turns", "cuts"), [((1, 2), True), ((2, 3), False)])
 def test_bound__of_smaller_graphs_is_at_least_the_maximum_whatever_the_workspace_holds(turns, cuts, monkeypatch):
     monkeypatch.setattr(search, "TURNS", turns)
     problem, rng = potts(n=6), np.random.default_rng(14)
@@ -127,19 +83,3 @@ def test_bound__of_smaller_graphs_is_at_least_the_maximum_whatever_the_workspace
     assert turned >= 3
     assert tighter >= 1
     assert proven >= 14
-
-
-@pytest.mark.parametrize("classes", [3, 9])
-def test_bound__of_smaller_graphs_is_the_maximum_on_trees(classes, monkeypatch):
-    monkeypatch.setattr(search, "TURNS", (1, 2))
-    problem, rng = potts(tree=True, classes=classes, most=4 if classes == 9 else 6), np.random.default_rng(15)
-    turned = 0
-    for i in range(problem.n):
-        work = whole_graph(problem, i, rng)
-        most = max(scores(work[0][0]).values())
-        search.maximise(30, 0.0, False, work, *problem.scratch()[1:])
-        answer = scores(work[0][0])[tuple(work[0][0].best[: work[0][0].size[0]].tolist())]
-        turned += work[4][0] > 0
-        assert answer == pytest.approx(most, abs=1e-12)
-        assert search.certified_bound(answer, work) == pytest.approx(most, abs=1e-12)
-    assert turned >= 1

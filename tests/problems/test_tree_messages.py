@@ -9,10 +9,14 @@ import pytest
 from gapwise.stages.problems.protocol import PLAIN
 from gapwise.stages.problems.tree.maxsum import workspace
 from gapwise.stages.problems.tree.messages import message_of
-from gapwise.stages.problems.tree.rows import LOWEST, above, least_room, padded
+from gapwise.stages.problems.tree.rows import LOWEST, least_room, padded
 
 COMPILED = not numba.config.DISABLE_JIT
-GRIDS = [(3, 5), (1, 9), *([(7, 19), (12, 41), (2, 70)] if COMPILED else [])]  # 70 columns: more than eight times eight
+GRIDS = [
+    pytest.param((3, 5), marks=pytest.mark.interpreted),
+    *(pytest.param(grid, marks=[pytest.mark.slow, pytest.mark.skipif(not COMPILED, reason="minutes without the JIT")])
+      for grid in ((7, 19), (2, 70))),  # 70 columns: more than eight times eight
+]  # fmt: skip
 
 
 @numba.njit(**PLAIN)
@@ -78,12 +82,3 @@ def test_room__leaves_the_sum_at_most_as_large():
         x = least_room(a, 0, b, 0, 8)
         assert (x + b <= a).all()
         assert x >= np.min(a - b) - 2e-15 * np.max(np.abs(a) + np.abs(b))
-
-
-def test_above__first_and_last_of_many():
-    x, y = np.zeros(136), np.zeros(144)
-    x[[3, 70, 129]], y[8 + 70] = (1.0, 1.0, 1.5), 1.0
-    assert above(x, 0, y, 8, 136, 0.5) == (3, 130)
-    assert above(x, 0, y, 8, 136, 1.2) == (70, 130)
-    assert above(x, 0, y, 8, 128, 1.2) == (70, 71)
-    assert above(x, 0, y, 8, 136, 2.0)[1] == 0

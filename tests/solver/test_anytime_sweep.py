@@ -79,9 +79,8 @@ def test_step__below_w_zero_goes_to_the_end_of_the_axis() -> None:
 
 
 @pytest.mark.parametrize("name", ["hinge", "norm2", "ell", "gap", "dual_norm2"])
-@pytest.mark.parametrize("wrong", [math.nan, math.inf])
-def test_certify__raises_where_a_number_of_a_solved_lambda_is_none(name: str, wrong: float) -> None:
+def test_certify__raises_where_a_number_of_a_solved_lambda_is_none(name: str) -> None:
     point = SolvedPoint(1.0, 0.01, 0.5, 0.7, 0.2, 0.2)
     assert 0.01 < axis_with(point).certify() < 2.0
     with pytest.raises(ArithmeticError, match=r"path\.rule=anytime: .*Scale the features"):
-        axis_with(point._replace(**{name: wrong})).certify()
+        axis_with(point._replace(**{name: math.nan})).certify()

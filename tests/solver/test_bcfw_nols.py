@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from dense import best, primal_value
@@ -10,19 +9,17 @@ from parts_of import method_of
 from single import LAM, never, solver_of
 from tiny import feature_matrix, instance, local
 
-from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import vertices_at
 
-NAMES = ["multiclass", "multiclass_cone", *(["chain", "segmentation"] if numba.config.DISABLE_JIT else [])]
-"""Its steps are compiled for half a minute for each structure: here for one."""
+pytestmark = pytest.mark.interpreted
 
 
 def nols_of(problem, **choices):
     return solver_of(problem, method="bcfw_nols", **{"max_passes": 400.0, **choices})
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
 def test_steps__are_those_of_the_formula(name):
     """LJ13 Alg. 4 with mu_i in local coordinates and v as a vector, with the blocks that the same seed draws."""
     problem = instance(name)
@@ -47,8 +44,10 @@ def test_steps__are_those_of_the_formula(name):
     assert solver.steps == solver.oracle_calls == 30
 
 
-@pytest.mark.parametrize(("sampler", "averaging"), [("uniform", "none"), ("permutation", "weighted"), ("gap", "none")])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "sampler", "averaging"),
+    [("chain", "uniform", "none"), ("multiclass_cone", "permutation", "weighted"), ("segmentation", "gap", "none")],
+)
 def test_solve__ends_within_its_certificate_at_the_optimum(name, sampler, averaging):
     problem, tolerance = instance(name), 0.02
     solver = nols_of(problem, sampler=sampler, averaging=averaging)
@@ -72,15 +71,3 @@ def test_solve__goes_on_towards_the_optimum():
     assert error[-1] <= 1e-4
     late = steps > 200
     assert np.max(error[late] * steps[late]) <= np.max(error[~late] * (steps[~late] + 2.0))
-
-
-@pytest.mark.parametrize("choice", [{"step": "pairwise"}, {"batch_size": 2}, {"batch_step": True}])
-def test_options__that_need_a_line_search_or_another_corner_are_refused(choice):
-    (name,) = choice
-    with pytest.raises(ValueError, match=rf"solver\.{name}: expected .*, for method=bcfw_nols"):
-        method_options("bcfw_nols", **choice).check()
-
-
-def test_options__know_no_cache():
-    with pytest.raises(ValueError, match=r"solver\.cache\.kind: expected none, for method=bcfw_nols"):
-        solver_of(instance("multiclass"), method="bcfw_nols", cache="gap")

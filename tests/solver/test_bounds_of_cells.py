@@ -13,7 +13,6 @@ from verified import run_of
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.rule import UNSEEN, WORST_SUM, PathRule, negligible, rounding_floor
-from gapwise.stages.solver.path.rules import two_sided
 from gapwise.stages.solver.path.rules.anytime import Anytime
 from gapwise.stages.solver.path.rules.one_sided import OneSided
 from gapwise.stages.solver.path.rules.paper import Paper
@@ -95,23 +94,6 @@ def test_negligible__is_decided_past_the_top_only(relative: bool) -> None:
         point = Certificate(lam, 0.01, 3.95, 3.9, 1e-3, 3.94)
         assert negligible(path, point, 4.0, 6.0) is ended
         assert negligible(path, point._replace(hinge=3.0), 4.0, 6.0)
-
-
-@pytest.mark.parametrize("relative", [False, True])
-def test_finish__measures_the_top_by_psi(relative: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """lam_top is ||psi||^2 / (2 eps), or / (2 eps R_0)."""
-    asked: list[float] = []
-    monkeypatch.setattr(two_sided, "cell_to_zero", lambda *given: [])
-    monkeypatch.setattr(two_sided, "lowest", lambda *given: 0.1)
-    monkeypatch.setattr(two_sided, "cell_down_to", lambda *given: ["cell"])
-    monkeypatch.setattr(two_sided, "negligible", lambda path, point, hinge, psi_norm2: asked.append(psi_norm2) or True)
-    point = SimpleNamespace(lam=0.5, gap=0.01, hinge=1.0, ell=1.0, norm2=1.0)
-    stack = SimpleNamespace(points=[point], interval=3, cells=[])
-    zero = SimpleNamespace(hinge_at_zero=4.0, lam_top=6.0 / (2.0 * 0.1 * (4.0 if relative else 1.0)))
-    rule: Any = SimpleNamespace(path=None, stack=stack, zero=zero, bottom=lambda *given: TwoSided.bottom(rule, *given))
-    goal: Any = SimpleNamespace(eps=0.1, relative=relative)
-    assert TwoSided.finish(rule, goal) is Status.LAMBDA_NEGLIGIBLE
-    assert asked == [pytest.approx(6.0, rel=1e-12)]
 
 
 @pytest.mark.parametrize("relative", [False, True])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 
-import numba
 import numpy as np
 import pytest
 from parts_of import visits_of
@@ -18,13 +17,15 @@ from tiny.potts import potts
 from gapwise.stages.problems.moves import by_sum
 from gapwise.stages.problems.segmentation.fixed import with_fixed_weight
 from gapwise.stages.solver.block.views.features import room_for_sum
-from gapwise.stages.solver.steps import steps
 
-MADE = {"codes": lambda: instance("segmentation_u8")}
-if numba.config.DISABLE_JIT:  # the others compile the same code again
-    MADE["rows"] = lambda: instance("segmentation")
-    MADE["fixed weight"] = lambda: with_fixed_weight(instance("segmentation"), 0.5)
-    MADE["potts"] = potts
+pytestmark = pytest.mark.interpreted
+
+MADE = {
+    "codes": lambda: instance("segmentation_u8"),
+    "rows": lambda: instance("segmentation"),
+    "fixed weight": lambda: with_fixed_weight(instance("segmentation"), 0.5),
+    "potts": potts,
+}
 
 ONE_MOVE = {"fw": True, "pairwise": True, "away": True, "best": False}
 """Step rules, and whether a step measures one move only."""
@@ -37,8 +38,8 @@ def apart(kind):
 
 
 def room(solver):
-    """Numbers of workspace of a step; compiled, it is the same code."""
-    return getattr(room_for_sum, "py_func", room_for_sum)(solver.problem, visits_of(solver).flags()).size
+    """Numbers of workspace of a step."""
+    return room_for_sum(solver.problem, visits_of(solver).flags()).size
 
 
 def after_passes(problem, **choices):
@@ -52,8 +53,7 @@ def after_passes(problem, **choices):
     return [S.u, S.w, S.z, S.z_ell, S.ell, S.gap, S.pool.alpha, S.curvature], solver
 
 
-@pytest.mark.parametrize("step", sorted(ONE_MOVE))
-@pytest.mark.parametrize("name", sorted(MADE))
+@pytest.mark.parametrize(("name", "step"), list(zip(MADE, ONE_MOVE, strict=True)))
 def test_steps__by_sums_are_those_apart(name, step):
     problem = MADE[name]()
     averaging = "weighted" if step == "fw" else "none"
@@ -65,12 +65,3 @@ def test_steps__by_sums_are_those_apart(name, step):
     assert (solver.iterate.state.z.size > 0) == (averaging == "weighted")
     for a, b in zip(at_once, from_delta, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-
-
-def test_rules__are_all_looked_at():
-    assert sorted(ONE_MOVE) == sorted(steps())
-
-
-@pytest.mark.parametrize("name", ["chain", "multiclass"])
-def test_room__is_empty_where_norms_need_no_sum(name):
-    assert room(solver_of(instance(name), 0.05, step="fw")) == 0

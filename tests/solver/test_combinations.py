@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from tiny import TINY, multiclass
 
-from gapwise.stages.solver.combinations import REFUSED, check_choices, check_path, markdown, structure_capabilities
+from gapwise.stages.solver.combinations import check_choices, check_path, markdown, structure_capabilities
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import PathOptions
-from gapwise.stages.solver.path.capabilities import Capabilities
-from gapwise.stages.solver.path.rules import capabilities, path_rule, rules, steppers
+from gapwise.stages.solver.path.rules import rules
 
 ROOT = Path(__file__).resolve().parents[2]
 GIVEN = ("grid", "single")
@@ -84,29 +83,3 @@ def test_marginals__are_needed_by_eg() -> None:
     assert names
     with pytest.raises(ValueError, match=r"solver\.method: eg sums over all labellings of a block, which \w+ cannot"):
         check_choices(TINY[names[0]](), options_of("eg"), path_of("single"))
-
-
-def test_rows__each_refuse_something_that_no_other_does() -> None:
-    """No row is dead: each has a message of its own for some choice."""
-    assert len({row.why for row in REFUSED}) == len(REFUSED)
-
-
-def test_rules__say_all_that_they_can_in_their_record() -> None:
-    assert rules() == ("anytime", "grid", "heuristic", "one_sided", "paper", "single", "two_sided")
-    for name in rules():
-        assert isinstance(capabilities(name), Capabilities)
-        assert hasattr(path_rule(name), "use_product") is capabilities(name).takes_product
-    assert {name for name in rules() if not capabilities(name).finds_lambdas} == {*GIVEN}
-    assert {name for name in rules() if capabilities(name).certifies_path} == {*rules()} - {*GIVEN, "heuristic"}
-    assert steppers() == ("one_sided", "paper")
-    with pytest.raises(ValueError, match=r"path\.rule: expected one of anytime, grid, .*, got 'given'"):
-        capabilities("given")
-
-
-def test_heuristic__starts_as_the_rule_whose_steps_it_takes() -> None:
-    assert path_of("heuristic").can.starts_exactly
-    assert not path_of("heuristic", descend="one_sided").can.starts_exactly
-    with pytest.raises(ValueError, match=r"path\.descend: expected one of one_sided, paper, got 'grid'"):
-        path_of("heuristic", descend="grid").check()
-    with pytest.raises(ValueError, match=r"path\.relative: expected path\.rule=two_sided, got True"):
-        path_of("heuristic", relative=True).check()

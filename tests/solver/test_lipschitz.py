@@ -7,12 +7,11 @@ import pytest
 from dense import psi_and_loss
 from parts_of import method_of
 from single import never, solver_of
-from tiny import TINY, all_labels, instance, multiclass
+from tiny import by_all_methods, instance, multiclass
 
 from gapwise.stages.solver.block.draws import draw
 from gapwise.stages.solver.block.samplers.lipschitz import LEAST, weights
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.radii import squared_norms
 
 LAM = 0.05
 
@@ -22,7 +21,7 @@ def fixed(name: str) -> np.ndarray:
     return np.diff(solver_of(instance(name), LAM, sampler="lipschitz").iterate.state.sums, prepend=0.0)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_weights__are_norms_that_some_labelling_has(name: str) -> None:
     psis, _ = psi_and_loss(instance(name))
     norms = [np.sum(psi**2, axis=1) for psi in psis]
@@ -38,20 +37,6 @@ def test_weights__of_classes_are_those_of_the_largest_norm() -> None:
     np.testing.assert_allclose(fixed("multiclass"), [np.sum(psi**2, axis=1).max() for psi in psis])
 
 
-def test_squared_norms__of_any_labellings() -> None:
-    problem = instance("chain")
-    blocks = np.array([1, 0, 1])
-    labels = np.zeros((3, int(np.diff(problem.label_ptr).max())), problem.truth.dtype)
-    rows = [list(all_labels(problem, i)) for i in range(2)]
-    chosen = rows[1][-1], rows[0][-2], problem.truth[problem.label_ptr[1] : problem.label_ptr[2]]
-    for row, y in zip(labels, chosen, strict=True):
-        row[: len(y)] = y
-    psis, _ = psi_and_loss(problem)
-    np.testing.assert_allclose(
-        squared_norms(problem, blocks, labels), [np.sum(psis[1][-1] ** 2), np.sum(psis[0][-2] ** 2), 0.0], rtol=1e-6
-    )
-
-
 def test_draws__follow_the_weights_and_no_gap() -> None:
     """Of 20,000 draws, each share is within four standard errors; `order` is empty and not read."""
     solver = solver_of(multiclass(n=9), LAM, sampler="lipschitz")
@@ -65,6 +50,7 @@ def test_draws__follow_the_weights_and_no_gap() -> None:
     assert (np.abs(counts / many - share) < 4.0 * np.sqrt(share * (1.0 - share) / many)).all()
 
 
+@pytest.mark.interpreted
 def test_weights__are_equal_without_features_and_above_zero_of_a_block_without() -> None:
     problem = multiclass(n=4)
     np.testing.assert_array_equal(weights(problem._replace(norms2=np.zeros(4))), np.ones(4))
@@ -72,6 +58,7 @@ def test_weights__are_equal_without_features_and_above_zero_of_a_block_without()
     np.testing.assert_allclose(some, [LEAST * 3.0, 2.0, 4.0, 6.0])  # features of two classes change
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("choices", [{"method": "mpbcfw", "cache": "gap"}, {"method": "bcfw_nols"}, {"batch_size": 3}])
 def test_methods__that_plan_no_order_converge(choices: dict) -> None:
     solver = solver_of(multiclass(n=9), LAM, sampler="lipschitz", max_passes=3000.0, **choices)

@@ -21,14 +21,11 @@ from gapwise.stages.solver import margins
 from gapwise.stages.solver.block.step import step
 from gapwise.stages.solver.block.views.margins import by_margins
 from gapwise.stages.solver.codes import ORACLE_ALWAYS
-from gapwise.stages.solver.margins import MOST_BYTES, Margins, no_rows, with_rows, worth_keeping
+from gapwise.stages.solver.margins import MOST_BYTES, no_rows, with_rows
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.supports import Pool, Supports, grown, unpack
 
-pytestmark = pytest.mark.slow
-
-NAMES = ("segmentation", "multiclass_cone")
+pytestmark = pytest.mark.interpreted
 
 
 @pytest.fixture
@@ -37,8 +34,7 @@ def margins_kept(monkeypatch):
     monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms: True)
 
 
-@pytest.mark.interpreted
-@pytest.mark.parametrize("name", [*NAMES, "potts"])
+@pytest.mark.parametrize("name", ["segmentation", "potts"])
 def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(margins_kept, name):
     problem, seen = potts(meta={"slack": 0.0}) if name == "potts" else TINY[name](), 0
     solver = solver_of(problem, LAM, cache="gap", capacity=2, refresh_every=2)
@@ -61,7 +57,6 @@ def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(margins
     assert seen > 2 * problem.n
 
 
-@pytest.mark.interpreted
 @pytest.mark.parametrize(("method", "name"), [("bcfw", "segmentation"), ("accelerated_at_mean", "multiclass_cone")])
 def test_solve__ends_at_the_optimum_with_w_that_of_alpha(margins_kept, method, name):
     problem = TINY[name]()
@@ -81,9 +76,9 @@ def test_solve__ends_at_the_optimum_with_w_that_of_alpha(margins_kept, method, n
     np.testing.assert_allclose(solver.iterate.cached_gaps(w), known, atol=1e-7)
 
 
-@pytest.mark.interpreted
-@pytest.mark.parametrize("bound", [MOST_BYTES, 0])
-@pytest.mark.parametrize(("method", "name"), [("bcfw", "segmentation"), ("accelerated_at_mean", "multiclass")])
+@pytest.mark.parametrize(
+    ("method", "name", "bound"), [("bcfw", "segmentation", MOST_BYTES), ("accelerated_at_mean", "multiclass", 0)]
+)
 def test_resume__is_bit_equal(margins_kept, tmp_path, monkeypatch, method, name, bound):
     monkeypatch.setattr(margins, "MOST_BYTES", bound)
     monkeypatch.setattr(margins, "SPARE", 64 if bound else 0)
@@ -95,7 +90,6 @@ def test_resume__is_bit_equal(margins_kept, tmp_path, monkeypatch, method, name,
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
-@pytest.mark.interpreted
 def test_oracle__that_returns_the_worst_labelling_moves_nothing(margins_kept, monkeypatch):
     """Its score by features and that by its margin vector differ by rounding, which is no slope."""
     problem = TINY["multiclass"]()
@@ -109,93 +103,6 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(margins_kept, mo
     np.testing.assert_allclose(total, 1.0)
 
 
-@pytest.mark.interpreted
-def test_exhausted__looks_at_no_block(margins_kept):
-    """It is asked before every step, so it knows the most atoms of a block, also after an oracle has added one."""
-    problem = TINY["multiclass"]()
-    solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
-    solver.rebase()
-    it = solver.iterate
-    it.make_room(problem.n)
-    it.margins.make_room(it.state.pool)
-    view = by_margins(problem, it.state, it.margins.rows)
-    for _ in range(2):
-        counts = it.state.pool.counts
-        for left in (0, counts.max(), counts.max() + 1):
-            assert view._replace(left=np.array([left])).exhausted(None) == (left <= counts.max())
-        step(problem, it.state, view, visits_of(solver).flags(vertex_from=ORACLE_ALWAYS), 2)
-
-
-@pytest.mark.interpreted
-def test_rows__are_enough_and_keep_what_is_known(margins_kept):
-    problem = TINY["multiclass"]()
-    solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
-    solver.rebase()
-    visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 20)
-    pool, before = solver.iterate.state.pool, solver.iterate.margins.rows.psi.copy()
-    held = [int(pool.row[s]) for i in range(problem.n) for s in slots_of(pool, i) if pool.row[s] >= 0]
-    after = with_rows(solver.iterate.margins.rows, pool)
-    np.testing.assert_array_equal(after.psi[held], before[held])
-    free = after.free[: after.left[0]].tolist()
-    assert sorted([*free, *held]) == list(range(len(after.psi)))
-    pool.row[:] = -1
-    assert with_rows(no_rows(problem.d), pool).left[0] >= pool.counts.sum()
-
-
-def pool_of(atoms: int) -> Pool:
-    """A pool of blocks with one atom each."""
-    numbers, nothing = np.arange(atoms + 1), np.zeros(atoms)
-    labels = np.zeros(atoms, np.uint8)
-    return unpack(Supports(numbers, nothing, nothing, numbers[:-1], labels, numbers), 1, atoms)
-
-
-@pytest.mark.interpreted
-def test_rows__are_seldom_copied_while_the_pool_grows():
-    rows, copies = no_rows(3), 0
-    for atoms in range(100, 5000, 20):
-        before, rows = rows, with_rows(rows, pool_of(atoms))
-        copies += rows.psi is not before.psi
-    assert 1 < copies < 6
-
-
-@pytest.mark.interpreted
-def test_rows__of_a_pool_with_many_free_slots_are_those_of_its_atoms():
-    pool = pool_of(100)
-    for _ in range(7):
-        pool = grown(list(pool), 1)
-    assert pool.alpha.size > 1600
-    assert len(with_rows(no_rows(3), pool).psi) == 4 * (100 + 2 + 64)
-
-
-@pytest.mark.interpreted
-def test_rows__never_take_more_than_their_bound(monkeypatch):
-    monkeypatch.setattr(margins, "MOST_BYTES", 200 * 3 * 8)
-    rows = with_rows(no_rows(3), pool_of(20))
-    for atoms in range(20, 300):
-        pool = pool_of(atoms)
-        pool.row[:10] = np.arange(10)
-        rows = with_rows(rows, pool)
-        assert rows.psi.nbytes <= margins.MOST_BYTES
-        known = 10 if atoms <= 200 - 66 else 0
-        assert (pool.row[:10] >= 0).sum() == known
-        assert rows.left[0] == len(rows.psi) - known
-        assert Margins(rows).holds(pool) == (atoms <= 200)
-    assert len(rows.psi) == 200
-
-
-@pytest.mark.interpreted
-def test_rows__are_not_copied_when_many_are_used(monkeypatch):
-    """So that old and new ones together do not take more than the bound."""
-    monkeypatch.setattr(margins, "MOST_BYTES", 10_000 * 3 * 8)
-    rows = no_rows(3)
-    for atoms in range(100, 9_000, 100):
-        pool = pool_of(atoms)
-        before, rows = rows, with_rows(rows, pool)
-        assert rows.psi is before.psi or len(before.psi) <= 10_000 // 4
-    assert len(rows.psi) == 10_000
-
-
-@pytest.mark.interpreted
 def test_steps__go_on_where_rows_run_out(margins_kept, monkeypatch):
     """As if there had been enough: a step never begins without the rows that it may need."""
     problem, ends, asked = TINY["multiclass"](), [], 0
@@ -220,7 +127,6 @@ def test_steps__go_on_where_rows_run_out(margins_kept, monkeypatch):
         np.testing.assert_array_equal(enough, short)
 
 
-@pytest.mark.interpreted
 def test_steps__do_not_depend_on_vectors_that_were_forgotten(margins_kept, monkeypatch):
     problem, ends, forgotten = TINY["multiclass"](), [], 0
 
@@ -249,26 +155,17 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(margins_kept, monke
         np.testing.assert_array_equal(unbounded, bounded)
 
 
-@pytest.mark.interpreted
-def test_rows__are_given_back_when_the_vectors_become_too_large(margins_kept, monkeypatch):
-    solver = accelerated_of(TINY["multiclass"]())
-    solver.solve(0.3, never)
-    assert (solver.iterate.state.pool.row >= 0).any()
-    monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms: False)
+def test_exhausted__looks_at_no_block(margins_kept):
+    """It is asked before every step, so it knows the most atoms of a block, also after an oracle has added one."""
+    problem = TINY["multiclass"]()
+    solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
     solver.rebase()
-    assert solver.iterate.margins is None
-    assert (solver.iterate.state.pool.row < 0).all()
-    assert solver.solve(1e-3, never)[0] is Status.CONVERGED
-
-
-@pytest.mark.interpreted
-def test_worth_keeping__asks_for_large_features_and_little_memory():
-    problem, many_labels = TINY["segmentation"](), potts()
-    assert problem.features_per_block == (problem.unary.size + problem.pairwise.size) / problem.n
-    assert not worth_keeping(problem, 10)
-    assert not worth_keeping(many_labels, 10)
-    assert worth_keeping(many_labels._replace(unary=np.zeros((4000, 3), np.float32)), 10)
-    large = problem._replace(unary=np.zeros((4000, 3), np.float32))
-    assert worth_keeping(large, 10)
-    assert not worth_keeping(large, MOST_BYTES // (8 * problem.d) + 1)
-    assert not worth_keeping(TINY["multiclass"](), 10)
+    it = solver.iterate
+    it.make_room(problem.n)
+    it.margins.make_room(it.state.pool)
+    view = by_margins(problem, it.state, it.margins.rows)
+    for _ in range(2):
+        counts = it.state.pool.counts
+        for left in (0, counts.max(), counts.max() + 1):
+            assert view._replace(left=np.array([left])).exhausted(None) == (left <= counts.max())
+        step(problem, it.state, view, visits_of(solver).flags(vertex_from=ORACLE_ALWAYS), 2)

@@ -6,18 +6,14 @@ import numpy as np
 import pytest
 from parts_of import pass_of
 from single import never
-from tiny import BY_DEFAULT_METHOD, TINY, chain, instance
+from tiny import KINDS, by_all_methods, chain, instance
 
 from gapwise.stages.solver import iterate
 from gapwise.stages.solver.codes import FEW_ATOMS
-from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.solver.solver import Solver
-from gapwise.stages.solver.steps import steps
-
-pytestmark = pytest.mark.slow
 
 GAP = CacheOptions(kind="gap")
 WITHOUT = {
@@ -31,13 +27,6 @@ WITHOUT = {
 }
 """Methods, with options under which they store no mu."""
 MANY = "chain with many atoms"
-CASES = [
-    pytest.param(
-        name, method, marks=[pytest.mark.interpreted] if method != "bcfw" and name in BY_DEFAULT_METHOD else []
-    )
-    for name in [*sorted(TINY), MANY]
-    for method in sorted(WITHOUT)
-]
 
 
 def solver_of(problem, method: str, **choices) -> Solver:
@@ -48,19 +37,10 @@ def solver_of(problem, method: str, **choices) -> Solver:
     return begin(problem, options, PathOptions(rule="single", lam=0.05), None, 0)
 
 
-def test_mu__is_stored_for_moves_that_read_it_and_for_no_others():
-    problem = instance("multiclass")
-    for step in steps():
-        for method in ("bcfw", "accelerated"):
-            assert (solver_of(problem, method, step=step).iterate.state.mu.size == 0) == (step == "pairwise")
-    assert solver_of(problem, "bcfw", step="pairwise", batch_step=True).iterate.state.mu.size > 0
-    assert solver_of(problem, "fw").iterate.state.mu.size > 0
-    for method, choices in WITHOUT.items():
-        state = solver_of(problem, method, **choices).iterate.state
-        assert (state.mu.size, state.by_mu.size) == (0, 0), method
-
-
-@pytest.mark.parametrize(("name", "method"), CASES)
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("name", "method"), [(MANY, "bcfw"), *((KINDS[k % 4], method) for k, method in enumerate(WITHOUT))]
+)
 def test_certificates__are_those_with_mu(name, method, monkeypatch):
     """Where a block has more than FEW_ATOMS atoms and mu is stored, exact passes read it."""
     problem = chain(7, lengths=(6, 2), width=2, classes=5) if name == MANY else instance(name)
@@ -83,13 +63,7 @@ def test_certificates__are_those_with_mu(name, method, monkeypatch):
     assert name != MANY or method != "bcfw" or most > FEW_ATOMS
 
 
-def test_exact_pass__without_mu_needs_the_pool():
-    state = solver_of(problem := instance("multiclass"), "bcfw", step="pairwise").iterate.state
-    with pytest.raises(ValueError, match="mu is empty, and there is no pool"):
-        exact_gaps(problem, state.w, state.mu, state.ell)
-
-
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_keep_primal__takes_the_values_of_atoms_for_the_mean(name):
     """Right after moves, without a rebase: gaps at the smaller lambda are those that an exact pass finds there."""
     problem = instance(name)

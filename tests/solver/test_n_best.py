@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numba
@@ -13,20 +12,19 @@ from equality import assert_same_path
 from single import never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from spreads import elsewhere
-from tiny import chain, instance, multiclass, once_compiled, python_oracle, segmentation
+from tiny import chain, instance, multiclass, python_oracle
 
-from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver import listing
 from gapwise.stages.solver.gaps import exact_gaps, gaps_given
-from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.oracles import vertices_at
-from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.several import several_at
 from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.solver.supports import grown, keep_listed, pack
 
 METHOD = "accelerated_at_mean"
+
+
+COMPILED = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="takes minutes without the JIT")
 
 
 def many() -> Problem:
@@ -38,7 +36,8 @@ def solver_at_mean(problem, lam=1e-2, **choices):
     return solver_of(problem, lam, method=METHOD, cache="gap", max_passes=3000.0, **choices)
 
 
-@pytest.mark.parametrize("name", once_compiled(["chain", "chain_constrained", "multiclass"]))
+@pytest.mark.interpreted
+@pytest.mark.parametrize("name", ["chain_constrained", "multiclass"])
 def test_exact_gaps__do_not_depend_on_how_many_are_asked_for(name: str) -> None:
     problem, rng = instance(name), np.random.default_rng(2)
     w, mu, ell = rng.normal(size=problem.d), rng.normal(size=int(problem.local_ptr[-1])), rng.normal(size=problem.n)
@@ -67,12 +66,8 @@ def test_exact_gaps__do_not_depend_on_how_many_are_asked_for(name: str) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(
-            many,
-            marks=pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="takes minutes without the JIT"),
-        ),
-        lambda: multiclass(n=60, width=12, classes=6),
-        lambda: python_oracle("ListedPairs"),
+        pytest.param(lambda: multiclass(n=19, width=9, classes=6), marks=pytest.mark.interpreted),
+        pytest.param(lambda: python_oracle("ListedPairs"), marks=pytest.mark.interpreted),
     ],
 )
 def test_solve__reaches_the_optimum_and_counts_a_call_once(make) -> None:
@@ -100,6 +95,8 @@ def test_solve__reaches_the_optimum_and_counts_a_call_once(make) -> None:
     assert float(np.sum(again.gap)) <= point.gap + 1e-9
 
 
+@pytest.mark.slow
+@COMPILED
 def test_solve__asks_less_often() -> None:
     problem, calls = many(), {}
     for m in (1, 6):
@@ -109,7 +106,13 @@ def test_solve__asks_less_often() -> None:
     assert calls[6] < 0.7 * calls[1]  # 0.87 where lists are not kept, by the longer passes over the cache alone
 
 
-@pytest.mark.parametrize(("make", "rule"), [(many, "two_sided"), (multiclass, "two_sided"), (many, "single")])
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        pytest.param(many, "two_sided", marks=[pytest.mark.slow, COMPILED]),
+        pytest.param(multiclass, "single", marks=pytest.mark.interpreted),
+    ],
+)
 def test_resume__is_bit_equal(tmp_path: Path, make, rule: str) -> None:
     path = path_of(rule=rule, kappa=0.7, eps=0.02, lambda_min=0.05, lam=0.01, tolerance=1e-4)
     options = options_of(method=METHOD, rebase_steps=0, n_best=5)
@@ -120,6 +123,7 @@ def test_resume__is_bit_equal(tmp_path: Path, make, rule: str) -> None:
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
+@pytest.mark.interpreted
 def test_cache__keeps_to_its_capacity_and_drops_the_last_of_a_list_first() -> None:
     problem = multiclass(n=5, width=4, classes=9)
     pool, every = grown(list(truth_pool(problem)), 100), np.arange(problem.n)
@@ -131,38 +135,3 @@ def test_cache__keeps_to_its_capacity_and_drops_the_last_of_a_list_first() -> No
         kept = packed.label[packed.offset[i] : packed.offset[i + 1]].tolist()
         wanted = [y for y in listed.labels[i, :, 0].tolist() if y != problem.truth[i]]
         assert kept == [wanted[-1], *wanted[1::-1], problem.truth[i]]
-
-
-class Costs:
-    """A problem whose calls cost so much."""
-
-    def __init__(self, oracle: float, n: int = 100, length: int = 10) -> None:
-        self.lists, self.n, self.operations = True, n, Operations(oracle, 1.0)
-        self.label_ptr, self.truth = np.arange(n + 1) * length, np.zeros(1, np.uint8)
-
-
-def test_listing__chooses_by_operations_and_bytes() -> None:
-    usual = Setup.of(method_options(METHOD, n_best=0), n_best=0)
-    for oracle, length, m in (
-        (1.0, 1, 1),
-        (1.0, 8, 4),
-        (1.0, 10, 1),
-        (5.0, 8, 4),
-        (26.8, 10, 13),
-        (1e6, 1, listing.MOST),
-    ):
-        setup = listing.listing(Costs(oracle, length=length), usual)
-        assert (setup.n_best, setup.capacity) == (m, max(listing.KEPT * m, 50) if m > 1 else 50)
-    assert listing.listing(Costs(1e6, n=10**6), usual).capacity == 50
-    assert listing.listing(Costs(1e6, n=10**6, length=100), usual).n_best == listing.ANSWERS // 10**8
-    assert listing.listing(segmentation(), usual).n_best == 1
-    assert listing.listing(instance("tree"), usual).n_best == 1
-    assert listing.listing(instance("tree"), replace(usual, n_best=5)).n_best == 5
-    given = Setup.of(method_options(METHOD, n_best=3), n_best=3)
-    assert listing.listing(multiclass(), given).n_best == 3
-    with pytest.raises(
-        ValueError, match=r"solver\.n_best: 3 labellings .* max-oracle of Segmentation returns one; use 1"
-    ):
-        listing.listing(segmentation(), given)
-    with pytest.raises(ValueError, match=r"solver\.n_best: expected an integer >= 0"):
-        options_of(method=METHOD, n_best=-1)

@@ -9,21 +9,18 @@ import numpy as np
 import pytest
 from dense import optimum, primal_value, psi_and_loss
 from parts_of import dual_of, pass_of
-from tiny import TINY, all_labels, multiclass
+from tiny import TINY, all_labels, by_all_methods, multiclass
 
 from gapwise.stages.init_path import init_path
 from gapwise.stages.problems import build
-from gapwise.stages.solver.combinations import check_choices
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Stop
 from gapwise.stages.solver.methods import method_options, methods
-from gapwise.stages.solver.options import ENDED, SAMPLERS, CacheOptions, PathOptions, Status
+from gapwise.stages.solver.options import ENDED, CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.rules import rules
 from gapwise.stages.solver.path.rules.one_sided import OneSided, gap_above, shrinkage, worst_gap_above
 from gapwise.stages.solver.path.rules.paper import Paper
 from gapwise.stages.solver.path.walk import begin
-
-pytestmark = pytest.mark.slow
 
 EPS = 0.1
 LOWEST = 0.02
@@ -43,7 +40,7 @@ def tiny_path(name, rule):
     return problem, *walked(problem, rule=rule, lambda_min=LOWEST)  # tiny data are not separable
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize("rule", ["one_sided", "paper"])
 def test_path__is_eps_optimal_at_every_lambda(name, rule):
     problem, status, records, start, _ = tiny_path(name, rule)
@@ -58,7 +55,7 @@ def test_path__is_eps_optimal_at_every_lambda(name, rule):
         assert primal_value(problem, w, lam) - optimum(problem, lam) <= EPS * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize("rule", ["one_sided", "paper"])
 def test_path__intervals_touch_and_gaps_keep_kappa(name, rule):
     _, _, records, _, _ = tiny_path(name, rule)
@@ -69,12 +66,12 @@ def test_path__intervals_touch_and_gaps_keep_kappa(name, rule):
         assert b.point.primal - b.point.dual == pytest.approx(b.point.gap, abs=1e-10)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
 def test_path__paper_needs_more_breakpoints(name):
     assert len(tiny_path(name, "paper")[2]) > len(tiny_path(name, "one_sided")[2])
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_one_sided__takes_no_more_steps_than_the_bound(name):
     """stages/THEOREMS.md, 1 (e); the bound is loose here, so every step is looked at as well."""
     _, _, records, start, _ = tiny_path(name, "one_sided")
@@ -86,7 +83,7 @@ def test_one_sided__takes_no_more_steps_than_the_bound(name):
     assert len(lams) <= 1.0 + np.log(lams[0] / lams[-1]) / np.arccosh(1.0 + x * (1.0 - 1e-4))
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_path__delta_of_the_paper_is_hinge_minus_gap(name):
     """Delta = (1/n) sum_i sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y) - m_i(y_i)>), computed block by block."""
     problem, _, _, _, solver = tiny_path(name, "one_sided")
@@ -105,7 +102,7 @@ def test_path__delta_of_the_paper_is_hinge_minus_gap(name):
     assert delta == pytest.approx(point.hinge - point.gap, abs=1e-10)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_keep_primal__keeps_w_and_moves_gaps_exactly(name):
     problem = TINY[name]()
     _, _, _, solver = walked(problem, rule="single", lam=0.5, tolerance=1e-3)
@@ -121,8 +118,8 @@ def test_keep_primal__keeps_w_and_moves_gaps_exactly(name):
     assert moved.gap == pytest.approx(point.gap + (1 - rho) * (point.hinge - point.gap), abs=1e-10)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
-@pytest.mark.parametrize("lam", [0.2, 0.45, 0.9])
+@pytest.mark.parametrize("name", by_all_methods())
+@pytest.mark.parametrize("lam", [0.2, 0.9])
 def test_one_sided__same_alpha_has_the_predicted_gap_at_another_lambda(name, lam):
     problem = TINY[name]()
     _, _, _, solver = walked(problem, rule="single", lam=0.5, tolerance=1e-3)
@@ -153,7 +150,7 @@ def test_rules__worst_gap_above_is_the_maximum():
     assert worst_gap_above(point, start.hinge_at_zero, start.lam_top) >= most - 1e-12
 
 
-@pytest.mark.parametrize("name", ["chain", "segmentation", "python_oracle"])
+@pytest.mark.parametrize("name", by_all_methods(["chain", "segmentation", "python_oracle"]))
 def test_init__means_are_those_of_blocks_by_themselves(name):
     """The blocks share a workspace, and have different sizes."""
     problem = TINY[name]()
@@ -178,12 +175,6 @@ def test_init__paper_start_is_kappa_eps_optimal():
     assert 0 <= point.gap <= 0.9 * EPS + 1e-12
 
 
-def test_heuristic_path__makes_fewer_oracle_calls_and_says_nothing_exact():
-    problem = multiclass(n=30)
-    exact, heuristic = (walked(problem, rule=rule, lambda_min=LOWEST)[3] for rule in ("paper", "heuristic"))
-    assert heuristic.oracle_calls < exact.oracle_calls
-
-
 @pytest.mark.parametrize("warm", ["none", "keep_primal", "keep_dual"])
 def test_grid__every_warm_start_certifies_every_lambda(warm):
     problem = TINY["multiclass"]()
@@ -196,14 +187,7 @@ def test_grid__every_warm_start_certifies_every_lambda(warm):
         assert b.point.dual <= optimum(problem, b.point.lam) + 1e-7
 
 
-def test_grid__relative_tolerance_is_on_gap_over_dual():
-    problem = TINY["multiclass"]()
-    _, records, _, _ = walked(problem, rule="grid", lambdas=[1.0, 0.1], relative=True, tolerance=1e-3)
-    for b in records:
-        assert b.point.gap <= 1e-3 * b.point.dual
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", ["gap", "permutation"])
 def test_relative_tolerance__needs_no_refresh(sampler):
     """The dual value that it is relative to is not known before an exact pass: one has to be made."""
     options = method_options(sampler=sampler, refresh_every=0)
@@ -211,14 +195,6 @@ def test_relative_tolerance__needs_no_refresh(sampler):
     points = iter(range(2000))
     engine = Engine.begin(Task(TINY["multiclass"](), options, path))
     assert engine.run([Stop(lambda: next(points, None) is None)]) is Status.CONVERGED
-
-
-def test_path__refuses_bounds_that_are_no_cone():
-    upper = np.full(12, np.inf)
-    upper[7] = 2.5
-    problem = multiclass(lower=np.full(12, -np.inf), upper=upper)
-    with pytest.raises(ValueError, match=r"feature 7 has upper=2\.5.*path=grid"):
-        check_choices(problem, method_options(), PathOptions())
 
 
 def test_path__lambda_min_ends_it_early():
@@ -264,12 +240,13 @@ BORDERS = {
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("method", methods())
-@pytest.mark.parametrize("name", sorted(BORDERS))
-def test_borders__of_what_can_be_learned_end_in_certificates(name, method):
+@pytest.mark.parametrize(("k", "method"), list(enumerate(methods())))
+@pytest.mark.parametrize(("j", "name"), list(enumerate(BORDERS)))
+def test_borders__of_what_can_be_learned_end_in_certificates(j, name, k, method):
+    """At one lambda, and along one of the rules in turn."""
     problem = BORDERS[name]()
     options = method_options(method, max_passes=30.0)
-    for rule in rules():
+    for rule in {"single", rules()[(j + k) % len(rules())]}:
         path = PathOptions(rule=rule, lambdas=[0.3, 0.1], lam=0.1, eps=0.1, tolerance=0.1, max_breakpoints=20)
         try:
             engine = Engine.begin(Task(problem, options, path))

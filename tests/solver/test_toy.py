@@ -20,8 +20,6 @@ from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.solver.solver import Solver
 
-pytestmark = pytest.mark.slow
-
 LAM = 0.01
 HARD, EASY = 0, 1
 OPTIMAL = 1e-9
@@ -56,10 +54,7 @@ def calls_needed(n: int, K: int, sampler: str, seed: int, refresh_every: int = 1
     return int(solver.iterate.state.counters[ORACLE_CALLS]), solver.counts.gap_passes * n
 
 
-@pytest.mark.share(0.5)
-@pytest.mark.parametrize(
-    ("n", "K"), [(12, 12), *(pytest.param(n, K, marks=compiled) for n, K in ((40, 40), (20, 60), (60, 20)))]
-)
+@pytest.mark.parametrize(("n", "K"), [(12, 12), pytest.param(20, 60, marks=compiled)])
 def test_toy__gap_sampling_saves_about_the_smaller_of_blocks_and_classes(n: int, K: int) -> None:
     uniform = [calls_needed(n, K, "uniform", seed)[0] for seed in range(4)]
     gap = [calls_needed(n, K, "gap", seed)[0] for seed in range(4)]
@@ -70,26 +65,11 @@ def test_toy__gap_sampling_saves_about_the_smaller_of_blocks_and_classes(n: int,
     assert min(n, K) / 2.5 <= ratio <= 1.35 * min(n, K)
 
 
-@pytest.mark.share(0.5)
-@pytest.mark.parametrize(("n", "K"), [(12, 12), *(pytest.param(n, K, marks=compiled) for n, K in ((40, 40), (20, 60)))])
-def test_toy__gap_sampling_wins_with_its_refreshes_counted_and_without_any(n: int, K: int) -> None:
+def test_toy__gap_sampling_wins_with_its_refreshes_counted_and_without_any() -> None:
+    n, K = 12, 12
     uniform = np.mean([sum(calls_needed(n, K, "uniform", seed, refresh_every=0)) for seed in range(4)])
     for refresh_every in (1, 0):
         counts = [sum(calls_needed(n, K, "gap", seed, refresh_every)) for seed in range(4)]
         # stale gaps send it to every easy block a second time; refreshes cost n calls after every n steps
         assert max(counts) <= (2 * (n + K) if refresh_every else 2 * n + K)
         assert uniform / np.mean(counts) >= min(n, K) / 5.0
-
-
-def test_toy__lipschitz_sampling_needs_as_many_calls_as_uniform_sampling() -> None:
-    """All blocks have the same constant: the rival of O16 cannot tell the hard one, and draws as uniform sampling does."""
-    n, K = 12, 12
-    for seed in range(2):
-        assert calls_needed(n, K, "lipschitz", seed) == calls_needed(n, K, "uniform", seed)
-
-
-def test_toy__hard_block_needs_a_visit_for_each_wrong_class() -> None:
-    """What the counts above rest on: permutation sampling comes by once an epoch, K - 1 epochs long."""
-    n, K = 6, 9
-    calls, _ = calls_needed(n, K, "permutation", 0)
-    assert (K - 2) * n < calls <= (K - 1) * n

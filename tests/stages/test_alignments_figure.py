@@ -49,12 +49,6 @@ def test_figure__shows_predicted_and_missed_links():
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["a", "b", "c"]
 
 
-def test_figure__is_for_runs_with_predictions_of_sentences():
-    assert alignments.applies(run())
-    assert not alignments.applies(SimpleNamespace(test_blocks=run().test_blocks, predictions={}))
-    assert not alignments.applies(SimpleNamespace(test_blocks={"hw": 0}, predictions={"labels": 0}))
-
-
 def test_section__shows_the_worst_pairs_as_grids_of_links() -> None:
     text = str(section.content(run("x <b> z")))
     drawing = text.split("<svg", 1)[1].split("</svg>")[0]
@@ -78,14 +72,3 @@ def test_section__shows_the_worst_pairs_as_grids_of_links() -> None:
     assert (
         "precision is 0.667, recall 0.500, and the alignment error rate 0.400" in text
     )  # A = 3, A ∩ P = 2, S = 2, A ∩ S = 1
-
-
-def test_section__of_perfect_alignments_has_no_grid() -> None:
-    right = run()
-    right.predictions["labels"][:] = np.tile(np.array([1, 0, 0, 0, 0, 0], np.uint8), 2)
-    right.test_blocks["sure"] = right.test_blocks["sure"][[0, 2]]
-    right.test_blocks["sure_ptr"] = np.arange(3)
-    text = str(section.content(right))
-    assert "100.0% of the 2 test sentence pairs" in text
-    assert "<svg" not in text
-    assert not section.applies(SimpleNamespace(test_blocks={}, predictions={}, has_features=True))

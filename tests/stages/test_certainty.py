@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import functools
-import json
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zarr
-from dense import primal_value
 from solved import options_of, path_of, solved
-from tiny import TINY, potts
+from tiny import potts
 from tiny.python_oracle_instances import python_oracle
-from verified import copy_of, run_of
+from verified import copy_of
 
 from gapwise.pipeline.result import breakpoints, summary
 from gapwise.stages.certify.oracle import OracleError, exact_pass
 from gapwise.stages.certify.verdict import verdict_of
-from gapwise.stages.datasets import DataError, open_dataset
 from gapwise.stages.problems.certainty import accuracy_of, certainty_of
-from gapwise.stages.reports.charts import path as path_chart
 from gapwise.stages.reports.page.verdict import in_words
-from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.verify import CertificateError, asked_for, verify
@@ -35,8 +30,6 @@ FOLDER = tempfile.TemporaryDirectory(prefix="gapwise-certainty-")
 KINDS = {
     "one_sided": {"rule": "one_sided", "lambda_min": 0.05},
     "two_sided": {"rule": "two_sided", "kappa": 0.7, "lambda_min": 0.05},
-    "anytime": {"rule": "anytime", "lambda_min": 0.05},
-    "paper": {"rule": "paper", "lambda_min": 0.5},
     "single": {"rule": "single", "lam": 0.03, "tolerance": 0.1},
     "relative": {"rule": "two_sided", "kappa": 0.7, "eps": 0.2, "relative": True},
 }
@@ -71,34 +64,6 @@ def test_verify__certifies_by_its_own_bounds(kind):
         assert result["bound_slack"] > 1e-4
         assert result["proven"] < 1.0
         assert result["bound_slack_share"] == pytest.approx(result["bound_slack"] / result["epsilon"])
-
-
-def test_verify__says_what_the_bounds_of_the_path_take(tmp_path):
-    """A large `slack` stops the messages early. Verify's own bounds are tight, and so not what the path's gaps pay for."""
-    problem = potts(n=5, most=4, seed=20, meta={"sweeps": 50, "slack": 0.05, "oracle": "trws"})
-    assert solved(problem, tmp_path, options_of(), path_of(kappa=0.9, **KINDS["one_sided"])) is not Status.BOUND_LIMIT
-    result, (arrays, _) = verify(problem, tmp_path), read_path(tmp_path / "path.zarr")
-    assert (result["proven"], arrays["proven"].min()) == (1.0, 0.8)
-    points = zip(arrays["primal"], arrays["weights"], arrays["lambda"], strict=True)
-    above = [primal - primal_value(problem, w, lam) for primal, w, lam in points]
-    assert result["bound_slack"] == pytest.approx(np.mean(above), rel=1e-9)
-    assert result["bound_slack_share"] > 0.01
-
-
-def test_progress__says_what_the_gap_is_and_counts_the_slack_of_the_bounds_in(tmp_path, monkeypatch):
-    def reports(name):
-        seen = []
-        path = path_of(**KINDS["single"])
-        solved(problem_of(), tmp_path / name, options_of(), path, report=lambda progress: seen.append(dict(progress)))
-        assert {progress["certainty"] for progress in seen} == {"upper-bounded"}
-        return np.array([progress["gap"] for progress in seen])
-
-    shown = reports("bounds")
-    monkeypatch.setattr("gapwise.stages.solver.events.UPPER_BOUNDED", "nothing")
-    answers = reports("answers")
-    known = np.isfinite(answers)
-    assert (shown[known] >= answers[known]).all()
-    assert (shown[known] > answers[known] + 1e-4).any()
 
 
 def test_verify__refuses_the_gaps_of_the_answers(tmp_path):
@@ -138,22 +103,6 @@ def test_verify__lets_no_estimate_call_itself_certified(tmp_path):
         verify(problem_of("expansion"), folder)
 
 
-def test_verify__says_exact_and_estimate_of_exact_oracles():
-    result = verify(TINY["multiclass"](), run_of("multiclass", "one_sided"))
-    assert result["certainty"] == read_path(run_of("multiclass", "one_sided") / "path.zarr")[1]["certainty"] == "exact"
-    result = verify(TINY["multiclass"](), run_of("multiclass", "heuristic"))
-    assert (
-        result["certainty"] == read_path(run_of("multiclass", "heuristic") / "path.zarr")[1]["certainty"] == "estimate"
-    )
-
-
-def test_verify__reads_paths_without_the_word(tmp_path):
-    """Paths of exact oracles that were solved before there were others."""
-    folder = copy_of(run_of("multiclass", "one_sided"), tmp_path)
-    del zarr.open_group(folder / "path.zarr", mode="a").attrs["certainty"]
-    assert verify(TINY["multiclass"](), folder)["certified"]
-
-
 def result_of(folder, problem):
     records, attrs = breakpoints(folder)
     return {
@@ -165,25 +114,6 @@ def result_of(folder, problem):
         "verdict": verify(problem, folder)["verdict"],
         "evaluate": {"best_lambda": 1.0, "train_loss": 0.1, "test_loss": 0.2},
     }
-
-
-def test_summary__says_which_gaps_they_are():
-    bounded = result_of(run(), problem_of())
-    text = summary(bounded, Path("run"))
-    assert "(upper-bounded, ε 0.1)" in text
-    assert f"oracle proven optimal on {bounded['verdict']['proven']:.1%} of the examples" in text
-    assert {"proven", "bound_slack"} <= set(bounded["path"][0])
-    text = summary(result_of(run("one_sided", "expansion"), problem_of("expansion")), Path("run"))
-    assert "the oracle is approximate without a bound, so gaps are estimates and nothing is certified" in text
-    assert "(estimate, ε 0.1)" in text
-    exact = result_of(run_of("multiclass", "one_sided"), TINY["multiclass"]())
-    assert "(exact, ε 0.1)" in summary(exact, Path("run"))
-    assert "proven" not in exact["path"][0]
-
-
-def test_figure__says_which_gaps_it_shows():
-    panel = path_chart.gaps(StoredRun(run(), None))
-    assert panel.layers[0]["encoding"]["y"]["title"] == "duality gap (upper-bounded)"
 
 
 # -- a user's oracle ------------------------------------------------------------------------------------------------------
@@ -234,17 +164,3 @@ def python_oracle_unchecked(monkeypatch):
     """The problem of an oracle that the reader's trial would have refused."""
     monkeypatch.setattr("gapwise.stages.problems.oracle_check.try_oracle", lambda *arguments: None)
     return python_oracle("GreedyBounded")
-
-
-def test_reader__tries_the_bound(monkeypatch):
-    import python_task
-    from memory_sink import read
-
-    monkeypatch.setattr(python_task.GreedyBounded, "less", 1.0, raising=True)
-    with pytest.raises((DataError, ValueError), match=r"GreedyBounded\.max_bound: train block 0: at .* it is .*, but "):
-        read(open_dataset("python_oracle", {"oracle": "python_task:GreedyBounded", "arguments": {}}))
-
-
-def test_verify_json__is_what_verify_returns():
-    result = verify(problem_of(), run())
-    assert json.loads((run() / "verify.json").read_text()) == result

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gapwise.stages.certify.anytime import Anytime
-from gapwise.stages.certify.audit import Audit, as_claimed
+from gapwise.stages.certify.audit import as_claimed
 from gapwise.stages.certify.ends import LEAST, PAST_TOP, ROUNDED, check_end, check_top, rounding_floor
 from gapwise.stages.certify.one_sided import OneSided
 from gapwise.stages.certify.recompute import Rebuilt, Zero
@@ -67,22 +65,6 @@ def test_stepwise__intervals_keep_eps_and_leave_no_hole(
     assert len(audit.broken) == broken
 
 
-def test_sampled__are_lambdas_from_a_tenth_of_the_last_to_above_the_top() -> None:
-    drawn: list[float] = []
-    here = SimpleNamespace(points=lambda call, number: [call(k, None) for k in range(number)])
-    closed = SimpleNamespace(closed=lambda: np.array([0.0]), gap_at=lambda lam, spread: drawn.append(lam) or 0.0)
-    audit = audit_of(attrs={"lam_top": 5.0}, arrays={"lambda": np.array([4.0, 2.0])}, claimed=2, verifier=closed)
-    audit.spread, audit.report, audit.slacks, audit.bound = (
-        here,
-        (lambda *numbers: None),
-        [],
-        (lambda *breakpoints: 0.0),
-    )
-    assert len(Audit.sampled(audit, 3000, 0)) == 3000
-    assert 0.2 <= min(drawn) < 0.202
-    assert 5.4 < max(drawn) <= 5.5
-
-
 @pytest.mark.parametrize("high", [0.6, 1.0, 5.0])
 def test_to_zero__is_the_worst_gap_over_all_lambdas_below(high: float) -> None:
     arrays = {name: np.zeros(1) for name in ("cell_low", "cell_high", "cell_interval")} | {
@@ -124,26 +106,6 @@ def ended(status: str, relative: bool, low: float, last: float, point: Rebuilt) 
     )
     check_end(audit)
     return audit.broken
-
-
-@pytest.mark.parametrize(
-    ("end", "asked", "checked"),
-    [("CONVERGED", math.inf, True), ("ROUNDING_LIMIT", 0.01, True), ("ROUNDING_LIMIT", 0.1, False)],
-)
-def test_anytime__that_rounding_stopped_is_asked_for_its_next_level(
-    end: str, asked: float, checked: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the axis ends in another way, or above the eps that was asked for, if that is known."""
-    ends: list[str] = []
-    monkeypatch.setattr("gapwise.stages.certify.anytime.check_end", lambda audit, ended: ends.append(ended))
-    audit = SimpleNamespace(asked_eps=asked)
-    attrs = {"axis_end": end, "status": "ROUNDING_LIMIT"}
-    path: Any = SimpleNamespace(
-        attrs=attrs, audit=audit, eps=0.1, broken=[], no_level_left=lambda: ends.append("asked")
-    )
-    Anytime.end(path)
-    assert not path.broken
-    assert ends == (["asked", end] if checked else [end])
 
 
 @pytest.mark.parametrize("eps", [0.1 * TOLERANCE / SHARE, 40.0 * TOLERANCE / SHARE])

@@ -4,75 +4,52 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from reported import digits, pictures
 from spreads import backwards
 from tiny import all_labels
 
-from gapwise.stages.evaluate import _commonest, evaluate, predict
+from gapwise.stages.evaluate import evaluate, predict
 from gapwise.stages.featurize import open_problem
-from gapwise.stages.problems import structure
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.reports.loss_words import baseline
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
-from gapwise.storage.features import FeatureWriter, open_features
 from gapwise.storage.files import tree_checksum
 from gapwise.storage.format import MEASURES
 from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path
 
-
-def multiclass_blocks(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    labels = rng.integers(3, size=n)
-    return {"x": rng.normal(size=(n, 4)) + 0.7 * np.eye(3, 4)[labels], "labels": labels}
+STORES = {"multiclass": digits, "segmentation": pictures}
 
 
-def segmentation_blocks(rng: np.random.Generator, n: int) -> list[dict[str, np.ndarray]]:
-    blocks = []
-    for _ in range(n):
-        size = int(rng.integers(2, 5))
-        edges = np.array([[a, a + 1] for a in range(size - 1)], np.int32)
-        labels = (rng.random(size) < 0.5).astype(np.uint8)
-        unary = (rng.normal(size=(size, 3)) + 0.3 * np.where(labels, 1, -1)[:, None]).astype(np.float32)
-        area = rng.integers(20, 60, size=size).astype(float)
-        block = {
-            "unary": unary,
-            "pairwise": rng.random((size - 1, 2)).astype(np.float32),
-            "edges": edges,
-            "labels": labels,
-            "area": area,
-            "foreground": area * np.where(labels, 0.8, 0.1),
-        }
-        blocks.append(block | structure("segmentation").derived(**block))
-    return blocks
-
-
-def store_of(folder: Path, name: str) -> Path:
-    rng = np.random.default_rng(1)
-    with FeatureWriter(folder / "features") as writer:
-        for split, n in (("train", 6), ("test", 9)):
-            if name == "multiclass":
-                for array, values in multiclass_blocks(rng, n).items():
-                    writer.put(split, array, values)
-            else:
-                for block in segmentation_blocks(rng, n):
-                    writer.append(split, **block)
-        writer.meta = {"structure": name, "classes": 3}
-    return folder / "features"
-
-
-@pytest.fixture(params=["multiclass", "segmentation"])
-def run(request, tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module", params=STORES)
+def run(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """(features, run directory) of a solved grid."""
-    features = store_of(tmp_path, request.param)
-    path = PathOptions(rule="grid", lambdas=[10.0, 0.3, 0.03, 0.003], tolerance=1e-3)
-    options = method_options(cache=CacheOptions(kind="gap"), max_passes=500.0)
-    solve(Task(open_problem(features, "train"), options, path), tmp_path / "run", key="k")
-    return features, tmp_path / "run"
+    folder = tmp_path_factory.mktemp(request.param)
+    features = STORES[request.param](folder)
+    solve(
+        task_of(features, PathOptions(rule="grid", lambdas=[10.0, 0.3, 0.03, 0.003], tolerance=1e-3)),
+        folder / "run",
+        key="k",
+    )
+    return features, folder / "run"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(features, run directory) of a solved two-sided path."""
+    folder = tmp_path_factory.mktemp("path")
+    features = pictures(folder)
+    solve(task_of(features, PathOptions(rule="two_sided", eps=0.05, lambda_min=0.01)), folder / "run", key="k")
+    return features, folder / "run"
+
+
+def task_of(features: Path, path: PathOptions) -> Task:
+    return Task(open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap"), max_passes=500.0), path)
 
 
 def best_losses(problem, w: np.ndarray) -> list[set[float]]:
@@ -102,29 +79,6 @@ def test_evaluate__losses_are_those_of_enumeration(run: tuple[Path, Path]) -> No
     assert np.ptp(arrays["test_loss"]) > 0.0
 
 
-def test_commonest__is_the_label_that_is_most_frequent_in_training(run: tuple[Path, Path]) -> None:
-    store = open_features(run[0])
-    test, train = open_problem(run[0], "test"), SimpleNamespace(truth=np.array([1, 0, 1, 255, 255, 255]))
-    found = _commonest(store.meta["structure"], train, test, store.arrays("test"), store.meta)
-    ones = [test.loss(i, np.ones_like(all_labels(test, i)[0])) for i in range(test.n)]
-    assert found["commonest_test_loss"] == pytest.approx(np.mean(ones), abs=1e-12)
-
-
-def test_evaluate__labels_are_a_decoding(run: tuple[Path, Path]) -> None:
-    features, folder = run
-    problem = open_problem(features, "test")
-    w = read_path(folder / "path.zarr")[0]["weights"][2]
-    labels, losses = predict(problem, w)
-    for i in range(problem.n):
-        y = labels[problem.label_ptr[i] : problem.label_ptr[i + 1]]
-        theta = np.empty(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
-        problem.scores(i, w, theta)
-        assert problem.value(i, theta, y) == pytest.approx(
-            max(problem.value(i, theta, other) for other in all_labels(problem, i)), abs=1e-9
-        )
-        assert losses[i] == problem.loss(i, y)
-
-
 def test_evaluate__chooses_the_least_test_loss_and_says_what_it_compares_to(run: tuple[Path, Path]) -> None:
     features, folder = run
     measured = evaluate(features, folder)
@@ -148,19 +102,6 @@ def test_evaluate__chooses_the_least_test_loss_and_says_what_it_compares_to(run:
     np.testing.assert_array_equal(stored["label_ptr"], test.label_ptr)
 
 
-def test_evaluate__keeps_the_measures_of_the_structure(run: tuple[Path, Path]) -> None:
-    features, folder = run
-    measured = evaluate(features, folder)
-    arrays, _ = read_path(folder / "path.zarr")
-    measures = [name for name in arrays if name.startswith("test_") and name != "test_loss"]
-    assert measures
-    for name in measures:
-        assert arrays[name].shape == (4,)
-        assert measured[name] == arrays[name][measured["best_breakpoint"]]
-    if "test_error_rate" in measures:  # with 0/1 cost
-        np.testing.assert_allclose(arrays["test_error_rate"], arrays["test_loss"], atol=1e-12)
-
-
 def test_evaluate__may_be_repeated_and_does_not_depend_on_the_workers(run: tuple[Path, Path]) -> None:
     features, folder = run
     seen = []
@@ -173,13 +114,9 @@ def test_evaluate__may_be_repeated_and_does_not_depend_on_the_workers(run: tuple
     assert after == before
 
 
-def test_evaluate__measures_a_two_sided_path_between_its_breakpoints_too(tmp_path: Path) -> None:
-    features = store_of(tmp_path, "multiclass")
-    path = PathOptions(rule="two_sided", eps=0.05, lambda_min=0.01)
-    solve(
-        Task(open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path), tmp_path, key="k"
-    )
-    solved = tree_checksum(tmp_path / "path.zarr")
+def test_evaluate__measures_a_two_sided_path_between_its_breakpoints_too(path: tuple[Path, Path]) -> None:
+    features, tmp_path = path
+    solved = tree_checksum(tmp_path / "path.zarr", without=MEASURES)
     measured = evaluate(features, tmp_path)
     assert tree_checksum(tmp_path / "path.zarr", without=MEASURES) == solved  # or the run would never be complete
     arrays, _ = read_path(tmp_path / "path.zarr")
@@ -198,13 +135,9 @@ def test_evaluate__measures_a_two_sided_path_between_its_breakpoints_too(tmp_pat
 
 
 def test_evaluate__decodes_each_model_once_and_training_blocks_between_only_if_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    features = store_of(tmp_path, "multiclass")
-    path = PathOptions(rule="two_sided", eps=0.05, lambda_min=0.01)
-    solve(
-        Task(open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path), tmp_path, key="k"
-    )
+    features, tmp_path = path
     decoded: list[tuple[str, bytes]] = []
 
     def counted(problem, w, spread=HERE, split="train"):
@@ -224,9 +157,6 @@ def test_evaluate__decodes_each_model_once_and_training_blocks_between_only_if_a
     of_train = [w for split, w in decoded if split == "train"]
     assert len(set(of_train)) == len(of_train) < lams.size
     everywhere, _ = read_path(tmp_path / "path.zarr")
-    for name in between:
-        if name != "evaluated_train_loss" and not name.startswith("evaluated_train_"):
-            np.testing.assert_array_equal(everywhere[name], between[name])
     np.testing.assert_array_equal(everywhere["evaluated_train_loss"][known], between["evaluated_train_loss"][known])
     assert not np.isnan(everywhere["evaluated_train_loss"]).any()
     train, model = open_problem(features, "train"), open_path(tmp_path)

@@ -10,23 +10,15 @@ import numpy as np
 import pytest
 import zarr
 from matplotlib.figure import Figure
-from omegaconf import OmegaConf
 from PIL import Image
 from reported import digits
 from solved import options_of, path_of, solved
 
-from gapwise.pipeline.config.settings import CONF
 from gapwise.stages.evaluate import evaluate
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.void import VOID
-from gapwise.stages.reports import chart_files
 from gapwise.stages.reports.bounds import whole_axis
-from gapwise.stages.reports.chart_files import save_charts
-from gapwise.stages.reports.charts import charts_of, convergence
 from gapwise.stages.reports.run_figures import draw, segmentations
-from gapwise.stages.reports.stored import StoredRun
-from gapwise.stages.reports.sweep_figures.paths import line_styles
-from gapwise.stages.reports.vega import Panel
 from gapwise.stages.solver.path.descend import stepwise_model
 from gapwise.storage.features import FeatureWriter, open_features
 from gapwise.storage.format import FORMAT_VERSION
@@ -82,22 +74,6 @@ def write_features(target: Path, pictures: int) -> None:
             writer.append("test", **blocks)
 
 
-def test_classes__are_drawn_instead_where_there_are_several(tmp_path: Path) -> None:
-    write_run(tmp_path, 1, "single")
-    with FeatureWriter(tmp_path / "features") as writer:
-        writer.meta = {"class_names": ["sky", "tree", "road"]}
-        regions, classes = np.repeat(np.arange(12), 10), np.repeat([0, 2, 255], 40).astype(np.uint8)
-        writer.append(
-            "test", labels=np.zeros(12, np.uint8), counts=np.zeros((12, 3), np.float32), mask=classes,
-            superpixel_map=regions.astype(np.uint16), rgb=np.full((120, 3), 90, np.uint8), hw=np.array([[10, 12]], np.int32),
-        )  # fmt: skip
-    np.savez(tmp_path / "predictions.npz", labels=np.repeat([0, 1, 2], 4), label_ptr=np.array([0, 12]))
-    names = {path.name for path in draw(tmp_path, open_features(tmp_path / "features"))}
-    assert "classes.png" in names
-    assert "segmentations.png" not in names
-
-
-@pytest.mark.slow
 def test_segmentations__leave_void_pixels_out_of_the_score() -> None:
     regions, mask = np.array([[0, 0, 1, 1]]), np.array([1, VOID, 0, 0], np.uint8)
     blocks = {
@@ -110,8 +86,7 @@ def test_segmentations__leave_void_pixels_out_of_the_score() -> None:
     assert [axes.get_title(loc="center") for axes in figure.axes if axes.get_title(loc="center")] == ["IoU 1.00"]
 
 
-@pytest.mark.share(0.5)
-@pytest.mark.parametrize(("count", "kind"), [(1, "single"), (4, "grid"), (17, "regpath"), (300, "heuristic")])
+@pytest.mark.parametrize(("count", "kind"), [(1, "single"), (17, "regpath")])
 def test_draw__makes_every_figure(tmp_path: Path, count: int, kind: str) -> None:
     write_run(tmp_path, count, kind)
     write_features(tmp_path / "features", pictures=3)
@@ -126,122 +101,11 @@ def test_draw__makes_every_figure(tmp_path: Path, count: int, kind: str) -> None
             assert np.asarray(picture.convert("L")).std() > 5
 
 
-def test_draw__leaves_out_segmentations_without_pictures(tmp_path: Path) -> None:
-    write_run(tmp_path, 3)
-    write_features(tmp_path / "features", pictures=0)
-    made = draw(tmp_path, open_features(tmp_path / "features"))
-    assert sorted(path.name for path in made) == ["convergence.png", "losses.png", "path.png", "work.png"]
-
-
-def test_convergence__of_a_method_without_gaps_is_that_of_the_primal_objective(tmp_path: Path) -> None:
-    write_run(tmp_path, 1, "single")
-    trace = {"lambda": np.full(3, 0.5), "passes": np.arange(3.0), "seconds": np.arange(3.0), "gap": np.full(3, np.nan)}
-    values = np.array([0.5, 0.3, 0.2])
-    columns = {**trace, "primal": values}
-    write_trace(tmp_path / "trace.zarr", np.stack([*columns.values()], axis=1), [*columns])
-    run = StoredRun(tmp_path, None)
-    assert convergence.applies(run)
-    chart = convergence.chart(run)
-    assert chart.title == "λ = 0.5"
-    for panel, over in zip(chart.panels, ("passes", "seconds"), strict=True):
-        assert panel.layers[1]["encoding"]["y"]["title"] == "primal objective"
-        assert [row["primal"] for row in panel.rest["data"]["values"]] == values.tolist()
-        assert panel.rest["transform"] == [{"calculate": f"fresh ? datum.own_{over} : datum.{over}", "as": "x"}]
-    nothing = {**trace, "gap": np.zeros(3), "primal": values}
-    assert convergence.quantity(nothing) == ""
-
-
-def test_draw__leaves_out_losses_before_evaluation(tmp_path: Path) -> None:
-    write_run(tmp_path, 3)
-    for name in ("train_loss", "test_loss"):
-        del zarr.open_group(tmp_path / "path.zarr")[name]
-    write_features(tmp_path / "features", pictures=0)
-    assert sorted(path.name for path in draw(tmp_path, open_features(tmp_path / "features"))) == [
-        "convergence.png",
-        "path.png",
-        "work.png",
-    ]
-
-
-def test_draw__shows_a_path_of_a_method_without_certificates(tmp_path: Path) -> None:
-    write_run(tmp_path, 3, "grid")
-    zarr.open_group(tmp_path / "path.zarr")["gap"][:] = np.nan
-    write_features(tmp_path / "features", pictures=0)
-    draw(tmp_path, open_features(tmp_path / "features"))
-    with Image.open(tmp_path / "figures" / "path.png") as picture:
-        assert np.asarray(picture.convert("L")).std() > 5
-
-
-def test_charts__for_papers_can_be_read_at_eight_centimetres(tmp_path: Path) -> None:
-    write_run(tmp_path, 5)
-    before: dict[str, bytes] = {}
-    for folder in (tmp_path / "once", tmp_path / "again"):
-        charts = charts_of(StoredRun(tmp_path, None))
-        save_charts(charts, folder, ("svg", "png", "pdf"))
-        made = {path.name: path.read_bytes() for path in folder.iterdir()}
-        assert {*made} == {f"{name}.{form}" for name in charts for form in ("svg", "png", "pdf")}
-        for name, content in made.items():
-            assert content[:4] == {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}[name[-3:]]
-        assert made == (before or made)
-        before = made
-    for name in charts:
-        width = float(before[f"{name}.svg"].decode().split('width="')[1].split('"')[0])
-        assert 10.0 * (8.0 / 2.54 * 72.0) / width > 6.5  # points of its text when it is printed 8 cm wide
-
-
-def test_charts__put_their_legends_beside_the_data(tmp_path: Path) -> None:
-    """A legend is above or beside a plot, and where there are several curves, their names are in it."""
-    write_run(tmp_path, 5)
-    charts = charts_of(StoredRun(tmp_path, None))
-    assert {*charts} == {"convergence", "losses", "path", "work"}
-
-    def names(panel: Panel) -> set[str]:
-        scales = [layer["encoding"].get("color", {}).get("scale", {}) for layer in panel.layers if "encoding" in layer]
-        return {name for scale in scales for name in scale.get("domain", ())}
-
-    assert names(charts["losses"].panels[0]) == {"train", "test"}
-    assert names(charts["path"].panels[0]) == {"guaranteed in between", "gap at a solved λ"}
-    assert chart_files.as_picture(charts["losses"])["config"]["legend"]["orient"] == "top"
-
-
-def test_draw__leaves_charts_out_where_vega_cannot_be_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Vega's engine aborts its process where addresses are limited (ulimit -v); the run goes on."""
-    write_run(tmp_path, 3)
-    write_features(tmp_path / "features", pictures=3)
-    np.savez(tmp_path / "predictions.npz", labels=np.zeros(36, np.uint8), label_ptr=np.arange(4) * 12)
-    (tmp_path / "aborts.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGTRAP)")
-    monkeypatch.setattr(chart_files, "PROCESS", tmp_path / "aborts.py")
-    made = draw(tmp_path, open_features(tmp_path / "features"))
-    assert [path.name for path in made] == ["segmentations.png"]
-    assert "figures: convergence, losses, path, work are missing: vl-convert was ended by SIGTRAP" in caplog.text
-
-
-def test_draw__says_that_there_is_no_path(tmp_path: Path) -> None:
-    write_features(tmp_path / "features", pictures=0)
-    with pytest.raises(FileNotFoundError, match="no solved path here; run the solve stage first"):
-        draw(tmp_path, open_features(tmp_path / "features"))
-
-
 def below_first(arrays: dict[str, np.ndarray], attrs: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
     """The curve from the first breakpoint down; 200 points lie above it."""
     lam = arrays["lambda"]
     lams, bound = whole_axis(arrays, attrs, float(lam[0]), 0.3 * float(lam[-1]))
     return lams[200:], bound[200:]
-
-
-def test_whole_axis__starts_at_the_gap_and_grows_to_the_interval_s_end() -> None:
-    arrays = {
-        "lambda": np.array([0.4]), "lambda_low": np.array([0.2]), "gap": np.array([0.05]), "hinge": np.array([0.3]),
-        "norm2": np.array([1.5]), "loss_dual": np.array([0.6]),
-    }  # fmt: skip
-    arrays |= stepwise_model(arrays, [])
-    for rule, end in (("one_sided", 0.05 + 1.5 * 0.2**2 / (2 * 0.2)), ("paper", 0.05 + 0.5 * 0.25)):
-        lams, bound = below_first(arrays, {**ZERO, "rule": rule})
-        assert np.all(np.diff(lams) < 0)
-        assert bound[0] == pytest.approx(0.05)
-        assert bound[-1] == pytest.approx(end)
 
 
 def test_whole_axis__is_the_convex_bound_within_each_cell() -> None:
@@ -277,10 +141,3 @@ def test_figures__of_a_path_that_a_limit_ended_at_its_first_breakpoint(tmp_path:
     assert not (arrays["cell_interval"] >= 1).any()  # nothing is certified below it
     evaluate(features, tmp_path / "run")
     assert draw(tmp_path / "run", open_features(features))
-
-
-@pytest.mark.parametrize("experiment", ["compare_paths", "compare_kappas"])
-def test_lines__of_paths_can_be_told_apart(experiment: str) -> None:
-    names = [*OmegaConf.load(CONF / "experiment" / f"{experiment}.yaml").sweep.variants]
-    styles = line_styles(names)
-    assert len({(style["color"], style["ls"]) for style in styles.values()}) == len(styles) == len(names) > 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -21,8 +22,6 @@ from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.rule import rule_of
 from gapwise.stages.verify import verify
 from gapwise.storage.results import read_path
-
-pytestmark = pytest.mark.slow
 
 
 def single(how: str, n: int = 3):
@@ -70,10 +69,10 @@ def certified(problem, kind: str, run: Path, method: str) -> dict:
     return result
 
 
-@pytest.mark.share(0.3)
-@pytest.mark.parametrize("method", ["bcfw", "accelerated"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", NOTHING)
+@pytest.mark.parametrize(
+    ("case", "kind", "method"),
+    [*zip(itertools.cycle(NOTHING), KINDS, itertools.cycle(["bcfw", "accelerated"]), strict=False)],
+)
 def test_solve__says_that_zero_is_optimal_where_there_is_nothing_to_learn(
     tmp_path: Path, case: str, kind: str, method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -89,8 +88,6 @@ def test_solve__says_that_zero_is_optimal_where_there_is_nothing_to_learn(
         assert "w = 0 is optimal for every lambda" in caplog.text
 
 
-@pytest.mark.share(0.3)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", LITTLE)
+@pytest.mark.parametrize(("case", "kind"), [*zip(LITTLE, KINDS, strict=False)])
 def test_solve__certifies_where_there_is_little_to_learn(tmp_path: Path, case: str, kind: str) -> None:
     certified(LITTLE[case](), kind, tmp_path, "bcfw")

@@ -29,9 +29,8 @@ def every_labelling(problem) -> tuple[np.ndarray, ...]:
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
-@pytest.mark.parametrize("size", [0.0, *SCALES])
-def test_pass__lets_an_exact_oracle_be(name: str, size: float) -> None:
-    problem = instance(name)
+def test_pass__lets_an_exact_oracle_be(name: str) -> None:
+    problem, size = instance(name), 1e8
     w = draw(problem, size)
     answers = exact_pass(problem, w, decode=True)
     supports = every_labelling(problem)
@@ -46,8 +45,7 @@ def test_pass__lets_an_exact_oracle_be(name: str, size: float) -> None:
     assert (answers.hinges >= -1e-9 * (1.0 + np.abs(answers.most))).all()
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
-@pytest.mark.parametrize("size", SCALES)
+@pytest.mark.parametrize(("name", "size"), [("chain", 1e-8), ("segmentation", 1e8)])
 def test_pass__compares_with_the_labellings_of_the_dual_point(name: str, size: float) -> None:
     problem = instance(name)
     w = draw(problem, size)

@@ -8,13 +8,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from tiny.tree_instances import tree_arrays
 
 from gapwise.stages.problems import build
 from gapwise.stages.reports import poses
 from gapwise.stages.reports.page.sections import poses as section
-from gapwise.stages.reports.run_figures import poses as figure
 
 LAMBDAS = np.array([9.0, 7.0, 5.0, 3.0, 2.0, 1.0])
 
@@ -77,11 +75,3 @@ def test_section__draws_every_pose_over_its_photograph(run):
     np.testing.assert_allclose(
         [float(end.get(name)) for name in ("x1", "y1", "x2", "y2")], scale * run.test_blocks["points"][:4], atol=0.06
     )
-
-
-def test_figure__has_a_row_a_photograph(run):
-    drawn = Figure()
-    assert figure.applies(run)
-    figure.paint(drawn, run)
-    assert [axes.get_title().split(",")[0] for axes in drawn.axes[6:]] == [p.said for p in poses.posed(run)[1].poses]
-    assert all(len(axes.lines) == 1 for axes in drawn.axes)

@@ -39,8 +39,14 @@ def sequences(folder: Path) -> dict[str, Any]:
     return {"name": "sequences_csv", **files}
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "chain"])
-@pytest.mark.parametrize("validation", [{"share": 0.3, "seed": 1}, {"share": 0.6, "seed": 0}])
+@pytest.mark.parametrize(
+    ("kind", "validation"),
+    [
+        ("dense", {"share": 0.3, "seed": 1}),
+        ("sparse", {"share": 0.6, "seed": 0}),
+        ("chain", {"share": 0.3, "seed": 1}),
+    ],
+)
 def test_join__is_the_inverse_of_dividing(kind: str, validation: dict[str, Any], tmp_path: Path) -> None:
     dataset = sequences(tmp_path) if kind == "chain" else rows(tmp_path, sparse=kind == "sparse")
     whole = made(dataset, tmp_path / "whole")
@@ -61,17 +67,6 @@ def test_join__is_the_inverse_of_dividing(kind: str, validation: dict[str, Any],
     assert not joined.has("test")
     assert "validation" in divided.meta
     assert "validation" not in joined.meta
-
-
-def test_join__puts_a_readers_own_validation_blocks_last(tmp_path: Path) -> None:
-    dataset = sequences(tmp_path)
-    own = made({**dataset, "validation": "file", "validation_file": str(tmp_path / "validation")}, tmp_path / "own")
-    join(own, tmp_path / "joined", lambda *_: None)
-    joined = open_features(tmp_path / "joined").arrays("train")
-    both = [own.arrays(split)["labels"] for split in ("train", "validation")]
-    np.testing.assert_array_equal(joined["labels"], np.concatenate(both))
-    assert "decode_only" not in joined
-    assert of_split(own).tolist() == [0] * 15 + [1] * 15
 
 
 def test_join__of_two_splits_of_an_oracle_asks_each_object_for_its_own_blocks(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from locations import KINDS, fresh
+from locations import fresh
 from solved import PATHS, DieAfter, Killed, StopAfter, options_of, path_of
 from tiny import TINY
 
@@ -19,8 +19,6 @@ from gapwise.stages.solver.events import Event, Kind, Observer, Stop
 from gapwise.stages.solver.options import Status
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.sink import CommitSink, MemorySink
-
-pytestmark = pytest.mark.slow
 
 
 class Keeper:
@@ -37,7 +35,7 @@ class Keeper:
         return self.memory
 
 
-@pytest.fixture(params=[*KINDS, "process"])
+@pytest.fixture
 def store(request: pytest.FixtureRequest) -> Keeper:
     return Keeper(request.param, request)
 
@@ -92,8 +90,16 @@ class Calls:
             self.solved[-1].append(event.breakpoint.point.lam)
 
 
-@pytest.mark.parametrize("kind", ["two_sided", "grid_keep_dual"])
-@pytest.mark.parametrize("every_seconds", [0.0, math.inf])
+@pytest.mark.parametrize(
+    ("store", "every_seconds", "kind"),
+    [
+        ("disk", 0.0, "two_sided"),
+        ("disk", math.inf, "grid_keep_dual"),
+        ("process", 0.0, "grid_keep_dual"),
+        ("process", math.inf, "two_sided"),
+    ],
+    indirect=["store"],
+)
 def test_sink__changes_no_bit_whatever_it_writes(store: Keeper, every_seconds: float, kind: str) -> None:
     task, sink = task_of(kind), store.open(every_seconds)
     engine = walked(task, sink)
@@ -102,10 +108,10 @@ def test_sink__changes_no_bit_whatever_it_writes(store: Keeper, every_seconds: f
     assert (store.open(every_seconds).load() is not None) is (every_seconds == 0.0)
 
 
-@pytest.mark.parametrize("every_seconds", [0.0, math.inf])
+@pytest.mark.parametrize(("store", "every_seconds"), [("disk", math.inf), ("process", 0.0)], indirect=["store"])
 def test_stop__commits_the_point_where_it_stops(store: Keeper, every_seconds: float) -> None:
     task = task_of()
-    for left in (2, 5, 0, 9, 4):
+    for left in (2, 5, 0):
         seen, sink = Calls(), store.open(every_seconds)
         engine = walked(task, sink, seen, Stop(StopAfter(left)))
         assert engine.status is Status.INTERRUPTED
@@ -119,7 +125,7 @@ def test_stop__commits_the_point_where_it_stops(store: Keeper, every_seconds: fl
     assert bits(walked(task, sink), sink) == expected_of()
 
 
-@pytest.mark.parametrize("left", [1, 6, 14])
+@pytest.mark.parametrize(("store", "left"), [("disk", 14), ("memory", 6), ("process", 1)], indirect=["store"])
 def test_death__loses_nothing_that_was_committed(store: Keeper, left: int) -> None:
     """The process dies at a boundary: what was committed at the one before is there, with every lambda solved by then."""
     task, seen, dies = task_of(), Calls(), DieAfter(left)
@@ -140,6 +146,7 @@ class Gone(Exception):
     """All workers are."""
 
 
+@pytest.mark.parametrize("store", ["disk"], indirect=True)
 def test_error__in_an_exact_pass_leaves_the_point_where_that_began(store: Keeper) -> None:
     task, engines = task_of(), []
 

@@ -22,8 +22,6 @@ from gapwise.stages.solver.options import Status
 from gapwise.storage.commits import StateError
 from gapwise.storage.results import read_path, read_trace
 
-pytestmark = pytest.mark.slow
-
 
 # -- the trace ----------------------------------------------------------------------------------------------------------
 def test_trace__is_complete_after_a_resume_and_keeps_its_timestamps(tmp_path: Path) -> None:
@@ -62,31 +60,9 @@ def test_time_limit__leaves_what_there_is_and_goes_on_when_given_more(tmp_path: 
     assert_same_path(tmp_path / "whole", parts)
 
 
-def test_time_limit__before_the_first_breakpoint_commits_and_writes_no_path(tmp_path: Path) -> None:
-    problem, path = TINY["multiclass"](), path_of()
-    assert solved(problem, tmp_path / "parts", options_of(max_seconds=1e-9), path) is Status.TIME_LIMIT
-    assert not (tmp_path / "parts" / "path.zarr").exists()
-    assert solved(problem, tmp_path / "parts", options_of(), path) is Status.CONVERGED
-    solved(problem, tmp_path / "whole", options_of(), path)
-    assert_same_path(tmp_path / "whole", tmp_path / "parts")
-
-
-@pytest.mark.parametrize(
-    ("limit", "status"), [({"max_passes": 3.0}, Status.PASS_LIMIT), ({"max_oracle_calls": 20.0}, Status.ORACLE_LIMIT)]
-)
-def test_limits__end_a_path_with_their_status(tmp_path: Path, limit, status) -> None:
-    problem, path = TINY["multiclass"](), path_of(eps=1e-4, lambda_min=0.02)
-    assert solved(problem, tmp_path, options_of(sampler="uniform", step="fw", **limit), path) is status
-    arrays, attrs = read_path(tmp_path / "path.zarr")
-    assert attrs["status"] == status
-    assert attrs["status_meanings"][arrays["status"][-1]] == status
-    assert arrays["gap"][-1] >= 1e-4
-
-
-@pytest.mark.parametrize("kind", ["single", "grid_keep_dual"])
-def test_limits__of_given_lambdas_are_the_status_of_the_whole(tmp_path: Path, kind: str) -> None:
+def test_limits__of_given_lambdas_are_the_status_of_the_whole(tmp_path: Path) -> None:
     """Also when the breakpoint that met its limit was committed by an invocation before."""
-    problem, path = TINY["multiclass"](), path_of(**{**PATHS[kind], "tolerance": 0.03})
+    problem, path = TINY["multiclass"](), path_of(**{**PATHS["grid_keep_dual"], "tolerance": 0.03})
     options = options_of(sampler="uniform", step="fw", cache="none", max_passes=6.0)
     assert solved(problem, tmp_path / "whole", options, path) is Status.PASS_LIMIT
     arrays, attrs = read_path(tmp_path / "whole" / "path.zarr")
@@ -94,7 +70,7 @@ def test_limits__of_given_lambdas_are_the_status_of_the_whole(tmp_path: Path, ki
     assert solved(problem, tmp_path / "whole", options, path) is Status.PASS_LIMIT
     statuses = [attrs["status_meanings"][code] for code in arrays["status"]]
     assert statuses.count("PASS_LIMIT") == np.sum(arrays["gap"] > 0.03) > 0
-    stopped_and_resumed(problem, tmp_path / "parts", options, path, [1, 2, 1, 2, 1, 2, 1])
+    stopped_and_resumed(problem, tmp_path / "parts", options, path, [1, 2, 1])
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
@@ -127,9 +103,8 @@ def test_complete__means_the_trace_is_there_too(tmp_path: Path, monkeypatch) -> 
 
 
 # -- seeds and identity ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("sampler", ["uniform", "permutation", "gap"])
-def test_seed__another_one_takes_another_way_to_the_same_place(tmp_path: Path, sampler: str) -> None:
-    problem, options, path = multiclass(n=12), options_of(sampler=sampler), path_of(**SINGLE)
+def test_seed__another_one_takes_another_way_to_the_same_place(tmp_path: Path) -> None:
+    problem, options, path = multiclass(n=12), options_of(sampler="gap"), path_of(**SINGLE)
     for seed in (0, 0, 1):
         solved(problem, tmp_path / f"{seed}-{len(list(tmp_path.iterdir()))}", options, path, seed=seed)
     first, again, other = (read_path(run / "path.zarr")[0] for run in sorted(tmp_path.iterdir()))

@@ -7,12 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from PIL import Image
 
-from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
-from gapwise.stages.reports.paint import BLUE, PALE, ROW, name_ends
-from gapwise.stages.reports.suboptimality import best_dual, calls_lines, calls_table, winners, with_suboptimality
+from gapwise.stages.reports.suboptimality import calls_lines, calls_table, winners, with_suboptimality
 from gapwise.stages.reports.sweep_figures import compare_parts, figure_file
 from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
 
@@ -47,20 +44,6 @@ def test_suboptimality__is_bounded_by_the_best_dual_value_of_all_runs() -> None:
     wrong = {**curves, ("bcfw", "0.01"): [trace(0.5, -0.1, 0.5)]}
     with pytest.raises(ValueError, match=r"bcfw has a dual value of 0\.6, above the primal value 0\.5.* of ssg"):
         with_suboptimality(wrong)
-
-
-def test_suboptimality__of_estimates_is_unknown_where_they_are_below_the_dual_value() -> None:
-    """An oracle that misses maximisers gives too small a P; the dual value is that of labellings, and true."""
-    curves = {("bcfw", "1/n"): [trace(0.5, 0.1, 0.5)], ("accelerated", "1/n"): [trace(-0.2, 0.3, 0.5)]}
-    with pytest.raises(ValueError, match="one of them is wrong"):
-        with_suboptimality(curves, UPPER_BOUNDED)
-    measured = with_suboptimality(curves, ESTIMATE)
-    (bcfw,), (other,) = measured["bcfw", "1/n"], measured["accelerated", "1/n"]
-    least, most = other["primal"].min(), bcfw["dual"].max()
-    assert least < most == best_dual(other)
-    assert np.isnan(other["primal_excess"]).all()
-    np.testing.assert_array_equal(bcfw["primal_excess"], bcfw["primal"] - most)
-    np.testing.assert_array_equal(bcfw["dual_lack"], most - bcfw["dual"])
 
 
 def test_table__has_calls_to_each_accuracy_and_says_who_wins() -> None:
@@ -106,22 +89,3 @@ def test_figures__of_every_data_set_lie_in_a_folder_of_its_own(tmp_path: Path) -
     with (tmp_path / "sweep" / "small" / "solvers.csv").open() as file:
         assert [row["variant"] for row in csv.DictReader(file)] == ["accelerated", "ssg"]
     assert figure_file(tmp_path, "gaps.png") == tmp_path / "figures" / "gaps.png", "where there is one data set"
-
-
-def test_name_ends__names_coloured_lines_without_overlap() -> None:
-    axes = Figure().subplots()
-    for name, colour, end in (("a", BLUE, 0.5), ("b", "#000000", 0.505), ("c", PALE, 0.9), ("d", BLUE, np.nan)):
-        axes.plot([1.0, 2.0, 3.0], [1.0, 0.7, end], label=name, color=colour)
-    before = axes.get_xlim()
-    name_ends(axes)
-    texts = {text.get_text(): text for text in axes.texts}
-    assert {name: text.xy for name, text in texts.items()} == {"a": (3.0, 0.5), "b": (3.0, 0.505), "d": (2.0, 0.7)}
-    heights = [
-        axes.transData.transform(texts[name].xy)[1] * 72 / axes.figure.dpi + texts[name].xyann[1] for name in "ba"
-    ]
-    assert heights[0] - heights[1] == pytest.approx(ROW)
-    assert axes.get_xlim()[1] > before[1]
-    axes.set_xscale("log")
-    left, right = axes.get_xlim()
-    name_ends(axes)
-    assert np.log(axes.get_xlim()[1] / left) == pytest.approx(4.0 / 3.0 * np.log(right / left)), "a third more"

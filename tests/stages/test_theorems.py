@@ -5,12 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
 INF = np.inf
 CONES = {
     "free": (np.full(4, -INF), np.full(4, INF)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,9 +33,10 @@ from gapwise.storage.sink import MemorySink
 
 
 # -- what is true passes --------------------------------------------------------------------------------------------------
-@pytest.mark.share(0.6)
-@pytest.mark.parametrize("name", sorted(TINY))
-@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid", "single"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*zip(sorted(TINY), itertools.cycle(["two_sided", "paper", "grid", "one_sided", "single"]), strict=False)],
+)
 def test_verify__passes_what_is_solved(name: str, kind: str) -> None:
     result = verify(TINY[name](), run_of(name, kind))
     assert result["certified"]
@@ -49,16 +50,6 @@ def test_verify__passes_what_is_solved(name: str, kind: str) -> None:
     assert json.loads((run_of(name, kind) / "verify.json").read_text()) == result
 
 
-def test_verify__passes_a_path_that_reaches_its_end() -> None:
-    run = run_of("multiclass", "whole")
-    result = verify(problem_of("multiclass", "whole"), run)
-    assert result["certified"]
-    assert result["lambda_low"] == 0.0
-    lams = read_path(run / "path.zarr")[0]["lambda"]
-    assert min(sample["lambda"] for sample in result["samples"]) < lams[-1]
-    assert max(sample["lambda"] for sample in result["samples"]) > lams[0]
-
-
 def test_verify__passes_a_relative_path_that_reaches_its_end() -> None:
     run = run_of("multiclass", "two_sided_whole")
     result = verify(problem_of("multiclass", "two_sided_whole"), run, samples=60)
@@ -68,7 +59,7 @@ def test_verify__passes_a_relative_path_that_reaches_its_end() -> None:
     assert min(sample["lambda"] for sample in result["samples"]) < read_path(run / "path.zarr")[0]["lambda"][-1]
 
 
-@pytest.mark.parametrize("choices", [{"eps": 3.0}, {"eps": 0.9, "relative": True}, {"eps": 1.1, "relative": True}])
+@pytest.mark.parametrize("choices", [{"eps": 0.9, "relative": True}, {"eps": 1.1, "relative": True}])
 def test_verify__says_that_eps_above_all_losses_certifies_nothing(choices: dict[str, float], tmp_path: Path) -> None:
     problem = TINY["multiclass"]()
     solved(problem, tmp_path, options_of(), path_of(rule="two_sided", kappa=0.7, lambda_min=0.0, **choices))
@@ -78,8 +69,7 @@ def test_verify__says_that_eps_above_all_losses_certifies_nothing(choices: dict[
 
 
 def test_verify__passes_averages_and_relative_tolerances() -> None:
-    multiplane = run_of("multiclass", "single", method="mpbcfw", averaging="two_track")
-    for run in (run_of("multiclass", "single", averaging="weighted"), run_of("multiclass", "relative"), multiplane):
+    for run in (run_of("multiclass", "single", averaging="weighted"), run_of("multiclass", "relative")):
         assert verify(TINY["multiclass"](), run)["certified"]
 
 
@@ -139,41 +129,10 @@ def test_verify__limit_is_no_broken_promise_and_no_certificate() -> None:
     assert all(sample["gap"] <= attrs["eps"] for sample in result["samples"])
 
 
-def test_verify__reports_which_of_its_two_phases_it_is_in() -> None:
-    told: list[tuple[int, int, str]] = []
-    problem = TINY["multiclass"]()
-    verify(problem, run_of("multiclass", "one_sided"), samples=3, report=lambda *words: told.append(words))
-    solved = read_path(run_of("multiclass", "one_sided") / "path.zarr")[0]["lambda"].size
-    first, second = "solved λ's recomputed", "λ's between them checked"
-    assert told == [(k + 1, solved, first) for k in range(solved)] + [(k + 1, 3, second) for k in range(3)]
-    told.clear()
-    verify(problem, run_of("multiclass", "grid"), report=lambda *words: told.append(words))
-    assert told == [(k, 3, first) for k in (1, 2, 3)], "between given lambdas nothing is certified"
-
-
 def test_verify__does_not_depend_on_the_workers() -> None:
     run, problem = run_of("multiclass", "one_sided"), TINY["multiclass"]()
 
     assert verify(problem, run, spread=Spread(backwards)) == verify(problem, run)
-
-
-def test_dual_points__are_the_same_whatever_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, arrays = (
-        problem_of("multiclass", "two_sided"),
-        read_path(run_of("multiclass", "two_sided") / "path.zarr")[0],
-    )
-    total, made = arrays["lambda"].size, []
-    assert total > 2
-    expected = [recompute.dual_point(problem, arrays, b) for b in range(total)]
-    make = recompute.dual_point
-    monkeypatch.setattr(recompute, "dual_point", lambda *given: (made.append(given[2]), make(*given))[1])
-    for kept, times in ((0, 2 * total - 2), (2**28, total)):  # two are always kept
-        monkeypatch.setattr(recompute, "KEPT", kept)
-        made.clear()
-        duals = recompute.DualPoints(problem, arrays)
-        for b in [*range(total), *reversed(range(total))]:
-            assert all(np.array_equal(one, other) for one, other in zip(duals(b), expected[b], strict=True))
-        assert len(made) == times
 
 
 # -- what is no number, and what rounding hides ---------------------------------------------------------------------------
@@ -181,19 +140,19 @@ NUMBERS = ("lambda", "lambda_low", "gap", "primal", "dual", "hinge", "loss_dual"
 OF_CELLS = ("cell_low", "cell_high", "cell_primal", "cell_dual", "cell_inner", "cell_dual_inner", "cell_scale")
 
 
-@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "two_sided_whole", "paper", "grid", "relative"])
+@pytest.mark.parametrize("kind", ["two_sided_whole", "paper", "grid"])
 def test_verify__takes_no_nan_anywhere(kind: str) -> None:
-    source, problem = stored(run_of("multiclass", kind)), problem_of("multiclass", kind)
-    of_cells = OF_CELLS if kind.startswith("two_sided") else OF_CELLS[:3] if kind in ("one_sided", "paper") else ()
+    (arrays, attrs), problem = read_path(run_of("multiclass", kind) / "path.zarr"), problem_of("multiclass", kind)
+    of_cells = OF_CELLS if kind.startswith("two_sided") else OF_CELLS[:3] if kind == "paper" else ()
     for name in (*NUMBERS, *of_cells):
-        for row in {0, len(source.arrays[name]) - 1}:
-            spoilt = source.arrays[name].copy()
+        for row in {0, len(arrays[name]) - 1}:
+            spoilt = arrays[name].copy()
             spoilt[row] = np.nan
             with pytest.raises(CertificateError):
-                verified(problem, dataclasses.replace(source, arrays={**source.arrays, name: spoilt}))
+                verified(problem, in_memory({**arrays, name: spoilt}, attrs))
 
 
-@pytest.mark.parametrize("kind", ["one_sided", "two_sided_whole", "paper"])
+@pytest.mark.parametrize("kind", ["two_sided_whole", "paper"])
 def test_verify__takes_no_nan_from_an_exact_pass(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (stepwise, two_sided):
         monkeypatch.setattr(module, "primal_at", lambda *arguments, **choices: np.nan)
@@ -210,8 +169,7 @@ def test_share__of_no_number_is_none(gap: float, primal: float, expected: float)
     np.testing.assert_equal(recompute.worst([gap, expected]), max(expected, gap) if expected == expected else np.nan)
 
 
-@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e5, 1e8])
-@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(("scale", "own"), [(1e-8, False), (1e5, True)])
 def test_verify__says_where_rounding_hides_a_gap_and_refuses_what_it_does_not_explain(scale: float, own: bool) -> None:
     """The classes are far apart, so that the dual value, of which the tolerance is a share, is next to nothing."""
     rng, y = np.random.default_rng(0), np.repeat([0, 1, 2], 4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +12,9 @@ from records import breakpoint_record
 from waiting import wait_for
 
 from gapwise.storage import behind
-from gapwise.storage.backend import Location, UrlPath, remote
+from gapwise.storage.backend import Location
 from gapwise.storage.behind import CommitsBehind
-from gapwise.storage.commits import CommitStore, Segment, StateError
+from gapwise.storage.commits import CommitStore, Segment
 from gapwise.storage.results import stack
 
 LARGE, SMALL = behind.BEHIND_BYTES, behind.BEHIND_BYTES - 1
@@ -70,12 +69,6 @@ def test_commit__of_a_small_state_is_written_at_once_without_a_thread(commits: G
     assert_is(opened(commits.store.folder).load(), 1)
 
 
-def test_commit__that_is_waited_for_is_written_at_once_whatever_its_size(commits: Gated) -> None:
-    commits.put(1, wait=True)
-    assert commits.writers == [threading.main_thread()]
-    assert_is(opened(commits.store.folder).load(), 1)
-
-
 def test_commit__of_a_large_state_returns_before_it_is_written(commits: Gated) -> None:
     commits.put(1)
     assert not commits.free
@@ -87,16 +80,6 @@ def test_commit__of_a_large_state_returns_before_it_is_written(commits: Gated) -
     assert_is(opened(commits.store.folder).load(), 1)
 
 
-def test_then__is_called_once_by_whoever_settles_and_never_by_the_thread(commits: Gated) -> None:
-    commits.gate.set()
-    commits.put(1)
-    wait_for(lambda: (commits.store.folder / "HEAD.json").exists())
-    assert commits.told == []
-    commits.settle()
-    commits.settle()
-    assert commits.told == [(1, threading.main_thread())]
-
-
 def test_commit__waits_for_the_one_in_flight_and_keeps_the_order(commits: Gated) -> None:
     commits.put(1)
     threading.Timer(0.2, commits.gate.set).start()
@@ -106,26 +89,6 @@ def test_commit__waits_for_the_one_in_flight_and_keeps_the_order(commits: Gated)
     commits.put(4, wait=True)
     assert [number for number, _ in commits.told] == [1, 2, 3, 4]
     assert_is(opened(commits.store.folder).load(), 4)  # with the segments of all, each of them once
-
-
-def test_exit__waits_for_the_commit_in_flight(commits: Gated) -> None:
-    with commits:
-        commits.put(1)
-        threading.Timer(0.2, commits.gate.set).start()
-    assert commits.told
-    assert_is(opened(commits.store.folder).load(), 1)
-
-
-def test_exit__after_an_error_waits_as_well(commits: Gated) -> None:
-    def solve() -> None:
-        with commits:
-            commits.put(1)
-            threading.Timer(0.2, commits.gate.set).start()
-            raise ValueError("of the solve")
-
-    with pytest.raises(ValueError, match="of the solve"):
-        solve()
-    assert_is(opened(commits.store.folder).load(), 1)
 
 
 ASK: dict[str, Callable[[Gated], object]] = {
@@ -161,29 +124,6 @@ def test_error__of_the_thread_keeps_later_commits_from_skipping_its_breakpoints(
     assert newest(commits.store.folder) == 0
 
 
-def test_error__of_the_thread_goes_before_a_later_one_of_the_solve(commits: Gated) -> None:
-    commits.error = OSError(28, "No space left on device")
-    commits.gate.set()
-
-    def solve() -> None:
-        with commits:
-            commits.put(1)
-            raise ValueError("of the solve")
-
-    with pytest.raises(OSError, match="No space left") as caught:
-        solve()
-    assert isinstance(caught.value.__context__, ValueError)
-
-
-def test_error__of_a_commit_at_once_leaves_the_next_one_possible(commits: Gated) -> None:
-    commits.error = OSError(28, "No space left on device")
-    with pytest.raises(OSError, match="No space left"):
-        commits.put(1, SMALL)
-    commits.error = None
-    commits.put(1, SMALL)
-    assert_is(opened(commits.store.folder).load(), 1)
-
-
 def test_interrupt__ends_the_commit_in_flight_before_it_moves_head(commits: Gated, monkeypatch) -> None:
     """A second Ctrl-C: nobody writes any more when the lock is given back."""
     commits.put(1, wait=True)
@@ -215,19 +155,3 @@ def test_interrupt__ends_the_commit_in_flight_before_it_moves_head(commits: Gate
     assert not [thread for thread in threading.enumerate() if thread.name == "commit"]
     assert [number for number, _ in commits.told] == [1]
     assert_is(opened(commits.store.folder).load(), 1)
-
-
-def test_commit__of_a_process_that_has_lost_its_lease_is_refused(cache, monkeypatch) -> None:
-    folder = UrlPath(f"memory://commits/{uuid.uuid4().hex}")
-    Gated(opened(folder)).put(1, wait=True)
-    commits, other = Gated(opened(folder)), Gated(opened(folder))
-    commits.store.load()
-    other.store.load()
-    monkeypatch.setattr(remote, "WRITER", "other")
-    other.put(2, wait=True)
-    monkeypatch.setattr(remote, "WRITER", "mine")
-    commits.gate.set()
-    commits.put(2)
-    with pytest.raises(StateError, match="another process has taken this run over"):
-        commits.settle()
-    assert_is(opened(folder).load(), 2)

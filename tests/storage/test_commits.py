@@ -8,17 +8,13 @@ import shutil
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
-import xarray
-from committed import IDENTITY, STATE, assert_is, commit, opened, state
+from committed import IDENTITY, assert_is, commit, opened
 
 from gapwise.storage import layout
 from gapwise.storage.commits import CommitStore, StateError
 from gapwise.storage.files import read_json, write_json
 from gapwise.storage.integrity import sealed
-
-pytestmark = pytest.mark.slow
 
 
 class Killed(BaseException):
@@ -27,10 +23,6 @@ class Killed(BaseException):
 
 def test_commit__round_trip_to_the_bit(folder: Path) -> None:
     assert_is(opened(folder).load(), 2)
-
-
-def test_commit__nothing_there_is_none(tmp_path: Path) -> None:
-    assert opened(tmp_path / "state").load() is None
 
 
 def test_commit__keeps_one_older_generation(folder: Path) -> None:
@@ -42,12 +34,6 @@ def test_commit__keeps_one_older_generation(folder: Path) -> None:
     assert sorted(path.name for path in folder.glob("g*.json")) == ["g000003.json", "g000004.json"]
     assert len(list(folder.glob("s*.zarr"))) == 4
     assert_is(opened(folder).load(), 4)
-
-
-def test_commit__opens_in_xarray(folder: Path) -> None:
-    with xarray.open_zarr(folder / "g000002.zarr", consolidated=False) as data:
-        assert data["support_alpha"].dims == ("atom",)
-        np.testing.assert_array_equal(data["block_gap"].values, state(2)["block_gap"])
 
 
 # -- killed in the middle of a commit ---------------------------------------------------------------------------------
@@ -84,7 +70,6 @@ def count_calls(monkeypatch, act, kill_at: tuple[str, int] | None = None, after:
     return made
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_commit__killed_at_any_durable_operation_loses_nothing(tmp_path: Path, monkeypatch, after: bool) -> None:
     """A third commit dies before or after every array file, fsync, rename, replace and removal of it."""
@@ -96,8 +81,8 @@ def test_commit__killed_at_any_durable_operation_loses_nothing(tmp_path: Path, m
     shutil.copytree(whole, template)
     counts = count_calls(monkeypatch, lambda: commit(store, 3))
     assert min(counts.values()) > 0
-    # one array is as good as another: of many operations every 15th, and the last few
-    points = [(name, k) for name, total in counts.items() for k in range(1, total + 1) if k % 15 == 1 or k > total - 5]
+    # one array is as good as another: of many operations every 30th, and the last few
+    points = [(name, k) for name, total in counts.items() for k in range(1, total + 1) if k % 30 == 1 or k > total - 3]
     generations = []
     for number, point in enumerate(points):
         folder = tmp_path / f"killed{number}"
@@ -115,23 +100,6 @@ def test_commit__killed_at_any_durable_operation_loses_nothing(tmp_path: Path, m
         assert max(int(path.name[1:7]) for path in folder.glob("g*")) == again.generation
         shutil.rmtree(folder)
     assert set(generations) == {2, 3}
-
-
-@pytest.mark.parametrize("point", [("fsync", -1), ("rename", 1), ("rename", 2), ("replace", 1), ("replace", 2)])
-def test_commit__goes_on_after_one_that_was_killed(folder: Path, monkeypatch, point: tuple[str, int]) -> None:
-    store = opened(folder)
-    store.load()
-    if point == ("fsync", -1):
-        shutil.copytree(folder, folder.with_name("copy"))
-        copy = opened(folder.with_name("copy"))
-        copy.load()
-        point = ("fsync", count_calls(monkeypatch, lambda: commit(copy, 3))["fsync"])
-    count_calls(monkeypatch, lambda: commit(store, 3), point)
-    again = opened(folder)
-    again.load()
-    for number in range(again.generation + 1, 5):
-        commit(again, number)
-    assert_is(opened(folder).load(), 4)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -180,13 +148,6 @@ def test_load__other_configuration_is_an_error_that_lists_what_differs(folder: P
     assert "seed: 0 there, 7 here" in str(error.value)
     assert "solver.step" not in str(error.value)
     assert_is(opened(folder).load(), 2)
-
-
-def test_load__identity_may_hold_lists_tuples_and_infinities(tmp_path: Path) -> None:
-    identity = {"lambdas": (1.0, 0.1), "max_passes": float("inf"), "where": Path("/x"), "none": None}
-    store = CommitStore(tmp_path / "state", identity)
-    store.commit(STATE, state(1), {}, None)
-    assert CommitStore(tmp_path / "state", identity).load() is not None
 
 
 def test_load__removes_leftovers(folder: Path) -> None:

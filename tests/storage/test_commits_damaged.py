@@ -73,14 +73,6 @@ def test_load__nothing_intact_is_an_error_that_says_what_to_do(folder: Path) -> 
     assert (folder / "g000002.zarr").is_dir()
 
 
-def test_load__no_readable_record_is_an_error_and_not_a_fresh_start(folder: Path) -> None:
-    for file in folder.glob("*.json"):
-        file.write_text("")
-    with pytest.raises(StateError, match="no committed generation is intact"):
-        opened(folder).load()
-    assert (folder / "g000002.zarr").is_dir()
-
-
 def test_load__reads_no_generation_past_head(folder: Path) -> None:
     """Killed between the two sidecars: the third generation was written whole and never committed."""
     store = opened(folder)

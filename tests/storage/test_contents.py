@@ -60,19 +60,3 @@ def test_contents__do_without_what_is_kept_if_it_is_damaged(
     (tmp_path / KNOWN).write_text(damage)
     assert contents(files, tmp_path) == first
     assert len(json.loads((tmp_path / KNOWN).read_text())) == 1
-
-
-def test_contents__of_many_files_are_summed_up(tmp_path: Path) -> None:
-    files = {}
-    for number in range(30):
-        files |= {str(number): file_of(tmp_path / "a", "abc", str(number))["data"]}
-    first = contents(files, tmp_path)
-    assert first["files"] == 30
-    file_of(tmp_path / "a", "abd", "17")
-    assert contents(files, tmp_path)["all"] != first["all"]
-    assert contents({f"x{name}": file for name, file in files.items()}, tmp_path)["all"] != first["all"]
-
-
-def test_contents__name_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="gone"):
-        contents({"data": tmp_path / "gone"}, tmp_path)

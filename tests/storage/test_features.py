@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gapwise.storage import features
-from gapwise.storage.features import Features, FeatureWriter, is_complete, open_features
+from gapwise.storage.features import FeatureWriter, is_complete, open_features
 from gapwise.storage.files import DamagedError, aside, read_json, write_json
 from gapwise.storage.integrity import sealed
 
@@ -56,20 +56,6 @@ def test_features__split_without_an_entry_opens(tmp_path: Path) -> None:
     np.testing.assert_array_equal(arrays["map"], [[3, 1]])
 
 
-def test_features__ignore_files_that_are_not_theirs(tmp_path: Path) -> None:
-    """A link or scratch file that somebody left there, for example."""
-    write(tmp_path / "f")
-    (tmp_path / "f" / "train" / ".tmp-unary.npy").symlink_to(tmp_path / "nothing")
-    (tmp_path / "f" / "train" / "unary2.npy").write_bytes(b"no array")
-    assert sorted(open_features(tmp_path / "f").arrays("train")) == [
-        "labels",
-        "labels_ptr",
-        "unary",
-        "unary_ptr",
-        "words",
-    ]
-
-
 def test_features__are_memory_mapped_and_read_only(tmp_path: Path) -> None:
     write(tmp_path / "f")
     for array in open_features(tmp_path / "f").arrays("train").values():
@@ -93,17 +79,6 @@ def test_held__arrays_are_in_memory_and_read_only_unless_the_split_is_large(tmp_
     assert not isinstance(store.held("train")["x"], np.memmap)
     monkeypatch.setattr(features, "HELD_BYTES", total - 1)
     assert isinstance(store.held("train")["x"], np.memmap)
-
-
-def test_features__are_plain_npy_files(tmp_path: Path) -> None:
-    """The header is ours: numpy's own reader must take it, aligned as it aligns."""
-    blocks = write(tmp_path / "f")
-    file = tmp_path / "f" / "train" / "unary.npy"
-    np.testing.assert_array_equal(np.load(file), np.concatenate([b["unary"] for b in blocks]))
-    with file.open("rb") as opened:
-        assert np.lib.format.read_magic(opened) == (1, 0)
-        assert np.lib.format.read_array_header_1_0(opened) == ((12, 3), False, np.float32)
-        assert opened.tell() % 64 == 0
 
 
 def test_writer__refuses_another_dtype_or_shape(tmp_path: Path) -> None:
@@ -152,26 +127,6 @@ def test_writer__killed_leaves_no_store_and_the_next_one_is_whole(tmp_path: Path
     write(tmp_path / "f")
     assert "stale" not in open_features(tmp_path / "f").arrays("train")
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
-
-
-def test_features__of_another_format_version_are_refused(tmp_path: Path) -> None:
-    write(tmp_path / "f")
-    meta = tmp_path / "f" / "meta.json"
-    write_json(meta, sealed({**read_json(meta), "format_version": 99}))
-    with pytest.raises(ValueError, match="format version 99, expected 4"):
-        Features(tmp_path / "f")
-
-
-def test_writer__refuses_a_block_without_one_of_the_arrays(tmp_path: Path) -> None:
-    def append(**second: np.ndarray) -> None:
-        with FeatureWriter(tmp_path / "f") as writer:
-            writer.append("train", unary=np.zeros((2, 3)), labels=np.zeros(2, np.uint8))
-            writer.append("train", **second)
-
-    for arrays in ({"unary": np.zeros((2, 3))}, {"unary": np.zeros((2, 3)), "label": np.zeros(2, np.uint8)}):
-        with pytest.raises(ValueError, match="train: every block needs the arrays of the first, labels, unary; got"):
-            append(**arrays)
-    assert not any(tmp_path.iterdir())
 
 
 def test_damage__is_found_wherever_it_is(tmp_path: Path) -> None:

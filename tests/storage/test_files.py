@@ -33,15 +33,6 @@ def test_write_json__keeps_the_old_value_when_it_is_killed(tmp_path: Path, monke
     assert [p.name for p in tmp_path.iterdir()] == ["value.json"]
 
 
-def test_write_json__makes_the_name_durable_after_the_contents(tmp_path: Path, monkeypatch) -> None:
-    events = []
-    fsync, replace = os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda fd: (events.append(os.readlink(f"/proc/self/fd/{fd}")), fsync(fd)))
-    monkeypatch.setattr(os, "replace", lambda a, b: (events.append("replace"), replace(a, b)))
-    write_json(tmp_path / "value.json", [1])
-    assert events == [str(tmp_path / ".tmp-value.json"), "replace", str(tmp_path)]
-
-
 def test_read_json__names_the_damaged_file(tmp_path: Path) -> None:
     (tmp_path / "value.json").write_text('{"a": 1')
     with pytest.raises(ValueError, match=r"value\.json: not valid JSON .*damaged"):
@@ -58,15 +49,6 @@ def test_write_json__round_trips_every_float(tmp_path: Path) -> None:
 def make_directory(path: Path, text: str) -> None:
     aside(path).mkdir()
     (aside(path) / "file").write_text(text)
-
-
-def test_publish__replaces_a_directory(tmp_path: Path) -> None:
-    path = tmp_path / "d"
-    for text in ("old", "new"):
-        make_directory(path, text)
-        publish(path)
-    assert (path / "file").read_text() == "new"
-    assert [p.name for p in tmp_path.iterdir()] == ["d"]
 
 
 @pytest.mark.parametrize("calls", [0, 1, 2])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from harms import HARMS
 
 from gapwise.storage import models
-from gapwise.storage.backend import DamagedError, UrlPath
+from gapwise.storage.backend import DamagedError
 from gapwise.storage.files import read_json, write_json
 from gapwise.storage.integrity import sealed
 from gapwise.storage.models import read_model, write_model
@@ -42,13 +41,6 @@ def test_model__is_read_as_it_was_written_also_from_a_folder_that_cannot_be_writ
     assert before == {path: path.stat().st_mtime_ns for path in (*model.rglob("*"), model)}
     model.chmod(0o755)
     (model / "shared").chmod(0o755)
-
-
-def test_model__lies_on_an_object_store_as_well(objects: UrlPath):
-    write_model(objects / "model", FACTS, WEIGHTS, SHARED)
-    check_whole(read_model(objects / "model"))
-    write_model(objects / "model", FACTS, 2.0 * WEIGHTS, {})
-    assert read_model(objects / "model").shared == {}
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -109,23 +101,3 @@ def test_write__replaces_a_model_and_nothing_else(model, tmp_path):
         with pytest.raises(ValueError, match="exists and is not a model; nothing is overwritten"):
             write_model(target, FACTS, WEIGHTS, SHARED)
     assert (tmp_path / "file").read_text() == "mine"
-
-
-def test_write__that_fails_half_way_leaves_the_old_model_or_none(model, tmp_path, monkeypatch):
-    def full(*arguments, **more):
-        raise OSError("no space left")
-
-    monkeypatch.setattr(models, "checksums", lambda folder: full())
-    for target in (model, tmp_path / "new"):
-        with pytest.raises(OSError, match="no space left"):
-            write_model(target, FACTS, 2.0 * WEIGHTS, {})
-    check_whole(read_model(model))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["here"]
-    assert [path.name for path in (tmp_path / "here").iterdir()] == ["model"]
-
-
-def test_model_json__can_be_read_by_a_person(model):
-    facts = json.loads((model / "model.json").read_text())
-    assert list(facts)[:2] == ["kind", "format_version"]
-    assert facts["kind"] == "gapwise model"
-    assert set(facts["files"]) == {"weights.npy", "shared/vocabulary.npy", "shared/vocabulary_ptr.npy"}

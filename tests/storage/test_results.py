@@ -14,8 +14,6 @@ from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.layout import PATH, write_group
 from gapwise.storage.results import add_losses, read_path, read_trace, stack, write_path, write_trace
 
-pytestmark = pytest.mark.slow
-
 RECORDS = [breakpoint_record(k) for k in range(7)]
 
 
@@ -34,10 +32,10 @@ def written(folder: Path, sizes: list[int], rest: int) -> dict[str, np.ndarray]:
     return arrays
 
 
-SPLITS = [([7], 0), ([1] * 7, 0), ([3, 1], 3), ([1, 5], 1), ([2, 2, 2, 1], 0)]
+SPLITS = [([1] * 7, 0), ([1, 5], 1), ([3, 1], 3)]
 
 
-@pytest.mark.parametrize("chunk", [1 << 21, 40], ids=["one chunk", "small chunks"])
+@pytest.mark.parametrize("chunk", [1 << 21, 200], ids=["one chunk", "small chunks"])
 def test_path__does_not_depend_on_its_segments(tmp_path: Path, monkeypatch, chunk: int) -> None:
     monkeypatch.setattr(layout, "CHUNK_BYTES", chunk)
     whole = written(tmp_path / "whole", [], 7)
@@ -67,25 +65,6 @@ def test_path__holds_every_breakpoint_and_atom(tmp_path: Path) -> None:
                 expected = record["support_label"][slice(*record["label_offset"][k : k + 2])]
                 np.testing.assert_array_equal(labels, expected)
     assert arrays["support_label"].dtype == np.int16
-
-
-def test_path__replaces_the_one_before(tmp_path: Path) -> None:
-    """A path that ran out of time is written again when it was given more."""
-    for records in (RECORDS[:2], RECORDS):
-        write_path(tmp_path / "path.zarr", [], stack(records), {})
-    assert read_path(tmp_path / "path.zarr")[0]["lambda"].size == 7
-    assert [path.name for path in tmp_path.iterdir()] == ["path.zarr"]
-
-
-def test_path__without_a_breakpoint_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no breakpoint to write"):
-        write_path(tmp_path / "path.zarr", [], None, {})
-    assert not any(tmp_path.iterdir())
-
-
-def test_path__that_is_not_there_names_the_stage_to_run(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"path\.zarr: no solved path.*run the solve stage"):
-        read_path(tmp_path / "path.zarr")
 
 
 def test_path__opens_in_xarray_with_its_losses(tmp_path: Path) -> None:

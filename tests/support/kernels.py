@@ -1,7 +1,7 @@
-"""Compile the kernels of the tiny instances into numba's disk cache: ``python kernels.py NAME...``.
+"""Compile kernels that most test files use into numba's disk cache: ``python kernels.py NAME...``.
 
-Two processes do this side by side before a whole test session, half of the structures each. Otherwise both workers of the
-session would compile all of them, at about the same time.
+Two processes do this side by side before a whole test session from nothing. Otherwise its workers would all compile the
+same kernels at first.
 """
 
 from __future__ import annotations
@@ -12,66 +12,51 @@ import sys
 import tempfile
 from pathlib import Path
 
-SHARES = (
-    ("chain", "python_oracle"),
-    ("multiclass", "segmentation"),
-)
-"""Names in `tiny.TINY`, an instance of each type, in shares that take about the same time."""
+from gapwise import parts
+from gapwise.stages import problems
+from gapwise.stages.problems import kernel_cache
+
+SHARES = (("chain",), ("multiclass", "segmentation"))
+"""Names in `tiny.TINY`, in shares that take about the same time."""
 
 
 def compile_all() -> None:
-    """Compile everything, in one process a share; returns when all have ended. Who fails is reported by its tests."""
-    running = [
-        subprocess.Popen([sys.executable, __file__, *names], cwd=Path(__file__).resolve().parents[2])
-        for names in SHARES
-    ]
-    for process in running:
-        process.wait()
+    """Compile everything, in one process a share, unless that was done; returns when all have ended.
+
+    Who fails is reported by its tests.
+    """
+    home, folder = Path(problems.__path__[0]).parents[1], kernel_cache.folder()
+    rooms = [home.joinpath(*room.split(".")[1:]) for room in kernel_cache.ROOMS]
+    sources = {str(file.relative_to(home)): file for room in rooms for file in room.rglob("*.py")}
+    done = folder / f"tests-{parts.digest_of(sources, sys.version)[:16]}"
+    if done.exists():
+        return
+    print(f"compiling kernels into {folder}, once: about a minute", flush=True)
+    running = [subprocess.Popen([sys.executable, __file__, *names], cwd=home) for names in SHARES]
+    codes = [process.wait() for process in running]
+    if not any(codes):
+        done.touch()
 
 
 def compile_of(names: list[str]) -> None:
-    """Solve, verify and evaluate the instances of these names with methods that use all compiled functions.
-
-    Those of `tiny.BY_DEFAULT_METHOD` with the default method alone; of the others, what --faults=full asks for is compiled
-    where it is used.
-    """
+    """Solve, verify and evaluate the instances of these names with the default method."""
     import numpy as np
     from solved import options_of, path_of
-    from tiny import BY_DEFAULT_METHOD, TINY
+    from tiny import TINY
 
     from gapwise.stages.evaluate import predict
     from gapwise.stages.solve import Task, solve
     from gapwise.stages.verify import verify
 
-    single = path_of(rule="single", lam=0.3, tolerance=0.05)
-    usual = tuple((options_of(), path_of(rule=rule, lambda_min=0.5)) for rule in ("one_sided", "paper"))
-    batches = (options_of(batch_size=2), single)
-    accelerated = (options_of(method="accelerated"), single)
-    others = (
-        batches,
-        (options_of(batch_step=True), single),
-        (options_of(method="mpbcfw", step="pairwise"), single),
-        (options_of(method="cutting_plane_nslack"), single),
-        (options_of(method="accelerated"), path_of(rule="two_sided", kappa=0.7, eps=0.2, lambda_min=0.3)),
-    )
-    also = {
-        "multiclass": ((options_of(method="bcfw_nols"), single), (options_of(method="ssg", max_passes=3.0), single)),
-        "python_oracle": (batches, accelerated),
-        "segmentation": (accelerated,),
-    }
     for name in names:
-        for options, path in (*usual, *(() if name in BY_DEFAULT_METHOD else others), *also.get(name, ())):
-            with tempfile.TemporaryDirectory() as folder:
-                problem = TINY[name]()
-                solve(Task(problem, options, path), Path(folder), key="k")
-                verify(problem, Path(folder))
-                predict(problem, np.zeros(problem.d))
+        with tempfile.TemporaryDirectory() as folder:
+            problem = TINY[name]()
+            solve(Task(problem, options_of(), path_of(rule="paper", lambda_min=0.5)), Path(folder), key="k")
+            verify(problem, Path(folder))
+            predict(problem, np.zeros(problem.d))
 
 
 if __name__ == "__main__":
-    root = Path(__file__).resolve().parents[2]
-    sys.path[:0] = [str(root), str(root / "tests" / "support")]
-    gc.disable()  # as in pipeline/precompile.py
-    for name in sys.argv[1:]:
-        compile_of([name])
-        gc.collect()
+    sys.path.append(str(Path(__file__).parent))
+    gc.disable()  # numba makes many objects that stay
+    compile_of(sys.argv[1:])

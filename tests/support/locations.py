@@ -9,7 +9,7 @@ import pytest
 
 from gapwise.storage.backend import Location, backend, location
 
-KINDS = ("disk", "memory", "s3")
+KINDS = ("disk", "memory")
 
 
 def fresh(kind: str, request: pytest.FixtureRequest) -> Location:
@@ -17,8 +17,7 @@ def fresh(kind: str, request: pytest.FixtureRequest) -> Location:
     if kind == "disk":
         tmp_path: Path = request.getfixturevalue("tmp_path")
         return tmp_path / uuid.uuid4().hex
-    root = "memory://gapwise" if kind == "memory" else request.getfixturevalue("s3")
-    return location(f"{root}/{uuid.uuid4().hex}")
+    return location(f"memory://gapwise/{uuid.uuid4().hex}")
 
 
 def files_of(where: Location) -> list[str]:

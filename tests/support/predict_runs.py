@@ -1,4 +1,4 @@
-"""Finished runs on eight kinds of data, and predictions for the raw input of their test splits by the command.
+"""Finished runs on seven kinds of data, and predictions for the raw input of their test splits by the command.
 
 ``NUMBA_DISABLE_JIT=1 python predict_runs.py FOLDER``: one process that compiles nothing makes all of them, because the data
 sets' types of array are not among those that the tests compile.
@@ -97,7 +97,6 @@ def _make(folder: Path) -> None:
             *("dataset=horses_sample", *(f"dataset.{name}={value}" for name, value in PICTURES.items())),
             *("path=single", "path.lambda=10", "path.tolerance=0.5", *FEW),
         ),
-        "kernel": ("dataset=usps", f"dataset.root={folder}/usps.npz", "dataset.kernel=rbf", *SINGLE, *FEW),
         "held": (
             *("dataset=sequences_csv", *sequences, f"dataset.template={folder}/template", "dataset.validation=0.4"),
             *(*SINGLE, *FEW),
@@ -109,7 +108,7 @@ def _make(folder: Path) -> None:
         "oracle": ("dataset=python_oracle", "dataset.oracle=python_task:Pairs", *SINGLE, *FEW),
     }
     inputs = {"chain": folder / "test.txt", "multiclass": folder / "new.npz", "pictures": folder / "pictures"}
-    inputs |= {"kernel": folder / "new.npz", "ranking": folder / "test.svmlight", "held": folder / "test.txt"}
+    inputs |= {"ranking": folder / "test.svmlight", "held": folder / "test.txt"}
     inputs |= {"bigrams": folder / "test.txt"}
     for name, command in runs.items():
         sandbox = Here(folder / "runs" / name, [*command, "tracking=none", "compute=serial"])
@@ -117,8 +116,6 @@ def _make(folder: Path) -> None:
         given, run = str(inputs.get(name, "test")), str(sandbox.run)
         for out in (f"{name}-labels.npz", f"{name}-shown"):
             predict(run, given, *(["--trust"] if name == "oracle" else []), out=folder / out)
-        if name in ("multiclass", "pictures", "kernel"):
-            predict(run, given, "--margins", out=folder / f"{name}-margins")
         if name == "held":
             _predict_with_probabilities(folder, run)
         if name == "bigrams":
@@ -135,7 +132,6 @@ def _name_bigrams(folder: Path, run: str) -> None:
     predict(model, text, "--margins", out=folder / "bigrams-exported")
     for name, words in {
         "weights": ("weights", model, "-k", "1000", "--json"),
-        "shown": ("weights", run, "-k", "2", "--label", "B"),
         "explained": ("explain", model, text, "--block", "1", "--entry", "1", "--json"),
     }.items():
         with (folder / f"bigrams-{name}.txt").open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):

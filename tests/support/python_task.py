@@ -99,13 +99,11 @@ class ListedPairs(Pairs):
     def max_oracles(self, i: int, theta: np.ndarray, m: int) -> list[Any]:
         order = np.argsort(-(self._scores(i, theta) + self.losses[i]), kind="stable")[:m]
         rows: list[Any] = [self.all[k] for k in order]
-        wrong = {"float": rows[1] + 0.5, "long": [0, 0, 0], "range": [0, 3], "again": rows[0]} if m > 1 else {}
+        wrong = {"float": rows[1] + 0.5, "again": rows[0]} if m > 1 else {}
         if self.how == "reversed":
             return rows[::-1]
         if self.how == "many":
             return [*rows, rows[0]]
-        if self.how == "none":
-            return []
         return [rows[0], wrong[self.how], *rows[2:]] if self.how in wrong else rows
 
 

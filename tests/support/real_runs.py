@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import equality
-import pytest
 from waiting import PATIENCE
 
 from gapwise.storage.files import read_json
@@ -85,33 +83,6 @@ class Sandbox:
         return int(read_json(heads[0])["generation"]) if heads else 0
 
 
-@dataclass
-class Calm(Sandbox):
-    """An undisturbed run, and how many seconds it took, compiling included."""
-
-    seconds: float = 0.0
-
-
-@dataclass
-class Bench:
-    """Makes sandboxes for one command below `folder`."""
-
-    folder: Path
-    command: list[str]
-
-    def sandbox(self, name: str, like: Sandbox | None = None, **env: str) -> Sandbox:
-        """A new sandbox, with the runs of another copied into it, if one is given."""
-        root = self.folder / name
-        if like is not None:
-            shutil.copytree(like.root, root)
-        return Sandbox(root, self.command, {**env, **({"PYTHONPATH": str(SABOTAGE)} if "SABOTAGE" in env else {})})
-
-
-def long(value: Any) -> Any:
-    """A parameter of a test that only `--faults=full` tries."""
-    return pytest.param(value, marks=pytest.mark.long)
-
-
 def ended(process: subprocess.Popen[str]) -> Done:
     """Wait for the end of a command; if it does not end, it is killed and the test fails."""
     try:
@@ -133,7 +104,7 @@ def assert_same_path(sandbox: Sandbox, expected: Sandbox) -> None:
     equality.assert_same_path(sandbox.run, expected.run)
     assert (sandbox.run / "verify.json").read_bytes() == (expected.run / "verify.json").read_bytes()
     left = [path for path in sandbox.run.rglob("*") if path.name.startswith((".tmp-", ".old-"))]
-    assert left == []
+    assert not left, left
 
 
 def assert_same_results(sandbox: Sandbox, expected: Sandbox) -> None:

@@ -18,7 +18,6 @@ KINDS = {
     "two_sided": {"rule": "two_sided", "kappa": 0.7, "eps": 0.02, "lambda_min": 0.3},
     "two_sided_whole": {"rule": "two_sided", "kappa": 0.7, "eps": 0.05, "relative": True},
     "paper": {"rule": "paper", "lambda_min": 0.3},
-    "whole": {"rule": "one_sided", "eps": 0.4},
     "heuristic": {"rule": "heuristic", "descend": "one_sided", "kappa": 0.7, "lambda_min": 0.05},
     "grid": {"rule": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-3},
     "relative": {"rule": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-2, "relative": True},
@@ -30,7 +29,7 @@ KINDS = {
 
 def problem_of(name: str, kind: str):
     """Tiny data; separable data if the hinge has to fall to eps."""
-    if not kind.endswith("whole"):
+    if kind != "two_sided_whole":
         return TINY[name]()
     assert name == "multiclass"
     return multiclass(width=9, classes=3)

@@ -13,8 +13,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from distributed import get_worker
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -58,7 +56,7 @@ class Site:
     def _start(
         self, name: str, words: list[str], path: str | None = None, within: Sequence[str] = ()
     ) -> subprocess.Popen[str]:
-        usual = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support")])
+        usual = os.pathsep.join([str(ROOT / ".src"), str(ROOT / "tests" / "support")])
         env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": usual if path is None else path}
         with (self.folder / f"{name}.log").open("w") as log:
             return subprocess.Popen(
@@ -89,12 +87,6 @@ def site(folder: Path, workers: int) -> Iterator[Site]:
         yield made
     finally:
         made.close()
-
-
-def here(x: int) -> str:
-    """The name of the worker that computes this; it takes a while, so that no other is asked to help."""
-    time.sleep(0.02)
-    return str(get_worker().name)
 
 
 def held(features: str) -> dict[str, float]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from gapwise.storage.backend import locks
 from gapwise.storage.files import holder, locked
 
 HOLD = "import sys, time; from pathlib import Path; from gapwise.storage.files import locked\nwith locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"  # noqa: E501
@@ -45,40 +44,8 @@ def test_holder__is_nobody_once_its_process_was_killed(tmp_path: Path) -> None:
     assert holder(lock) is None
 
 
-def test_holder__on_another_host_is_believed_but_not_certain(tmp_path: Path) -> None:
-    (tmp_path / "lock").write_text("process 7 on host far (since 2026-11-21 10:00:00)\n")
-    held_by = holder(tmp_path / "lock")
-    assert held_by is not None
-    assert (held_by.process, held_by.host, held_by.certain) == (7, "far", False)
-    for words in ("", "half a li", "process x on host"):
-        (tmp_path / "lock").write_text(words)
-        assert holder(tmp_path / "lock") is None
-
-
-def test_holder__without_the_kernels_list_is_a_process_that_lives(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(locks, "_flocks", lambda inode: None)
-    with locked(tmp_path / "lock"):
-        assert holder(tmp_path / "lock").process == os.getpid()
-        monkeypatch.setattr(locks, "_is_process", lambda pid: False)
-        assert holder(tmp_path / "lock") is None
-
-
 def test_holder__does_not_follow_a_link(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("process 7 on host far (since 2026-11-21 10:00:00)\n")
     (tmp_path / "lock").symlink_to(tmp_path / "other")
     with pytest.raises(OSError, match="symbolic link"):
         holder(tmp_path / "lock")
-
-
-def test_holder__of_a_lease_is_whoever_keeps_it_alive(cache: Path) -> None:
-    from gapwise.storage.backend import UrlPath
-
-    lease = UrlPath(f"memory://holder-{os.getpid()}/run/lock")
-    assert holder(lease) is None
-    with locked(lease):
-        held_by = holder(lease)
-        assert held_by is not None
-        assert (held_by.process, held_by.certain) == (os.getpid(), True)
-    assert holder(lease) is None
-    lease.write_bytes(b'{"process": 7, "host": "far", "since": 1.0, "beat": 0, "system": "other", "began": "1"}')
-    assert holder(lease) is None, "its last beat is long ago"

@@ -1,7 +1,7 @@
 """Tiny instances of every structure: small enough to enumerate all labellings and to solve as a dense QP.
 
-Every test of the solver runs on every one of them, where the compiler need not do all its work again for another type of
-array (`COMPILED_AGAIN`). The instances of a structure are a file ``<structure>_instances.py``
+The default suite solves those that are `COMPILED`; tests marked `interpreted` solve the others, without the compiler. The
+instances of a structure are a file ``<structure>_instances.py``
 here, or in the folder ``tiny`` of your own parts (`gapwise.parts`), with
 
 * ``INSTANCES``: functions that make a problem, by name;
@@ -38,8 +38,8 @@ from tiny.ranking import ranking
 from tiny.segmentation_instances import segmentation, segmentation_u8
 
 __all__ = [
-    "ALL_TINY", "TINY", "all_labels", "by_all_methods", "chain", "chain_sparse", "csr", "feature_matrix", "instance",
-    "local", "matching", "matching_two", "multiclass", "multiclass_cone", "multiclass_sparse", "once_compiled", "potts",
+    "ALL_TINY", "KINDS", "TINY", "all_labels", "by_all_methods", "chain", "chain_sparse", "csr", "feature_matrix",
+    "instance", "local", "matching", "matching_two", "multiclass", "multiclass_cone", "multiclass_sparse", "potts",
     "potts_blocks", "potts_tree", "python_oracle", "python_oracle_sparse", "ragged", "ranking", "segmentation",
     "segmentation_u8",
 ]  # fmt: skip
@@ -53,46 +53,30 @@ MODULES = {
 ALL_TINY: dict[str, Callable[[], Problem]] = {
     name: make for _, module in sorted(MODULES.items()) for name, make in module.INSTANCES.items()
 }
-COMPILED_AGAIN = {
-    "chain_bigram",
-    "chain_bigram_tables",
-    "chain_constrained",
-    "chain_costs",
-    "chain_dense",
-    "matching",
-    "matching_two",
-    "multiclass_sparse",
-    "segmentation_u8",
-}
-"""Instances that the solver solves where it is not compiled, because compiling it takes half a minute for each type: they
-differ from another one only in arrays that few methods read, or share the moves of chains. The contract compiles them; fits
-solve sequences with costs and constraints by compiled code."""
+KINDS = ("chain", "multiclass_cone", "python_oracle_sparse", "segmentation")
+"""Instances that differ in what the solver reads: without and with a box, few of many weights, steps by sums."""
 
-SOLVED_ELSEWHERE = {"tree"}
-"""Instances that tests of their structure solve: an oracle call takes milliseconds where it is not compiled, and compiling
-the solver for them half a minute."""
-
-LEFT_OUT = SOLVED_ELSEWHERE if numba.config.DISABLE_JIT else SOLVED_ELSEWHERE | COMPILED_AGAIN
-TINY = {name: make for name, make in ALL_TINY.items() if name not in LEFT_OUT}
+COMPILED = {"chain", "chain_sparse", "multiclass", "multiclass_cone"}
+"""Instances that the default suite solves by every method that it compiles."""
 
 BY_DEFAULT_METHOD = {"python_oracle", "python_oracle_sparse", "segmentation"}
-"""Instances that the default method solves in the default suite, and all others only without the compiler: what they compile
-is the same code again, and takes half a minute of both cores for these two types."""
+"""Instances that the default suite solves by the default method: other methods are the same code again."""
+
+TINY = {
+    name: make
+    for name, make in ALL_TINY.items()
+    if (numba.config.DISABLE_JIT and name != "tree") or name in COMPILED | BY_DEFAULT_METHOD
+}
+"""What the solver solves in this process. Without the compiler an oracle call of trees takes milliseconds."""
 
 LABELS = {name: count for module in MODULES.values() for name, count in module.LABELS.items()}
 LABELLINGS = {name: check for module in MODULES.values() for name, check in getattr(module, "LABELLINGS", {}).items()}
 LABELS["Potts"] = LABELS["Ranking"] = lambda problem: problem.labels
 
 
-def by_all_methods(names: Iterable[str] = sorted(TINY)) -> list[Any]:
-    """Parameters for a test of a method that is not the default one."""
-    return [pytest.param(name, marks=pytest.mark.interpreted) if name in BY_DEFAULT_METHOD else name for name in names]
-
-
-def once_compiled(names: Iterable[str]) -> list[Any]:
-    """Parameters for a test of mathematics that compiles a function for each type: some are compiled, all interpreted."""
-    again = COMPILED_AGAIN | SOLVED_ELSEWHERE
-    return [pytest.param(name, marks=pytest.mark.interpreted) if name in again else name for name in names]
+def by_all_methods(names: Iterable[str] = KINDS) -> list[Any]:
+    """Parameters for a test of a method that is not the default one: some are compiled, all interpreted."""
+    return [name if name in COMPILED else pytest.param(name, marks=pytest.mark.interpreted) for name in names]
 
 
 @functools.cache

@@ -1,0 +1,60 @@
+"""What tests of the pipeline share: a command given in this process, and one finished run."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+import pytest
+from in_process import Here
+from real_runs import Done
+
+from gapwise.pipeline import command, entry
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """given(*words): how `gapwise WORDS` ends, without a process of its own."""
+
+    def give(*words: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["gapwise", *map(str, words)])
+        monkeypatch.setattr(gc, "set_threshold", lambda *numbers: None)
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        for jobs in ("_codes", "_asked"):
+            monkeypatch.setattr(command, jobs, [])
+        capsys.readouterr()
+        try:
+            with patch.dict(os.environ):
+                code = entry.main()
+        except SystemExit as left:
+            code = left.code
+        return Done(code, *capsys.readouterr())
+
+    return give
+
+
+class Finished(NamedTuple):
+    """A finished run that nobody changes: its directory, the folder of all runs, its text, and the words that made it."""
+
+    run: Path
+    root: Path
+    text: Path
+    words: list[str]
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A complete run on four sequences; tests that change it copy it."""
+    folder = tmp_path_factory.mktemp("chain")
+    text = folder / "train.txt"
+    text.write_text("P\tw=a\tw=b\nQ\tw=b\n\nQ\tw=c\n\nP\tw=a\nP\tw=c\nQ\tw=b\n\nQ\tw=b\nP\tw=d\n")
+    words = ["dataset=sequences_csv", f"dataset.file={text}", f"dataset.test_file={text}", "path.eps=0.05"]
+    words += ["tracking=none", "compute=serial", "checkpoint.every_seconds=0"]
+    sandbox = Here(folder / "runs", words)
+    sandbox.finish()
+    return Finished(sandbox.run, sandbox.root, text, words)
