@@ -7,7 +7,7 @@ import hashlib
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -16,15 +16,14 @@ from gapwise.records import Facts
 from gapwise.stages.reports.papers.ours import HEADS, Contest, rows
 from gapwise.stages.reports.papers.page import (
     BUDGETS,
-    CLAIM_HEADS,
     HOLDS,
     PLACES,
     Places,
-    claim_rows,
     link,
+    outcome,
     place_rows,
 )
-from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Shown, judged, origin_rows
+from gapwise.stages.reports.papers.shown import ORIGIN_HEADS, Judged, Shown, judged, origin_rows
 from gapwise.stages.reports.sweep_figures import figure_file
 from gapwise.stages.reports.tables import markdown
 from gapwise.storage.backend import Location
@@ -38,7 +37,9 @@ SOURCE = "Source"
 """Text in a picture's file: the digest of the figure that it was made from, and the two numbers above."""
 HOW_TO_READ = """\
 A claim is a sentence of a paper, judged by one measure on the runs of one part.
-A number is the median of all seeds, with the least and the largest in brackets.
+A number is the median of all seeds.
+The file of numbers beside this page (`.json`) also has the least and the largest of them, and ratios along the way.
+Work that is named after the last λ alone is the same at each.
 “A against B” sets the method that the claim favours before the other.
 The claim holds if every seed of the first is better than every seed of the second.
 Where the seeds overlap, it is not decided.
@@ -95,22 +96,35 @@ def page_text(
     lines += [f"at commit {about.get('source') or 'unknown'}, on {about['python']}, {about['machine']}.", ""]
     budgets = dict.fromkeys(part.budget for part in parts if part.budget)
     lines += [*(f"- `{budget}`: {BUDGETS[budget]}" for budget in budgets), ""]
-    claims = claim_rows(parts)
-    held = [row.finding.holds for row in judged(parts)]
-    counts = [sum(h is is_so for h in held) for is_so in (True, False, None)]
-    text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
-    lines += [text.format(len(held), *counts)]
-    lines += [*_why_open(parts), *_against(parts)]
+    lines += [*_counts(parts), *_why_open(parts), *_against(parts)]
     lines += _section("What this project adds", [HEADS, *rows(ours)])
     lines += ["", "## Claims", "", HOW_TO_READ]
-    for words in HOLDS.values():
-        chosen = [_cells(row) for row in claims if row[CLAIM_HEADS.index("here")].startswith(words)]
-        lines += ["", f"### Claims: {words}", "", *(plain_table([CLAIM_HEADS, *chosen]) if chosen else ["None."])]
+    every = judged(parts)
+    for paper in dict.fromkeys(paper_of(row) for row in every):
+        lines += ["", f"### Claims of {paper}", "", *_claims([row for row in every if paper_of(row) == paper])]
     lines += _section("Every figure and table", [PLACES, *place_rows(parts, where_shown)])
     lines += _section("Where the runs come from", [ORIGIN_HEADS, *origin_rows(parts)])
     for part in parts:
         lines += ["", f"## {part.shows}", "", *_part(part, target, pictures)]
     return "\n".join(lines) + "\n"
+
+
+def paper_of(row: Judged) -> str:
+    """The key of the paper that makes a claim, `O16` say."""
+    return row.claim.source.split()[0]
+
+
+def _counts(parts: Sequence[Shown]) -> list[str]:
+    """What became of the claims, by paper."""
+    every = [(paper_of(row), row.finding.holds) for row in judged(parts)]
+    text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
+    held = [holds for _, holds in every]
+    said = text.format(len(held), *(held.count(holds) for holds in (True, False, None)))
+    of = Counter(every)
+    body = [
+        [paper, *(str(of[paper, holds]) for holds in HOLDS)] for paper in dict.fromkeys(paper for paper, _ in every)
+    ]
+    return [said, "", *markdown([["paper", *HOLDS.values()], *body])]
 
 
 def _why_open(parts: Sequence[Shown]) -> list[str]:
@@ -139,9 +153,38 @@ def _section(title: str, cells: Sequence[Sequence[str]]) -> list[str]:
     return ["", f"## {title}", "", *(markdown(cells) if len(cells) > 1 else ["Nothing was measured."])]
 
 
-def _cells(row: Sequence[str]) -> list[str]:
-    """A row of claims with a line for each lambda."""
-    return [re.sub(r"; (?=λ = |[^;]*: λ = )", "<br>", cell).replace("|", "\\|") for cell in row]
+SHORT_HEADS = ("the paper's words", "judged here by", "measured on", "here", "measured")
+
+
+def _claims(every: Sequence[Judged]) -> list[str]:
+    """A table of a paper's claims: those of one sentence, and of one measure, stand together, and name it once."""
+    cells: list[Sequence[str]] = [SHORT_HEADS]
+    said: tuple[str, ...] = ("", "")
+    for row in sorted(every, key=_sentence_and_measure(every)):
+        now = (f"“{row.claim.quote}” ({row.claim.source})", row.claim.judged)
+        first = ["" if now[: k + 1] == said[: k + 1] else words for k, words in enumerate(now)]
+        cells.append([*first, row.on, outcome(row.finding), in_short(row.finding.measured)])
+        said = now
+    return plain_table([[cell.replace("|", "\\|") for cell in row] for row in cells])
+
+
+def _sentence_and_measure(every: Sequence[Judged]) -> Callable[[Judged], tuple[int, int]]:
+    """A key that sorts rows by sentence and measure, each in the order in which it first comes."""
+    quotes = list(dict.fromkeys(row.claim.quote for row in every))
+    measures = list(dict.fromkeys(row.claim.judged for row in every))
+    return lambda row: (quotes.index(row.claim.quote), measures.index(row.claim.judged))
+
+
+def in_short(measured: str) -> str:
+    """A line for each lambda: medians, and whether a ratio rises or falls; the same work at each is named once."""
+    text = re.sub(r" \[[^]]*\]", "", measured)
+    text = re.sub(r" \(ratio [^)]*: (rising|falling)\)", r", ratio \1", text)
+    text = re.sub(r" \(ratio [^)]*\)", "", text)
+    lines = re.split(r"; (?=λ = |[^;]*: λ = )", text)
+    work = {re.sub(r".* (?=after )", "", line) if " after " in line else line for line in lines}
+    if len(lines) > 1 and len(work) == 1:
+        lines = [line.removesuffix(f" {min(work)}") for line in lines[:-1]] + [lines[-1]]
+    return "<br>".join(lines)
 
 
 def plain_table(cells: Sequence[Sequence[str]]) -> list[str]:
