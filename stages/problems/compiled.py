@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gapwise import parts
 from gapwise.stages.problems.inner import MODE, own_index
-from gapwise.stages.problems.kernel_cache import digest_of, reached
+from gapwise.stages.problems.kernel_cache import code_digest, reached
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.user_code import own_files
@@ -26,7 +26,7 @@ def sources_fingerprint(structure: type, *callers: Path) -> str:
     """
     theirs = {name: file for kind in structure.__mro__ for name, file in _files_of(kind).items()}
     files = {**theirs, **{f"callers/{file.name}": file for file in callers}}
-    return digest_of({**files, **reached(files.values()), **parts.sources(*parts.KERNELS)}, MODE)
+    return code_digest({**files, **reached(files.values()), **parts.sources(*parts.KERNELS)}, MODE)
 
 
 def _files_of(kind: type) -> dict[str, Path]:

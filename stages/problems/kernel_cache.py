@@ -51,7 +51,7 @@ def folder() -> Path:
     return Path(os.environ.get("GAPWISE_KERNELS") or f"{caches}/gapwise/kernels")
 
 
-def digest_of(files: Mapping[str, Path], more: str = "") -> str:
+def code_digest(files: Mapping[str, Path], more: str = "") -> str:
     """SHA-256 of names and code of source files, in the order of their names, and of `more`; 64 hexadecimal digits."""
     digest = hashlib.sha256(more.encode())
     for name, file in sorted(files.items()):
@@ -171,7 +171,7 @@ def _bare(statements: list[Any], names: set[str]) -> list[Any]:
 @functools.cache
 def _stamp_of(file: Path) -> str:
     """Hash of all code that kernels of a file may run, but for what is compiled for a structure (`compiled`)."""
-    return digest_of({**reached([file]), file.name: file})
+    return code_digest({**reached([file]), file.name: file})
 
 
 class ByContent:
