@@ -141,8 +141,6 @@ class Traits:
         Whether it has the method `n_best`, too (`protocol.Ranked`).
     lists : bool
         Whether its max-oracle returns several labellings, `max_oracles` (`protocol.Listing`).
-    lists_pay : bool
-        Whether several labellings a call save calls, so that `solver.n_best=0` may choose more than one.
     forbidden : function (block, label, label_offset) -> bool array, optional
         Which of some rows of labels are no labellings (`protocol.Problem`).
     measures : function (predictions) -> dict, optional
@@ -159,7 +157,6 @@ class Traits:
     margins: bool = False
     n_best: bool = False
     lists: bool = False
-    lists_pay: bool = True
     forbidden: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
     measures: Callable[[np.ndarray], Mapping[str, float]] | None = None
     block_weight: np.ndarray | None = field(default=None, compare=False)
@@ -205,7 +202,6 @@ def traits_of(problem: object) -> Traits:
         margins=hasattr(problem, "max_marginals"),
         n_best=hasattr(problem, "n_best"),
         lists=bool(getattr(problem, "lists", hasattr(problem, "max_oracles"))),
-        lists_pay=bool(getattr(problem, "lists_pay", True)),
         forbidden=getattr(problem, "forbidden", None),
         measures=getattr(problem, "measures", None),
         block_weight=getattr(problem, "block_weight", None),

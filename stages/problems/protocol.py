@@ -252,8 +252,6 @@ class Listing(Problem, Protocol):
     ----------
     lists : bool
         False if it has the methods, but not for this problem; True if the class does not say.
-    lists_pay : bool
-        False if the listed labellings differ too little to save calls; True if the class does not say.
     """
 
     def max_oracles(

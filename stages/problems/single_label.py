@@ -59,17 +59,6 @@ def best_labels(theta, m, labels, values):
 
 
 @njit(**PLAIN)
-def worst_labels(theta, cost, weight, m, labels, losses, scored, values):
-    """The same of score plus weighted cost; losses (m,) <- these costs. scored (K,) and values (m,) are workspace."""
-    for k in range(theta.size):
-        scored[k] = theta[k] + weight * cost[k]
-    count = best_labels(scored, m, labels, values)
-    for k in range(count):
-        losses[k] = weight * cost[labels[k, 0]]
-    return count
-
-
-@njit(**PLAIN)
 def sum_of_squares(delta):
     """||delta||^2, summed in order."""
     total = 0.0
@@ -83,16 +72,6 @@ def max_oracle(self, i, theta, y, scratch):
     best = worst_label(theta, cost, self.block_weight[i])
     y[0] = best
     return self.block_weight[i] * cost[best]
-
-
-def max_oracles(self, i, theta, m, labels, losses, scratch):
-    return worst_labels(
-        theta, self.cost[self.truth[i]], self.block_weight[i], m, labels, losses, scratch[0], scratch[1]
-    )
-
-
-def max_oracles_scratch(self, m):
-    return np.empty(len(self.cost)), np.empty(m)
 
 
 def decode(self, i, theta, y, scratch):
@@ -138,8 +117,7 @@ def scratch(self):
 
 
 METHODS: tuple[Kernel, ...] = (
-    max_oracle, max_oracles, decode, max_marginals, n_best, value, add, norm2, loss, least_loss, scratch, ranked_scratch,
-    max_oracles_scratch,
+    max_oracle, decode, max_marginals, n_best, value, add, norm2, loss, least_loss, scratch, ranked_scratch,
 )  # fmt: skip
 
 

@@ -59,10 +59,8 @@ def by_cost(problem: Problem) -> int:
 
     Two calls of an exact pass have 10 to 200 visits between them, and each visit scores what the lists have added. Where a
     call costs as much as a few visits, lists still pay in seconds if `FEW` labellings cover a block: its cached passes then
-    need fewer steps. Where more would be needed, one labelling is fastest, and so it is where `lists_pay` is False.
+    need fewer steps. Where more would be needed, one labelling is fastest.
     """
-    if not traits_of(problem).lists_pay:
-        return 1
     oracle, visit = operations_of(problem)
     covering = round(mean_size(problem.label_ptr) / ENTRIES)
     cheap = covering if covering <= FEW else 1

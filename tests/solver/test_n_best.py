@@ -12,7 +12,7 @@ from equality import assert_same_path
 from single import never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from spreads import elsewhere
-from tiny import chain, instance, multiclass, python_oracle
+from tiny import chain, instance, python_oracle
 
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.gaps import exact_gaps, gaps_given
@@ -37,7 +37,7 @@ def solver_at_mean(problem, lam=1e-2, **choices):
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("name", ["chain_constrained", "multiclass"])
+@pytest.mark.parametrize("name", ["chain_constrained", "chain_dense"])
 def test_exact_gaps__do_not_depend_on_how_many_are_asked_for(name: str) -> None:
     problem, rng = instance(name), np.random.default_rng(2)
     w, mu, ell = rng.normal(size=problem.d), rng.normal(size=int(problem.local_ptr[-1])), rng.normal(size=problem.n)
@@ -66,7 +66,7 @@ def test_exact_gaps__do_not_depend_on_how_many_are_asked_for(name: str) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(lambda: multiclass(n=19, width=9, classes=6), marks=pytest.mark.interpreted),
+        pytest.param(chain, marks=pytest.mark.interpreted),
         pytest.param(lambda: python_oracle("ListedPairs"), marks=pytest.mark.interpreted),
     ],
 )
@@ -110,7 +110,7 @@ def test_solve__asks_less_often() -> None:
     ("make", "rule"),
     [
         pytest.param(many, "two_sided", marks=[pytest.mark.slow, COMPILED]),
-        pytest.param(multiclass, "single", marks=pytest.mark.interpreted),
+        pytest.param(chain, "single", marks=pytest.mark.interpreted),
     ],
 )
 def test_resume__is_bit_equal(tmp_path: Path, make, rule: str) -> None:
@@ -125,7 +125,7 @@ def test_resume__is_bit_equal(tmp_path: Path, make, rule: str) -> None:
 
 @pytest.mark.interpreted
 def test_cache__keeps_to_its_capacity_and_drops_the_last_of_a_list_first() -> None:
-    problem = multiclass(n=5, width=4, classes=9)
+    problem = chain(lengths=(1,) * 5, width=9, classes=9)
     pool, every = grown(list(truth_pool(problem)), 100), np.arange(problem.n)
     _, listed = several_at(problem, np.random.default_rng(1).normal(size=problem.d), every, 6)
     keep_listed(problem.label_ptr, pool, every, listed, 1, 4)

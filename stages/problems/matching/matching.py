@@ -45,10 +45,6 @@ COSTS = {"missed": 1.0, "extra": 1.0, "possible": 0.0}
 """Costs of a link in the loss, unless `meta` says otherwise."""
 
 
-SEARCHES = 4
-"""Matchings that a call returns at most: each takes a search of its own, and more of them save few passes."""
-
-
 class Matching(NamedTuple):
     """n pairs of sentences; d = features, and with fertility 2 one weight more for each class of words."""
 
@@ -114,13 +110,6 @@ class Matching(NamedTuple):
             gain[e] = theta[e] - cost if self.role[first + e] == TRUE else theta[e] + cost
         _match(self, i, theta, y, scratch)
         return link_loss(self, i, y)
-
-    def max_oracles(self, i, theta, m, labels, losses, scratch):
-        losses[0] = self.max_oracle(i, theta, labels[0], scratch)
-        return without_one_link(self, i, theta, min(m, SEARCHES), labels, losses, scratch)
-
-    def max_oracles_scratch(self, m):
-        return workspace(self.most_words, self.most_columns, self.most_edges)
 
     def decode(self, i, theta, y, scratch):
         gain = scratch[0]
@@ -212,42 +201,6 @@ def _match(self, i, theta, y, scratch):
             "matching: a second link has a positive score, so this is not a flow problem; clip its weights to <= 0"
         )
     best_matching(self.begin, self.word_ptr[i], rows, self.columns[i], self.column, self.fertility, y, scratch)
-
-
-@njit(**PLAIN)
-def without_one_link(self, i, theta, m, labels, losses, scratch):
-    """labels[1:m] <- the best matchings without one of the links of labels[0], its links of the least gain first.
-
-    The gains are in scratch[0]. The best of all other matchings is among these if m allows it, unless it has all those links
-    and some that gain nothing. losses <- their losses; returns how many there are, with the first.
-    """
-    gain, first, y, count, last, least = scratch[0], self.edge_ptr[i], labels[0], 1, -1, 0.0
-    while count < m:
-        without, smallest = -1, np.inf  # the next link by gain, then by number
-        for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
-            for s in range(j * self.fertility, (j + 1) * self.fertility):
-                e = edge(self, i, j, y[s])
-                if e < 0:
-                    continue
-                here = gain[e - first]
-                if here < smallest and (here > least or (here == least and e > last)):
-                    without, smallest = e, here
-        if without < 0:
-            break
-        last, least = without, smallest
-        gain[without - first] = 0.0
-        _match(self, i, theta, labels[count], scratch)
-        gain[without - first] = smallest
-        known = False
-        for k in range(1, count):
-            same = True
-            for t in range(y.size):
-                same = same and labels[k, t] == labels[count, t]
-            known = known or same
-        if not known:
-            losses[count] = link_loss(self, i, labels[count])
-            count += 1
-    return count
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Matching:

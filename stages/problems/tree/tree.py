@@ -28,7 +28,6 @@ import numpy as np
 from gapwise.records import Facts
 from gapwise.stages.problems.operations import SEARCH, Operations
 from gapwise.stages.problems.protocol import U, frozen
-from gapwise.stages.problems.tree.changes import CHANGE, with_one_change
 from gapwise.stages.problems.tree.maxsum import maximise, misplaced, workspace
 
 
@@ -79,11 +78,6 @@ class Tree(NamedTuple):
         return False
 
     @property
-    def lists_pay(self) -> bool:
-        """False: listed poses differ from the answer by a place or two, which saves no calls (LSP)."""
-        return False
-
-    @property
     def operations(self) -> Operations:
         """Of each arc 2 T maps, and messages along rows and columns of 2 T pairs of types; the others are ruled out."""
         cells, arcs, types = self.hw[:, 0] * self.hw[:, 1], self.parent.size - 1, self.anchors.shape[2]
@@ -96,15 +90,6 @@ class Tree(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         return maximise(self, i, theta, True, y, scratch)
-
-    def max_oracles(self, i, theta, m, labels, losses, scratch):
-        losses[0] = maximise(self, i, theta, True, labels[0], scratch[:-2])
-        return with_one_change(self, i, theta, m, labels, losses, scratch[:-2], scratch[-2], scratch[-1])
-
-    def max_oracles_scratch(self, m):
-        V = self.parent.size
-        work = workspace(V, self.anchors.shape[2], self.most_rows, self.most_columns)
-        return work + (np.empty((V, CHANGE)), np.empty(V, np.int64))  # noqa: RUF005
 
     def decode(self, i, theta, y, scratch):
         maximise(self, i, theta, False, y, scratch)
