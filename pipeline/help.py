@@ -31,7 +31,7 @@ GROUPS = ("dataset", "solver", "path", "compute", "tracking", "experiment")
 EXPLAINED = ("dataset", "path", "compute", "tracking")
 """Groups whose choices the first page explains; of the others it has the names."""
 KEYS = {
-    "solver/bcfw.yaml": ("refresh_every", "batch_size", "max_passes", "max_seconds"),
+    "solver/bcfw.yaml": ("refresh_every", "max_passes", "max_seconds"),
     "path/regpath.yaml": ("rule", "eps", "lambda_min", "lambdas", "lambda", "tolerance"),
     "compute/threads.yaml": ("workers",),
     "config.yaml": (

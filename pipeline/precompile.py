@@ -159,8 +159,8 @@ def mark_of(settings: Settings) -> Path | None:
 
 
 def choices(options: Facts) -> list[object]:
-    """The options that may decide which functions are called: words and switches, and mini-batches, but no other number."""
-    pairs: list[object] = [options.get("batch_size", 1) > 1]
+    """The options that may decide which functions are called: words and switches, but no number."""
+    pairs: list[object] = []
     for name, value in sorted(options.items()):
         if isinstance(value, Mapping):
             pairs.append((name, choices(value)))

@@ -17,7 +17,7 @@ PATH = "path"
 """Part of an experiment's name, where the rule certifies a whole path; otherwise it is the rule."""
 NEUTRAL = {
     "path.lambda_min": 0.0, "path.max_breakpoints": 100_000, "solver.method": "bcfw", "solver.rebase_steps": 0,
-    "solver.batch_size": 1, "solver.averaging": "none",
+    "solver.averaging": "none",
 }  # fmt: skip
 """Values that ask for nothing."""
 NOTHING = ("None", "False", "inf", "[]", "{}")
@@ -61,8 +61,6 @@ def run_name(manifest: Facts) -> str:
         words.append(rule)
     if "eps" not in unread and science.get("path.eps", 0.1) != 0.1:
         words.append(f"ε {science['path.eps']:g}")
-    if science.get("solver.batch_size", 1) > 1:
-        words.append(f"batches of {science['solver.batch_size']}")
     if "dataset.validation.fold" in science:
         words.append(f"fold {science['dataset.validation.fold'] + 1} of {science['dataset.validation.folds']}")
     return " · ".join([*words, *_data(science), f"seed {science['seed']}"])

@@ -158,8 +158,6 @@ class BcfwOptions(BlockOptions):
     """Gap sampling draws block i with probability proportional to g_i ** degree; `max_gap` is greedy."""
     refresh_every: int = 10
     """Effective passes between exact gap passes; 0: only to confirm convergence."""
-    batch_size: int = 1
-    """Blocks drawn at a time, whose oracles are called at the same w, side by side (`minibatch`)."""
     batch_step: bool = False
     """One batch Frank-Wolfe step over all blocks after each exact gap pass (LJ13 Alg. 2)."""
     averaging: str = "none"
@@ -179,7 +177,6 @@ class BcfwOptions(BlockOptions):
         BlockOptions.check(self)
         check_one_of("solver.sampler", self.sampler, SAMPLERS)
         check_one_of("solver.averaging", self.averaging, AVERAGES)
-        check("solver.batch_size", self.batch_size, self.batch_size >= 1, "an integer >= 1")
         if self.batch_step:
             check("solver.averaging", self.averaging, self.averaging == "none", "none, for batch_step=true")
         check("solver.degree", self.degree, self.degree > 0, "a number > 0")

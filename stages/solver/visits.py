@@ -54,10 +54,6 @@ class Visits:
     def __post_init__(self) -> None:
         self.most = most_visits(self.it.problem)
 
-    def begin_piece(self, steps: int) -> int:
-        """Begin a piece of `pace`; returns how many of `steps` it has."""
-        return min(steps, self.pace.begin(), self.most)
-
     def flags(self, **other: Unpack[FlagChoices]) -> Flags:
         """The iterate's choices as compiled loops read them; `other` replaces some."""
         return self.it.setup.flags(self.it.scale, self.it.counts.exact_total, **other)
@@ -75,7 +71,8 @@ class Visits:
         while True:
             it.ledger.check_stop()
             called = int(counters[ORACLE_CALLS])
-            piece, last_call = self.begin_piece(steps), min(flags.stop_calls, called + self.call_pace.begin())
+            piece = min(steps, self.pace.begin(), self.most)
+            last_call = min(flags.stop_calls, called + self.call_pace.begin())
             made, why = driver(it.problem, it.state, flags._replace(stop_calls=last_call), it.rng, order[:piece], piece)
             self.pace.end(made, made == piece < steps)
             self.call_pace.end(int(counters[ORACLE_CALLS]) - called, why == CALLS_REACHED)

@@ -199,4 +199,4 @@ def test_mark__depends_on_what_is_called_and_not_on_numbers(settings) -> None:
         (["path.rule=paper"], False),
     ):
         assert (mark_of(read(composed(*SAMPLE, *words))) == mark) is same, words
-    assert choices({"batch_size": 2}) != choices({"batch_size": 1}) == choices({})
+    assert choices({"degree": 2.0}) == choices({"degree": 1.0}) != choices({"step": "fw"})

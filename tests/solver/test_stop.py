@@ -103,7 +103,6 @@ def bits_of(state) -> str:
 EVERY_STOP = {
     **{name: {} for name in methods()},
     "bcfw with cache and average": {"averaging": "weighted", "cache": "gap"},
-    "bcfw in batches": {"batch_size": 3, "cache": "none"},
     "lists": {"method": "accelerated_at_mean", "n_best": 2},
     "mpbcfw with two averages": {"method": "mpbcfw", "averaging": "two_track"},
 }

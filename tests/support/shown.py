@@ -45,7 +45,7 @@ def finished_run(
         "solver": {
             "method": "bcfw", "max_passes": "inf", "step": "pairwise" if solver.startswith("bcp") else "fw",
             "cache": {"kind": "gap" if solver.endswith("cache") else "none", "F": 0.25}, "sampling": "gap", "degree": 1.0,
-            "batch_size": 1, "averaging": "none",
+            "averaging": "none",
         },
         "path": {
             "rule": "one_sided", "eps": eps, "kappa": 0.9, "lambda_min": 0.0, "lambdas": [],

@@ -38,8 +38,6 @@ def _composed() -> Callable[..., int]:
 draw = _composed()
 """`draw(S, flags, rng, order, k)` -> the k-th block of this call; -1 if there is none to move."""
 
-REDRAWS = tuple(sampler.redraws for sampler in ALL)
-
 
 def drawn_beforehand(run: Callable[..., tuple[int, int]], number: int) -> Callable[..., tuple[int, int]]:
     """The compiled steps `run`, with the blocks of sampler `number` drawn beforehand if that is possible.

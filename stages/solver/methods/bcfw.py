@@ -15,17 +15,14 @@ from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.batch_step import batch_step
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.catalyst import ProximalCounts
-from gapwise.stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
+from gapwise.stages.solver.codes import AVERAGED, DONE, ORACLE_CALLS
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.handover import Handover
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import steps_driver
-from gapwise.stages.solver.minibatch import Answers, answers_driver, collect_driver
 from gapwise.stages.solver.options import BcfwOptions
-from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.sampling import MAX_GAP, PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule, no_facts
 from gapwise.stages.solver.setup import Setup, sampling_of
@@ -55,9 +52,9 @@ class StepCounts(ProximalCounts):
 
 
 def setup_of(options: Options) -> Setup:
-    """Pairwise moves read no mu, steps of all blocks at once do; an average and mini-batches need local vectors."""
+    """Pairwise moves read no mu, steps of all blocks at once do; an average needs local vectors."""
     o, kinds = options, step_rule(options.step).kinds
-    plain = o.averaging == "none" and o.batch_size == 1 and not o.batch_step
+    plain = o.averaging == "none" and not o.batch_step
     return Setup.of(
         o,
         **sampling_of(o.sampler, o.degree),
@@ -93,7 +90,7 @@ class Bcfw:
     def schedule(self) -> Schedule:
         """With averaging the average is certified if its gap is smaller."""
         return Schedule(
-            self.advance, self.start, rewrites_w=self.it.setup.average, warm_up=self.warm_up, counts=self.counts,
+            self.advance, self.start, rewrites_w=self.it.setup.average, warm_up=self.visits.warm_up, counts=self.counts,
             arrays=self.arrays, restore=self.restore, facts=self.handover.facts if self.handover else no_facts,
         )  # fmt: skip
 
@@ -139,36 +136,12 @@ class Bcfw:
         calls_left = min(options.max_oracle_calls, options.max_passes * n) - it.ledger.calls_here
         stop_calls = int(min(float(self.counts.next_refresh), calls + max(calls_left, 1.0)))
         flags = self.visits.flags(stop_sum=threshold if summed else -1.0, stop_calls=stop_calls)
-        why = (self.visits.run if options.batch_size == 1 else self.run_batches)(flags, order, steps)
+        why = self.visits.run(flags, order, steps)
         if self.handover:
             self.handover.accelerated.proximal.measure()  # of the first moves: later ones have smaller slopes
         counts.exact_due = bool(why != DONE or it.known_gap <= threshold or counters[ORACLE_CALLS] >= stop_calls)
         if options.refresh_every and it.ledger.steps - counts.last_refresh >= CACHED_SHARE * options.refresh_every * n:
             counts.exact_due = True
-
-    def run_batches(self, flags: Flags, order: np.ndarray, steps: int) -> int:
-        """`Visits.run` in mini-batches, with the same number of steps; returns why it ended."""
-        it, P = self.it, self.it.problem
-        most = min(self.options.batch_size, P.n)
-        while steps > 0:
-            calls_left = int(flags.stop_calls - it.state.counters[ORACLE_CALLS])
-            if calls_left <= 0:
-                return CALLS_REACHED
-            it.make_room(most + 1)
-            block, why = np.full(min(most, calls_left), -1), DONE
-            while why == DONE and steps > 0:
-                it.ledger.check_stop()
-                piece = self.visits.begin_piece(steps)
-                made, why = collect_driver(P)(P, it.state, flags, it.rng, order[:piece], piece, block)
-                self.visits.pace.end(made, made == piece < steps)
-                steps, order = steps - made, order[made:]
-            block = block[block >= 0]
-            if block.size:
-                vertices = vertices_at(P, it.state.w, block, it.ledger.spread_of_steps)
-                answers_driver(P)(P, it.state, flags, Answers(block, vertices.loss, vertices.vertex))
-            elif why != DONE:
-                return int(why)
-        return DONE
 
     def better(self, passed: Found) -> Found:
         """What a pass at the averaged iterate finds, if that is better (LJ13 3.4)."""
@@ -186,16 +159,6 @@ class Bcfw:
         every = self.options.refresh_every
         calls = int(self.it.state.counters[ORACLE_CALLS])
         self.counts.next_refresh = calls + every * self.it.problem.n if every else NEVER
-
-    def warm_up(self) -> None:
-        """Compile or load every function that a solve calls, those of mini-batches included."""
-        self.visits.warm_up()
-        if self.options.batch_size > 1:
-            P, S, none = self.it.problem, self.it.state, np.empty(0, np.int64)
-            flags = self.visits.flags(stop_calls=0)
-            collect_driver(P)(P, S, flags, self.it.rng, none, 0, none)
-            labels = np.empty((0, S.pool.labels.shape[1]), P.truth.dtype)
-            answers_driver(P)(P, S, flags, Answers(none, np.empty(0), labels))
 
     # -- committed state ----------------------------------------------------------------------------------------------
     def arrays(self) -> dict[str, np.ndarray]:

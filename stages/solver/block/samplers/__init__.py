@@ -45,8 +45,6 @@ class Sampler(NamedTuple):
     beforehand: Callable[[np.random.Generator, int, int], np.ndarray] | None = None
     """(rng, n, steps) -> blocks of so many steps, int64, where draws depend on nothing but `rng`. Then steps can fetch what
     the next ones will read. Each draw must take one number of `rng`."""
-    redraws: bool = False
-    """Whether a second draw for the same step may give another block; a mini-batch then draws until it has a new one."""
     weights: Callable[[Problem], np.ndarray] | None = None
     """(problem) -> float64, (n,): weights that never change, not all zero; `draw` finds their running sums in `S.sums`."""
 

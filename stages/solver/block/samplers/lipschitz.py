@@ -40,4 +40,4 @@ def weights(problem: Problem) -> np.ndarray:
     return np.maximum(norm2, LEAST * mean) if mean > 0.0 else np.ones(problem.n)
 
 
-SAMPLER = Sampler(draw, redraws=True, weights=weights)
+SAMPLER = Sampler(draw, weights=weights)

@@ -21,4 +21,4 @@ def beforehand(rng: np.random.Generator, n: int, steps: int) -> np.ndarray:
     return blocks
 
 
-SAMPLER = Sampler(draw, beforehand, redraws=True)
+SAMPLER = Sampler(draw, beforehand)
