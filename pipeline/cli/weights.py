@@ -1,4 +1,4 @@
-"""``gapwise weights RUN_OR_MODEL``: what speaks for each label of a chain and against it, transitions and bigrams."""
+"""``gapwise weights RUN_OR_MODEL``: what speaks for each label of a chain and against it, and transitions."""
 
 from __future__ import annotations
 
@@ -37,27 +37,17 @@ def run(asked: argparse.Namespace) -> int:
 
 
 def as_facts(weights: NamedWeights, labels: Iterable[Label], k: int) -> dict[str, object]:
-    """The weights by name: ``for`` and ``against`` each label, ``transitions`` by falling weight, and ``bigrams`` for and
-    against, if there are any."""
+    """The weights by name: ``for`` and ``against`` each label, and ``transitions`` by falling weight."""
 
     def side(label: Label, against: bool) -> list[dict[str, object]]:
         return [row._asdict() for row in weights.top_features(label, k, against=against)]
 
     features = {str(label): {"for": side(label, False), "against": side(label, True)} for label in labels}
-    facts: dict[str, object] = {
-        "labels": features,
-        "transitions": [row._asdict() for row in weights.transitions()],
-    }
-    if weights.pair_attributes:
-        facts["bigrams"] = {
-            name: [row._asdict() for row in weights.top_bigrams(k, against=against)]
-            for name, against in (("for", False), ("against", True))
-        }
-    return facts
+    return {"labels": features, "transitions": [row._asdict() for row in weights.transitions()]}
 
 
 def lines(weights: NamedWeights, labels: Iterable[Label], k: int) -> list[str]:
-    """The same for people; of transitions and bigrams, the `k` of largest and the `k` of least weight."""
+    """The same for people; of transitions, the `k` of largest and the `k` of least weight."""
     out = []
     for label in labels:
         rows = [*weights.top_features(label, k), *reversed(weights.top_features(label, k, against=True))]
@@ -65,10 +55,6 @@ def lines(weights: NamedWeights, labels: Iterable[Label], k: int) -> list[str]:
     pairs = weights.transitions()
     shown = pairs if len(pairs) <= 2 * k else [*pairs[:k], *pairs[-k:]]
     out += ["transitions", *(f"  {row.weight:+9.4f}  {row.before} → {row.after}" for row in shown)]
-    bigrams = [*weights.top_bigrams(k), *reversed(weights.top_bigrams(k, against=True))]
-    if bigrams:
-        out += ["", "bigrams"]
-        out += [f"  {row.weight:+9.4f}  {row.attribute}: {row.before} → {row.after}" for row in bigrams]
     return out
 
 

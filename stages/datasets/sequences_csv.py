@@ -3,10 +3,10 @@
 Options: ``file`` and ``test_file``, one token per line and an empty line after each sequence, each option a file, a pattern
 such as ``train-*.txt`` or a list of both; in UTF-8, gzipped if the name ends in .gz. ``template``, a CRF++ template file:
 then tokens are columns, the label last, separated by tabs if a line of the file has one, and by blanks otherwise
-(``U01:%x[-1,0]/%x[0,1]`` looks at column 0 of the previous token and column 1 of this one; ``B01:%x[0,0]`` weighs pairs of
-labels by column 0, see `text.bigrams`; a ``B`` without ``%x`` stands for the transitions, which are always there). Without
-``template`` the lines are CRFsuite's, see `text.crfsuite`, or SVM-HMM's (``tag qid:sequence index:value ... # word``), which
-are read and predicted as if they were CRFsuite's.
+(``U01:%x[-1,0]/%x[0,1]`` looks at column 0 of the previous token and column 1 of this one; a ``B`` stands for the
+transitions, which are always there; a ``B`` with ``%x`` is refused). Without ``template`` the lines are CRFsuite's, see
+`text.crfsuite`, or SVM-HMM's (``tag qid:sequence index:value ... # word``), which are read and predicted as if they were
+CRFsuite's.
 ``min_count`` (1): attributes that occur less often in training are dropped, as are those that occur in test only.
 ``hash_bits``: attributes are numbered by a hash of this many bits, 20 say, and no name is stored (`text.hashing`).
 ``unseen_labels``: a label that never occurs in training is an ``error`` (default), or is ``count``-ed as a wrong prediction.
@@ -30,12 +30,10 @@ from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, Encoder, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.offers.options import Whole, between, one_of, options_of
 from gapwise.stages.datasets.text import tagged
-from gapwise.stages.datasets.text.bigrams import bigram_encoder, pair_attributes, pair_facts, put_pairs
 from gapwise.stages.datasets.text.crfsuite import number_attributes
 from gapwise.stages.datasets.text.files import expanded, read_tables, refuse_twice
 from gapwise.stages.datasets.text.hashing import MOST_BITS, hashed
 from gapwise.stages.datasets.text.sequences import (
-    TextEncoder,
     line_facts,
     separator_of,
     template_facts,
@@ -102,7 +100,6 @@ class Sequences:
             others["validation"] = read_tables(self.validation_file, **form)
         after = joined([*others.values()])
         sizes = {split: table.start.size - 1 for split, table in others.items()}
-        bigrams: list[Template] = []
         if self.template is None:
             labels = train.labels(0), after.labels(0)
             if self.hash_bits is None:
@@ -112,38 +109,25 @@ class Sequences:
             text = line_facts(attributes)
         else:
             width = same_width(train, others.values())
-            templates, bigrams = read_template(self.template, width - 1)
+            templates = read_template(self.template, width - 1)
             rows = train.rows + after.rows
             columns = [[row[column] for row in rows] for column in range(width - 1)]
             if self.hash_bits is None:
                 attributes = expand(train, after, columns, templates, min_count=self.min_count, one_pad=False)
             else:
-                if bigrams:
-                    raise OptionError(
-                        f"dataset.hash_bits: the bigram templates of {self.template} need the names of attributes; leave "
-                        "out the option, or these lines"
-                    )
                 attributes = hashed(train, after, columns, templates, self.hash_bits)
             labels = train.labels(-1), after.labels(-1)
             text = template_facts(train, templates, lower=[], one_pad=False)
-        if bigrams:
-            pairs = pair_attributes(train, after, columns, bigrams, self.min_count)
-            sink = put_pairs(sink, train, after, pairs, sizes)
         facts = write_splits(
             sink, report, train, after, labels, attributes, unseen=self.unseen_labels, task=self.task, splits=sizes
         )
         hashing = {} if self.hash_bits is None else {"hash_bits": self.hash_bits}
-        facts = {**facts, "text": {**text, "min_count": self.min_count, **hashing}}
-        return pair_facts(facts, bigrams, len(pairs.names) + 1) if bigrams else facts
+        return {**facts, "text": {**text, "min_count": self.min_count, **hashing}}
 
 
 def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> Encoder:
     """The encoder of a feature store, or of a model of `ChainSVM`."""
-    tokens = text_encoder(meta, shared)
-    if "bigrams" not in meta["text"]:
-        return tokens
-    assert isinstance(tokens, TextEncoder)
-    return bigram_encoder(tokens, meta, shared)
+    return text_encoder(meta, shared)
 
 
 read_new, stored_input, show, truth = tagged.read_new, tagged.stored_input, tagged.show, tagged.truth
@@ -164,26 +148,29 @@ def same_width(train: Table, others: Iterable[Table]) -> int:
     return width
 
 
-def read_template(file: Path, columns: int) -> tuple[list[Template], list[Template]]:
-    """Unigram and bigram templates of a CRF++ template file over `columns` feature columns; DataError names the line."""
-    templates: dict[str, list[Template]] = {"U": [], "B": []}
+def read_template(file: Path, columns: int) -> list[Template]:
+    """The templates of a CRF++ template file over `columns` feature columns; DataError names the line."""
+    templates: list[Template] = []
     for number, line in enumerate(read_lines(file), 1):
         text = line.strip(BLANKS)
         macros = tuple((int(offset), int(column)) for offset, column in MACRO.findall(text))
         if not text or text[0] == "#" or (text[0] == "B" and "%" not in text):
             continue
         where = f"{file}: line {number}: {text!r}"
-        if text[0] not in templates or "%" in MACRO.sub("", text):
+        if text[0] == "B":
             raise DataError(
-                f"{where}: expected U<name>:%x[row,column]..., B<name>:%x[row,column]..., B, or a comment starting with #"
+                f"{where}: the weights of pairs of labels do not depend on the text; begin this line with U, for weights of "
+                "single labels, and keep a line B"
             )
+        if text[0] != "U" or "%" in MACRO.sub("", text):
+            raise DataError(f"{where}: expected U<name>:%x[row,column]..., B, or a comment starting with #")
         for _, column in macros:
             if column >= columns:
                 raise DataError(f"{where}: there is no column {column}; feature columns are 0..{columns - 1}")
-        templates[text[0]].append(Template(MACRO.sub("%x", text), macros))
-    if not templates["U"]:
+        templates.append(Template(MACRO.sub("%x", text), macros))
+    if not templates:
         raise DataError(f"{file}: no U template")
-    return templates["U"], templates["B"]
+    return templates
 
 
 def open(options: Facts) -> Sequences:

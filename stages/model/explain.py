@@ -3,8 +3,7 @@
 The *rival* is the best labelling with another label at the entry, or with one that is given. The margin, the score of the
 prediction less that of its rival, is a sum over the features in which the two differ: each attribute of a token with two
 labels has its value times the difference of its two weights, and each place where the neighbouring labels differ has the
-difference of two weights of transitions, and one for each pair attribute there. These are the *parts*; they sum to the
-margin exactly, up to rounding.
+difference of two weights of transitions. These are the *parts*; they sum to the margin exactly, up to rounding.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.model.facts import labels_of
 from gapwise.stages.model.named_weights import NamedWeights, columns, named_weights
 from gapwise.stages.problems.capabilities import traits_of
-from gapwise.stages.problems.chain import BigramChain, Chain, DenseChain
+from gapwise.stages.problems.chain import Chain, DenseChain
 from gapwise.stages.problems.chain.features import BIASES
 from gapwise.stages.problems.chain.forbidden import BLOCKED
 from gapwise.stages.problems.compiled import driver
@@ -44,8 +43,7 @@ class Part(NamedTuple):
     entry: int
     """The token, from 0."""
     feature: str
-    """An attribute or column; of neighbouring labels "A → B, not C → B", and before that a pair attribute's name and a
-    colon."""
+    """An attribute or column; of neighbouring labels "A → B, not C → B"."""
     predicted: Label
     """The label of the token in the prediction."""
     rival: Label
@@ -166,13 +164,10 @@ def _parts(problem: Problem, names: NamedWeights, i: int, y: list[int], z: list[
                 if score != 0.0:
                     yield Part(t, names.attributes[k], labels[a], labels[b], score)
     for t, (two, other) in enumerate(zip(pairwise(y), pairwise(z), strict=True), 1):
-        said = ", not ".join(f"{labels[a]} → {labels[b]}" for a, b in (two, other))
-        terms = [(said, pairs)]
-        terms += [(f"{names.pair_attributes[k]}: {said}", names.bigrams[k]) for k in _pair_row(problem, i, t)]
-        for feature, weights in terms:
-            score = float(weights[two] - weights[other])
-            if score != 0.0:
-                yield Part(t, feature, labels[two[1]], labels[other[1]], score)
+        score = float(pairs[two] - pairs[other])
+        if score != 0.0:
+            said = ", not ".join(f"{labels[a]} → {labels[b]}" for a, b in (two, other))
+            yield Part(t, said, labels[two[1]], labels[other[1]], score)
 
 
 def _row(problem: Problem, i: int, entry: int) -> tuple[np.ndarray, np.ndarray]:
@@ -187,19 +182,11 @@ def _row(problem: Problem, i: int, entry: int) -> tuple[np.ndarray, np.ndarray]:
         biases = p + np.flatnonzero([True, entry == 0, last])
         ids = np.flatnonzero(x)
         return np.append(ids, biases), np.append(x[ids].astype(np.float64), np.ones(biases.size))
-    assert isinstance(problem, BigramChain | Chain | MulticlassSparse)
+    assert isinstance(problem, Chain | MulticlassSparse)
     row = int(problem.label_ptr[i]) + entry
     entries = slice(int(problem.row_ptr[row]), int(problem.row_ptr[row + 1]))
     ids = np.asarray(problem.ids[entries], np.int64)
     return ids, np.asarray(problem.values[entries], np.float64) if problem.values.size else np.ones(ids.size)
-
-
-def _pair_row(problem: Problem, i: int, entry: int) -> list[int]:
-    """Numbers of the pair attributes of an entry without the last, "always", whose weights are the transitions."""
-    if not isinstance(problem, BigramChain):
-        return []
-    first, end = problem.pair_ptr[int(problem.label_ptr[i]) + entry :][:2].tolist()
-    return [int(k) for k in problem.pair_ids[first : end - 1]]
 
 
 def names_of(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) -> NamedWeights:

@@ -19,7 +19,7 @@ from gapwise.stages.datasets.inputs.own_class import code_of, with_code
 from gapwise.stages.model.calibration import Calibration
 from gapwise.stages.model.confidence import n_best_of, refuse_without_lists, refuse_without_margins, scores_of
 from gapwise.stages.model.facts import fitting, labels_of
-from gapwise.stages.model.named_weights import Bigram, Feature, NamedWeights, Transition, named_weights
+from gapwise.stages.model.named_weights import Feature, NamedWeights, Transition, named_weights
 from gapwise.stages.model.prediction import Prediction
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.trust import only
@@ -101,10 +101,6 @@ class Model:
     def transitions(self) -> list[Transition]:
         """All pairs of neighbouring labels of a chain, by falling weight."""
         return self.named_weights.transitions()
-
-    def top_bigrams(self, k: int = 10, *, against: bool = False) -> list[Bigram]:
-        """The `k` pair attributes and pairs of labels of a chain of most weight, or least (`NamedWeights.top_bigrams`)."""
-        return self.named_weights.top_bigrams(k, against=against)
 
     def explain(self, raw: Any, block: int = 0, entry: int = 0, rival: Label | None = None) -> Explanation:
         """What spoke for the label of one entry of new inputs, and against it: `explain.explain`, with `predict`'s inputs.

@@ -10,7 +10,6 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.datasets.text.bigrams import read_pairs
 from gapwise.stages.datasets.text.vocabulary import read_vocabulary
 from gapwise.stages.model.facts import labels_of
 from gapwise.stages.problems.chain.dense import emissions_of
@@ -33,15 +32,6 @@ class Transition(NamedTuple):
     weight: float
 
 
-class Bigram(NamedTuple):
-    """The weight of an attribute for a label right before another, at the token of the second."""
-
-    attribute: str
-    before: Label
-    after: Label
-    weight: float
-
-
 @dataclass(frozen=True)
 class NamedWeights:
     """The weights of a chain, with names.
@@ -54,35 +44,21 @@ class NamedWeights:
     emissions : array, shape (p, K)
     pairs : array, shape (K, K)
         Of label a (row) before b (column).
-    pair_attributes : sequence of str, q of them
-        Of bigram templates; most chains have none.
-    bigrams : array, shape (q, K, K)
-        Of label a (row) before b (column), for each pair attribute.
     """
 
     labels: Sequence[Label]
     attributes: Sequence[str] = field(repr=False)
     emissions: np.ndarray = field(repr=False)
     pairs: np.ndarray = field(repr=False)
-    pair_attributes: Sequence[str] = field(default=(), repr=False)
-    bigrams: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0)), repr=False)
 
     @classmethod
-    def of(
-        cls,
-        w: np.ndarray,
-        labels: Sequence[Label],
-        attributes: Sequence[str],
-        dense: bool = False,
-        pair_attributes: Sequence[str] = (),
-    ) -> NamedWeights:
-        """Weights w (d,) of a chain over these labels and attributes, the biases and "always" not among them.
+    def of(cls, w: np.ndarray, labels: Sequence[Label], attributes: Sequence[str], dense: bool = False) -> NamedWeights:
+        """Weights w (d,) of a chain over these labels and attributes, the biases not among them.
 
         `dense`: whether they are stacked as those of `chain.dense`.
         """
-        K, q = len(labels), len(pair_attributes) + 1
-        emissions, bigrams = emissions_of(w, K, dense, q), w[w.size - q * K * K :].reshape(q, K, K)
-        return cls(labels, [*attributes, *BIASES], emissions, bigrams[-1], pair_attributes, bigrams[:-1])
+        K = len(labels)
+        return cls(labels, [*attributes, *BIASES], emissions_of(w, K, dense), w[w.size - K * K :].reshape(K, K))
 
     def top_features(self, label: Label, k: int = 10, *, against: bool = False) -> list[Feature]:
         """The `k` attributes that speak most for a label, by falling weight; or most against it, by rising weight.
@@ -102,20 +78,6 @@ class NamedWeights:
         cells = (divmod(cell, len(self.labels)) for cell in order)
         return [Transition(self.labels[a], self.labels[b], float(self.pairs[a, b])) for a, b in cells]
 
-    def top_bigrams(self, k: int = 10, *, against: bool = False) -> list[Bigram]:
-        """The `k` pair attributes and pairs of labels of most weight, by falling weight; or of least, by rising weight.
-
-        Only weights above 0, or below it, so there may be fewer; [] for a chain without pair attributes.
-        """
-        sign = 1.0 if against else -1.0
-        order = np.argsort(sign * self.bigrams, axis=None, kind="stable")[:k]
-        cells = zip(*np.unravel_index(order, self.bigrams.shape), strict=True)
-        return [
-            Bigram(self.pair_attributes[c], self.labels[a], self.labels[b], float(self.bigrams[c, a, b]))
-            for c, a, b in cells
-            if sign * self.bigrams[c, a, b] < 0.0
-        ]
-
 
 def named_weights(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) -> NamedWeights:
     """The weights of a model or run by the facts and shared arrays of its features; ValueError unless it is a chain,
@@ -131,12 +93,11 @@ def named_weights(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) 
         unnamed = columns(int(meta["attributes"]) - len(BIASES))
         return NamedWeights.of(w, labels, unnamed, bool(meta.get("dense", False)))
     attributes = [*read_vocabulary(shared)]
-    pairs = [*map(readable, read_pairs(shared))] if "pair_attributes" in meta else []
-    size = (len(attributes) + len(BIASES)) * K + (len(pairs) + 1) * K * K
+    size = (len(attributes) + len(BIASES)) * K + K * K
     if w.size != size:
         raise ValueError(f"weights: expected {size:,}, by the names of labels and attributes, got {w.size:,}")
     names_of_all = [*map(readable, attributes)] if templates else attributes
-    return NamedWeights.of(w, labels, names_of_all, pair_attributes=pairs)
+    return NamedWeights.of(w, labels, names_of_all)
 
 
 def columns(width: int) -> list[str]:

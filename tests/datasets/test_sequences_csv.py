@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gzip
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from gapwise.stages.datasets import NEW, Blocks, DataError, open_dataset, sequences_csv
+from gapwise.stages.datasets import Blocks, DataError, open_dataset, sequences_csv
 from gapwise.stages.datasets.inputs import Predicted
-from gapwise.stages.datasets.text.bigrams import read_pairs
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.problems import chain
 
@@ -45,50 +43,6 @@ def test_columns__templates_expand_as_in_crfpp(tmp_path):
     assert len((first & third) - bias) == 2  # U00:a and U02:_B-2
     assert not (first & second) - bias
     assert rows(test) == rows(train)
-
-
-PAIRS = "U00:%x[0,0]\nB01:%x[0,0]\nB02:%x[-1,0]/%x[0,1]\nB\n"
-LONGER = "a x P\nb x Q\na x P\n\na y P\nb x Q\n\nc y Q\n"
-
-
-def pair_rows(problem, names):
-    """Names of the pair attributes of each token, with those of "always"."""
-    names = [*names, "always"]
-    return [[names[k] for k in problem.pair_ids[a:b]] for a, b in pairwise(problem.pair_ptr)]
-
-
-def test_bigrams__are_attributes_of_all_tokens_but_the_first_of_a_sequence(tmp_path):
-    options = write(tmp_path, LONGER, "b x P\nz y Q\na x P\n", PAIRS)
-    train, test, sink, meta = problems(open_dataset("sequences_csv", options))
-    names = [name.replace("\t", " ") for name in read_pairs(sink.whole[""])]
-    assert (meta["pair_attributes"], train.pairs, train.d) == (5, 5, (3 + 3) * 2 + 5 * 4)
-    assert meta["d"] == train.d
-    assert names[0] in ("B01:%x b", "B02:%x/%x a x")  # twice; then those that occur once
-    of_b, of_a = {"B01:%x b", "B02:%x/%x a x", "always"}, {"B01:%x a", "B02:%x/%x b x", "always"}
-    assert [{*row} for row in pair_rows(train, names)] == [set(), of_b, of_a, set(), of_b, set()]
-    # z does not occur in training, and "z x" is no pair there; c is a first token only
-    assert [{*row} for row in pair_rows(test, names)] == [set(), {"always"}, {"B01:%x a", "always"}]
-    assert [row[-1] for row in pair_rows(train, names) if row] == ["always"] * 3
-    assert train.pair_grams.values[4] == 3
-
-
-@pytest.mark.parametrize("held", [None, "file"])
-def test_bigrams__of_new_text_are_those_of_a_split(tmp_path, held):
-    options = write(tmp_path, LONGER, "b x P\nz y Q\na x P\n\na x P\n", PAIRS)
-    if held:
-        (tmp_path / "held.txt").write_text("b x Q\nb x P\n")
-        options |= {"validation": held, "validation_file": str(tmp_path / "held.txt")}
-    sink, meta = read(open_dataset("sequences_csv", options))
-    encoder = sequences_csv.encoder(meta, sink.whole[""])
-    for split, file in {"test": "test.txt", **({"validation": "held.txt"} if held else {})}.items():
-        new = Blocks("chain", decoding=True)
-        known = encoder.encode((tmp_path / file).read_text(), new, map)
-        ours, theirs = new.arrays(NEW), sink.arrays(split)
-        names = ("ids", "counts", "pair_ids", "pair_counts", "pair_ids_ptr", "pair_counts_ptr")
-        assert all(np.array_equal(ours[name], theirs[name]) for name in names)
-        assert ours["pair_gram"].size == 0
-        # of the test split, a b c and z: z is unknown; of the pairs, those of z and that before it
-        assert known == ((4, 8) if split == "test" else (4, 4))
 
 
 def test_columns__templates_of_one_name_share_their_attributes(tmp_path):
@@ -161,8 +115,12 @@ def test_lines__of_svm_hmm_are_those_of_crfsuite(tmp_path):
         ({"test": "a x P\n\na x Z\n"}, r"test\.txt: line 3: label 'Z' never occurs in"),
         ({"template": "U00:%x[0,2]\n"}, r"template: line 1: .*there is no column 2; feature columns are 0\.\.1"),
         (
-            {"template": "U00:%x[0,0]\nB01:%x\n"},
-            r"template: line 2: .*expected U.*, B<name>:%x\[row,column\]\.\.\., B, or",
+            {"template": "U00:%x[0,0]\nU01:%x\n"},
+            r"template: line 2: .*expected U.*, B, or a comment",
+        ),
+        (
+            {"template": "U00:%x[0,0]\nB01:%x[0,0]\n"},
+            r"template: line 2: .*do not depend on the text; begin this line with U",
         ),
         ({"train": "P\n", "test": "P\n"}, r"train\.txt: line 1: one column only"),
         ({"train": "P\ta\n\ta\n", "template": None}, r"train\.txt: line 2: no label before the first tab"),

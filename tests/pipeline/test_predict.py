@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import shutil
@@ -26,7 +25,7 @@ from gapwise.stages.problems import build
 from gapwise.storage.paths import open_path
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ("chain", "multiclass", "pictures", "oracle", "ranking", "bigrams")
+KINDS = ("chain", "multiclass", "pictures", "oracle", "ranking")
 
 
 @pytest.fixture(scope="module")
@@ -86,47 +85,6 @@ def test_predict__tags_text_as_the_run_does_with_labels_or_without_in_one_file_o
     lines = [line.split(" ") for line in tagged.splitlines()]
     bare = [" ".join([*line[:2], line[3]]) if line != [""] else "" for line in lines]
     assert (made / "bare-shown").read_text(encoding="utf-8").splitlines() == bare
-
-
-def test_bigrams__are_weighed_named_and_explained_without_the_run(made):
-    shown = [line.split(" ") for line in (made / "bigrams-shown").read_text(encoding="utf-8").splitlines()]
-    exported = (made / "bigrams-exported").read_text(encoding="utf-8").splitlines()
-    lines = [line.split(" ") for line in exported]
-    assert [row[:-1] if row[0] else row for row in lines] == shown
-    said, why = (json.loads((made / f"bigrams-{name}.txt").read_text()) for name in ("weights", "explained"))
-    bigrams = {(row["attribute"], row["before"], row["after"]): row["weight"]
-               for side in said["bigrams"].values() for row in side}  # fmt: skip
-    emissions = {(row["attribute"], label): row["weight"]
-                 for label, sides in said["labels"].items() for side in sides.values() for row in side}  # fmt: skip
-    transitions = {(row["before"], row["after"]): row["weight"] for row in said["transitions"]}
-    tokens = _second(lines)
-    words = [row[0] for row in tokens]
-
-    def score(labels):
-        last, total = len(words) - 1, 0.0
-        for t, (row, label) in enumerate(zip(tokens, labels, strict=True)):
-            ends = ["bias:first"] * (t == 0) + ["bias:last"] * (t == last)
-            names = [f"U00:{row[1]}", "bias", *ends]
-            total += sum(emissions.get((name, label), 0.0) for name in names)
-            if t:
-                total += transitions[labels[t - 1], label]
-                pairs = f"B01:{words[t]}", f"B02:{words[t - 1]}/{words[t]}"
-                total += sum(bigrams.get((name, labels[t - 1], label), 0.0) for name in pairs)
-        return total
-
-    assert why["predicted"] == [row[3] for row in tokens]
-    assert why["margin"] == pytest.approx(score(why["predicted"]) - score(why["rival"]))
-    assert why["margin"] == pytest.approx(float(tokens[1][-1]), abs=1e-3)
-    assert sum(part["score"] for part in why["parts"]) == pytest.approx(why["margin"])
-    best = max(itertools.product("BIO", repeat=len(words)), key=score)
-    assert why["predicted"] == [*best]
-    assert any(part["feature"].startswith("B0") for part in why["parts"])
-
-
-def _second(lines):
-    """The rows of the second sentence."""
-    first = lines.index([""])
-    return lines[first + 1 : lines.index([""], first + 1)]
 
 
 def test_evaluate__of_the_test_file_gives_the_measures_of_the_run(made, capsys):

@@ -10,7 +10,6 @@ import pytest
 from numba import njit
 from solved import SINGLE, options_of, path_of, solved
 from tiny import chain
-from tiny.chain_instances import pair_rows
 
 from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
@@ -51,7 +50,6 @@ KINDS = {
     "many labels": {"lengths": (5, 2), "classes": 9, "width": 11},
     "one label": {"lengths": (3, 2), "classes": 1},
     "weights": {"lengths": (2, 3), "arrays_too": {"block_weight": np.array([0.5, 2.0])}},
-    "pairs": {"lengths": (3, 1, 6), "arrays_too": pair_rows(0, (3, 1, 6), 3), "pair_attributes": 3},
 }
 
 

@@ -16,7 +16,7 @@ of a ranking have thousands of labellings, too many for the tests that solve eve
 
 
 AGAIN = {
-    "chain_bigram_tables", "chain_constrained", "chain_costs", "chain_sparse", "matching_two", "multiclass_cone",
+    "chain_constrained", "chain_costs", "chain_sparse", "matching_two", "multiclass_cone",
     "python_oracle_sparse", "segmentation_u8",
 }  # fmt: skip
 """Instances of classes of which another one is compiled."""

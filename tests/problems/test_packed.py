@@ -94,7 +94,7 @@ def test_chain_kernels__are_right_for_any_number_of_labels(K: int, valued: bool,
 
     truth = rng.integers(0, K, size=T)
     y, bonus = np.zeros(T, np.int64), 0.7
-    viterbi(theta[:-3], T, K, 0, bonus, truth, 0, y, np.full(2 * T * K, np.nan))
+    viterbi(theta[:-3], T, K, bonus, truth, 0, y, np.full(2 * T * K, np.nan))
     loss = np.full((T, K), bonus)
     loss[np.arange(T), truth] = 0.0
     value, labels = best_labelling(nodes + loss, transitions)

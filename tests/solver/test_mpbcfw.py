@@ -30,7 +30,7 @@ COSTS = {"oracle_seconds": 1e-4, "plane_seconds": 1e-6}
 pytestmark = pytest.mark.interpreted
 
 MEMBERS = [
-    ("chain", "permutation", "fw"), ("chain_bigram", "gap", "pairwise"), ("matching", "permutation", "pairwise"),
+    ("chain", "permutation", "fw"), ("chain_costs", "gap", "pairwise"), ("matching", "permutation", "pairwise"),
     ("multiclass_cone", "max_gap", "best"), ("python_oracle_sparse", "permutation", "away"), ("segmentation", "gap", "fw"),
 ]  # fmt: skip
 

@@ -6,7 +6,6 @@ sets' types of array are not among those that the tests compile.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = {"B": ("the", "a"), "I": ("cat", "dog", "cats"), "O": ("sat", "ran", "and")}
 TEMPLATE = "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[1,1]\nB\n"
-BIGRAMS = "U00:%x[0,1]\nB01:%x[0,0]\nB02:%x[-1,0]/%x[0,0]\n"
 SINGLE = ("path=single", "path.lambda=0.1", "path.tolerance=0.2", "path.relative=false")
 PICTURES = {"n_train": 3, "n_test": 7, "superpixels": 12, "colour_words": 4, "sift_words": 4}
 FEW = ("solver.max_passes=8",)
@@ -66,7 +64,6 @@ def _make(folder: Path) -> None:
     (folder / "train.txt").write_text(text(0, 15), encoding="utf-8")
     (folder / "test.txt").write_text(text(1, 6).replace("dog", "élan", 1), encoding="utf-8")
     (folder / "template").write_text(TEMPLATE, encoding="utf-8")
-    (folder / "bigrams").write_text(BIGRAMS, encoding="utf-8")
     rng = np.random.default_rng(0)
     digits = {f"y_{split}": np.arange(n, dtype=np.uint8) % 10 for split, n in (("train", 20), ("test", 7))}
     images = {
@@ -88,10 +85,6 @@ def _make(folder: Path) -> None:
             *("dataset=sequences_csv", *sequences, f"dataset.template={folder}/template"),
             *("path.eps=0.1", "path.lambda_min=0.1", "path.rule=two_sided"),
         ),
-        "bigrams": (
-            *("dataset=sequences_csv", *sequences, f"dataset.template={folder}/bigrams"),
-            *("path.eps=0.2", "path.lambda_min=0.1"),
-        ),
         "multiclass": ("dataset=usps", f"dataset.root={folder}/usps.npz", *SINGLE, *FEW),
         "pictures": (
             *("dataset=horses_sample", *(f"dataset.{name}={value}" for name, value in PICTURES.items())),
@@ -109,7 +102,6 @@ def _make(folder: Path) -> None:
     }
     inputs = {"chain": folder / "test.txt", "multiclass": folder / "new.npz", "pictures": folder / "pictures"}
     inputs |= {"ranking": folder / "test.svmlight", "held": folder / "test.txt"}
-    inputs |= {"bigrams": folder / "test.txt"}
     for name, command in runs.items():
         sandbox = Here(folder / "runs" / name, [*command, "tracking=none", "compute=serial"])
         sandbox.finish()
@@ -118,24 +110,7 @@ def _make(folder: Path) -> None:
             predict(run, given, *(["--trust"] if name == "oracle" else []), out=folder / out)
         if name == "held":
             _predict_with_probabilities(folder, run)
-        if name == "bigrams":
-            _name_bigrams(folder, run)
     _predict_elsewhere(folder)
-
-
-def _name_bigrams(folder: Path, run: str) -> None:
-    """Export a run with bigram templates, predict by that model, and write what was said of its weights and predictions."""
-    from gapwise.pipeline.cli import carry_out
-
-    text, model = str(folder / "test.txt"), str(folder / "bigrams.gapwise")
-    assert carry_out(["export", run, "-o", model]) == 0
-    predict(model, text, "--margins", out=folder / "bigrams-exported")
-    for name, words in {
-        "weights": ("weights", model, "-k", "1000", "--json"),
-        "explained": ("explain", model, text, "--block", "1", "--entry", "1", "--json"),
-    }.items():
-        with (folder / f"bigrams-{name}.txt").open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
-            assert carry_out([*words]) == 0
 
 
 def _predict_with_probabilities(folder: Path, run: str) -> None:

@@ -1,7 +1,6 @@
 """Chains: linear sequences with pairwise transitions and a Viterbi oracle."""
 
 from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.chain.bigram import BigramChain
 from gapwise.stages.problems.chain.building import build
 from gapwise.stages.problems.chain.chain import Chain
 from gapwise.stages.problems.chain.dense import DenseChain
@@ -22,4 +21,4 @@ CAPABILITIES = Capabilities(
     stand_ins=stand_ins,
 )
 
-__all__ = ["CAPABILITIES", "BigramChain", "Chain", "DenseChain", "build", "derived", "metrics"]
+__all__ = ["CAPABILITIES", "Chain", "DenseChain", "build", "derived", "metrics"]

@@ -10,12 +10,11 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems.block_weight import block_weights
-from gapwise.stages.problems.chain.bigram import BigramChain
 from gapwise.stages.problems.chain.chain import Chain
 from gapwise.stages.problems.chain.dense import DenseChain, grams
 from gapwise.stages.problems.chain.features import derived
 from gapwise.stages.problems.chain.forbidden import blocked_scores, refuse_lengths
-from gapwise.stages.problems.chain.grams import Grams, MixedGrams, grams_of
+from gapwise.stages.problems.chain.grams import grams_of
 from gapwise.stages.problems.chain.long import LONGEST, sizes_of
 from gapwise.stages.problems.chain.losses import costs_and_constraints, costs_of, units_of
 from gapwise.stages.problems.protocol import frozen
@@ -24,7 +23,7 @@ Fields: TypeAlias = dict[str, Any]
 """Fields of a problem by name."""
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain | BigramChain | DenseChain:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain | DenseChain:
     """Chain problem of one split.
 
     Parameters
@@ -36,39 +35,37 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain | BigramChain 
         ``decode_only`` (any array) allows labels >= K. Also optional: what `chain.losses` reads, ``cost`` and
         ``block_weight`` (n,), and ``forbidden`` (K + 2, K), not 0 where label b may not follow a, be the first (row K) or
         the last one (row K + 1). Without ``ids``, ``values`` is a matrix (rows, p), biases not included, and ``first``
-        (n,) the row of each block's first token (`chain.dense`). With ``ids`` there may be pair attributes
-        (`chain.bigram`): ``pair_counts``, ``pair_ids`` and ``pair_gram``, in the same form, "always" included.
+        (n,) the row of each block's first token (`chain.dense`).
     meta
-        ``classes`` (K) and ``attributes`` (p, including the three biases); ``pair_attributes`` (q, including "always") with
-        pair attributes; optional ``lower`` and ``upper`` (d,), and ``loss``, ``balanced``, ``label_counts`` and ``n_train``
-        of `chain.losses`.
+        ``classes`` (K) and ``attributes`` (p, including the three biases); optional ``lower`` and ``upper`` (d,), and
+        ``loss``, ``balanced``, ``label_counts`` and ``n_train`` of `chain.losses`.
 
     Raises
     ------
     ValueError
         If a block is empty or has more than 2^24 tokens (of a matrix 4,096, unless it is only to be decoded), has a label
-        outside 0..K-1, an attribute outside 0..p-1 (of pairs 0..q-1), or a value that is not finite (the message names the
-        first such block), if the lengths of arrays do not agree, if the loss is none, or if the constraints leave a block
+        outside 0..K-1, an attribute outside 0..p-1, or a value that is not finite (the message names the first such
+        block), if the lengths of arrays do not agree, if the loss is none, or if the constraints leave a block
         without a labelling.
     """
-    K, p, q = int(meta["classes"]), int(meta["attributes"]), int(meta["pair_attributes"]) if "pair_ids" in arrays else 1
+    if "pair_attributes" in meta:
+        raise ValueError("chain: bigram templates are gone; featurize again with U templates in their place")
+    K, p = int(meta["classes"]), int(meta["attributes"])
     labels, ptr = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"], dtype=np.int64)
     if labels.size != ptr[-1]:
         raise ValueError(f"chain: labels has {labels.size} entries, expected {int(ptr[-1])}")
-    if max(p * K, q * K * K) >= 2**31:
-        what = f"{p} attributes x {K} labels" if p >= q * K else f"{q} pair attributes x {K} x {K} labels"
-        raise ValueError(f"chain: {what} exceed the 2^31 weights that 32-bit ids can address")
+    if p * K >= 2**31:
+        raise ValueError(f"chain: {p} attributes x {K} labels exceed the 2^31 weights that 32-bit ids can address")
     lengths = np.diff(ptr)
     _refuse("no tokens", lengths <= 0, np.arange(lengths.size + 1))
     wrong = labels < 0 if "decode_only" in arrays else (labels < 0) | (labels >= K)
     _refuse(f"a label outside 0..{K - 1}", wrong, ptr)
     weight, blocked = block_weights("chain", arrays, lengths.size), blocked_scores(arrays, K)
     refuse_lengths(blocked, lengths)
-    edges = lengths if "pair_ids" in arrays else 1
     common: Fields = {
         "n": lengths.size,
-        "d": p * K + q * K * K,
-        "local_ptr": frozen(np.cumsum(np.append(0, lengths * K + edges * K * K)), np.int64),
+        "d": p * K + K * K,
+        "local_ptr": frozen(np.cumsum(np.append(0, lengths * K + K * K)), np.int64),
         "label_ptr": frozen(ptr),
         "truth": frozen(labels, np.uint8 if max(K, int(labels.max(initial=0)) + 1) <= 256 else np.int16),
         "lower": frozen(np.asarray(meta.get("lower", ())), np.float64),
@@ -80,70 +77,35 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain | BigramChain 
     }
     if "ids" not in arrays:
         return DenseChain(**common, **_dense(arrays, p, ptr))
-    common |= _sparse(arrays, p, ptr)
-    return BigramChain(**common, **_pairs(arrays, q, K, ptr)) if "pair_ids" in arrays else Chain(**common)
+    return Chain(**common, **_sparse(arrays, p, ptr))
 
 
 def _sparse(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> Fields:
     """The fields of features of a `Chain`."""
-    values = np.asarray(arrays.get("values", np.empty(0)))
-    ids, row_ptr, grams = _rows(arrays, "", p, values, ptr)
-    return {
-        "row_ptr": frozen(row_ptr, np.int64),
-        "ids": frozen(ids, np.uint8 if p <= 256 else np.uint32),  # two types: each is compiled anew. uint8 for pixels
-        "values": frozen(values, np.float32),
-        "grams": grams,
-    }
-
-
-def _pairs(arrays: Mapping[str, np.ndarray], q: int, K: int, ptr: np.ndarray) -> Fields:
-    """The fields of pair attributes of a `BigramChain`."""
-    if K < 2:
-        raise ValueError(f"chain: pair attributes need at least two labels, there are {K}")
-    ids, row_ptr, grams = _rows(arrays, "pair_", q, np.empty(0), ptr)
-    held, last = np.diff(row_ptr), np.full(ptr[-1], q - 1)
-    last[held > 0] = ids[row_ptr[1:][held > 0] - 1]
-    first = np.zeros(ptr[-1], bool)
-    first[ptr[:-1]] = True
-    _refuse(
-        'pair attributes at its first token, or lacks "always" at another',
-        (first != (held == 0)) | (last != q - 1),
-        ptr,
-    )
-    return {
-        "pairs": q,
-        "pair_ptr": frozen(row_ptr, np.int64),
-        "pair_ids": frozen(ids, np.uint32),
-        "pair_grams": grams,
-    }
-
-
-def _rows(
-    arrays: Mapping[str, np.ndarray], of: str, p: int, values: np.ndarray, ptr: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, Grams | MixedGrams]:
-    """Ids of sparse rows, where each token's begin, and inner products, from the arrays whose names begin with `of`; all are
-    checked."""
-    ids, counts = np.asarray(arrays[f"{of}ids"]), np.asarray(arrays[f"{of}counts"])
+    ids, counts, values = (np.asarray(arrays.get(name, np.empty(0))) for name in ("ids", "counts", "values"))
     row_ptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     for name, got, expected in (
-        (f"{of}counts", counts.size, int(ptr[-1])),
-        (f"{of}ids", ids.size, int(row_ptr[-1])),
+        ("counts", counts.size, int(ptr[-1])),
+        ("ids", ids.size, int(row_ptr[-1])),
         ("values", values.size, ids.size if values.size else 0),
     ):
         if got != expected:
             raise ValueError(f"chain: {name} has {got} entries, expected {expected}")
-    _refuse(f"{'a pair' if of else 'an'} attribute outside 0..{p - 1}", (ids < 0) | (ids >= p), row_ptr[ptr])
+    _refuse(f"an attribute outside 0..{p - 1}", (ids < 0) | (ids >= p), row_ptr[ptr])
     _refuse("a value that is not finite", ~np.isfinite(values), row_ptr[ptr])
-    if f"{of}gram" in arrays:
-        gram, gram_ptr = np.asarray(arrays[f"{of}gram"]), np.asarray(arrays[f"{of}gram_ptr"])
+    if "gram" in arrays:
+        gram, gram_ptr = np.asarray(arrays["gram"]), np.asarray(arrays["gram_ptr"])
     else:
         gram, gram_ptr = _all_grams(ids, counts, values, ptr, row_ptr)
     held, entries, lengths = np.diff(gram_ptr), np.diff(row_ptr[ptr]), np.diff(ptr)
     if not np.all((held == lengths**2) | (held == sizes_of(entries, lengths))) and np.any(gram_ptr):
-        raise ValueError(
-            f"chain: {of}gram must hold T * T numbers per block, or the entries of a long one; featurize again"
-        )
-    return ids, row_ptr, grams_of(gram_ptr, gram, lengths)
+        raise ValueError("chain: gram must hold T * T numbers per block, or the entries of a long one; featurize again")
+    return {
+        "row_ptr": frozen(row_ptr, np.int64),
+        "ids": frozen(ids, np.uint8 if p <= 256 else np.uint32),  # two types: each is compiled anew. uint8 for pixels
+        "values": frozen(values, np.float32),
+        "grams": grams_of(gram_ptr, gram, lengths),
+    }
 
 
 def _dense(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> Fields:

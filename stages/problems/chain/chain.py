@@ -25,7 +25,7 @@ import numpy as np
 from gapwise.stages.problems.chain import ranked
 from gapwise.stages.problems.chain.forbidden import breaks
 from gapwise.stages.problems.chain.grams import Grams, MixedGrams
-from gapwise.stages.problems.chain.kernels import chain_scores, local_size, push_rows, transitions_norm2, viterbi
+from gapwise.stages.problems.chain.kernels import chain_scores, push_rows, transitions_norm2, viterbi
 from gapwise.stages.problems.chain.losses import CostTables, ZeroOne
 from gapwise.stages.problems.chain.marginals import forward_backward
 from gapwise.stages.problems.chain.moves import (
@@ -38,7 +38,7 @@ from gapwise.stages.problems.chain.moves import (
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
-from gapwise.stages.problems.protocol import PLAIN, compile_methods
+from gapwise.stages.problems.protocol import PLAIN
 
 
 @inner(**PLAIN)
@@ -97,10 +97,6 @@ class Chain(NamedTuple):
         nnz, T = mean_size(self.row_ptr[[0, -1]]) / self.n, mean_size(self.label_ptr)
         return Operations(nnz * self.labels + T * self.labels**2, 4.0 * SEARCH * nnz)
 
-    def edge_stride(self):
-        """How far the transitions to one token are from those to the next, in local coordinates: 0, all share them."""
-        return 0
-
     def scores(self, i, w, theta):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         chain_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, theta)
@@ -109,64 +105,57 @@ class Chain(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.scale[2 * i]
-        stride = self.edge_stride()
-        scored, bonus = self.costs.with_costs(theta, T, stride, 1.0 / unit, self.truth, first, scratch[1])
-        viterbi(scored, T, K, stride, bonus, self.truth, first, y, scratch[0])
+        scored, bonus = self.costs.with_costs(theta, T, 1.0 / unit, self.truth, first, scratch[1])
+        viterbi(scored, T, K, bonus, self.truth, first, y, scratch[0])
         return self.costs.sum_of_costs(y, self.truth, first, T) / unit
 
     def max_oracles(self, i, theta, m, labels, losses, scratch):
-        K, T, stride = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.edge_stride()
+        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
         losses[0] = self.max_oracle(i, theta, labels[0], scratch)
         scored = self.costs.scores_within(theta, scratch[1])
-        count = ranked.listed(scored, T, K, stride, m, labels, scratch[4], scratch[0], scratch[2], scratch[3])
+        count = ranked.listed(scored, T, K, m, labels, scratch[4], scratch[0], scratch[2], scratch[3])
         for k in range(1, count):
             losses[k] = self.loss(i, labels[k])
         return max(count, 1)
 
     def decode(self, i, theta, y, scratch):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        stride = self.edge_stride()
-        scored, _ = self.costs.with_costs(theta, T, stride, 0.0, self.truth, first, scratch[1])
-        viterbi(scored, T, K, stride, 0.0, self.truth, first, y, scratch[0])
+        scored, _ = self.costs.with_costs(theta, T, 0.0, self.truth, first, scratch[1])
+        viterbi(scored, T, K, 0.0, self.truth, first, y, scratch[0])
 
     def marginals(self, i, theta, c, mu, scratch):
         K, first, T, unit = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i], self.scale[2 * i]
-        stride = self.edge_stride()
-        scored, bonus = self.costs.with_costs(theta, T, stride, c / unit, self.truth, first, scratch[1])
-        log_sum = forward_backward(scored, T, K, stride, bonus, self.truth, first, mu, scratch[0])
+        scored, bonus = self.costs.with_costs(theta, T, c / unit, self.truth, first, scratch[1])
+        log_sum = forward_backward(scored, T, K, bonus, self.truth, first, mu, scratch[0])
         return log_sum, self.costs.mean_costs(mu, self.truth, first, T) / unit
 
     def max_marginals(self, i, theta, y, out, scratch):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        stride = self.edge_stride()
-        scored, _ = self.costs.with_costs(theta, T, stride, 0.0, self.truth, first, scratch[1])
-        ranked.max_marginals(scored, T, K, stride, self.truth, first, y, out, scratch[0], scratch[2], scratch[3])
+        scored, _ = self.costs.with_costs(theta, T, 0.0, self.truth, first, scratch[1])
+        ranked.max_marginals(scored, T, K, self.truth, first, y, out, scratch[0], scratch[2], scratch[3])
 
     def n_best(self, i, theta, m, labels, values, scratch):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        stride = self.edge_stride()
-        scored, _ = self.costs.with_costs(theta, T, stride, 0.0, self.truth, first, scratch[1])
-        return ranked.n_best(
-            scored, T, K, stride, m, self.truth, first, labels, values, scratch[0], scratch[4], scratch[5]
-        )
+        scored, _ = self.costs.with_costs(theta, T, 0.0, self.truth, first, scratch[1])
+        return ranked.n_best(scored, T, K, m, self.truth, first, labels, values, scratch[0], scratch[4], scratch[5])
 
     def value(self, i, theta, y):
-        K, T, stride = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.edge_stride()
+        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
         here = np.int64(y[0])  # a Python int plus a uint8 would stay a uint8 where this is not compiled
         total = theta[here]
         for t in range(1, T):
             before, here = here, np.int64(y[t])
-            total += theta[t * K + here] + theta[(T + before) * K + t * stride + here]
+            total += theta[t * K + here] + theta[(T + before) * K + here]
         return total
 
     def add(self, i, y, c, out):
-        K, T, stride = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.edge_stride()
+        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
         here = np.int64(y[0])
         out[here] += c
         for t in range(1, T):
             before, here = here, np.int64(y[t])
             out[t * K + here] += c
-            out[(T + before) * K + t * stride + here] += c
+            out[(T + before) * K + here] += c
 
     def norm2(self, i, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
@@ -231,7 +220,7 @@ class Chain(NamedTuple):
         return breaks(self.costs.blocked, label, label_offset)
 
     def scratch(self):
-        K, room = self.labels, local_size(self.longest, self.labels, self.edge_stride())
+        K, room = self.labels, (self.longest + self.labels) * self.labels
         return np.empty(2 * self.longest * K), np.empty(self.costs.room_for_scores(room))
 
     def max_oracles_scratch(self, m):
@@ -239,10 +228,7 @@ class Chain(NamedTuple):
         return self.scratch() + (np.empty((m, ranked.FIELDS)), np.empty(3 * tokens * K), np.empty(m))  # noqa: RUF005
 
     def ranked_scratch(self, m):
-        K, tokens, room = self.labels, self.longest, local_size(self.longest, self.labels, self.edge_stride())
+        K, tokens, room = self.labels, self.longest, (self.longest + self.labels) * self.labels
         best, scored, turned = np.empty(2 * tokens * K), np.empty(room), np.empty(room)
         lists = np.empty((m, ranked.FIELDS)), np.empty(3 * tokens * K)
         return best, scored, turned, np.empty(2 * tokens * K), *lists
-
-
-compile_methods(Chain, "edge_stride")

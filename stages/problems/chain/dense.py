@@ -30,7 +30,7 @@ BLAS = 1 << 21
 
 
 @takes(  # what reads no features
-    Chain, "decodes_only", "block_weight", "unconstrained", "edge_stride", "max_oracle", "max_oracles", "decode",
+    Chain, "decodes_only", "block_weight", "unconstrained", "max_oracle", "max_oracles", "decode",
     "marginals", "max_marginals", "n_best", "value", "add", "norm2", "pair_norm2", "pair_follow", "loss", "least_loss",
     "forbidden", "scratch", "max_oracles_scratch", "ranked_scratch",
 )  # fmt: skip
@@ -99,10 +99,10 @@ class DenseChain(NamedTuple):
             prefetch(self.truth, self.label_ptr[i])
 
 
-def emissions_of(w: np.ndarray, K: int, dense: bool, pairs: int = 1) -> np.ndarray:
-    """Weights (p + 3, K) of attributes and biases, from w (d,). `pairs`: pair attributes, "always" included."""
+def emissions_of(w: np.ndarray, K: int, dense: bool) -> np.ndarray:
+    """Weights (p + 3, K) of attributes and biases, from w (d,)."""
     if not dense:
-        return w[: w.size - pairs * K * K].reshape(-1, K)
+        return w[: w.size - K * K].reshape(-1, K)
     columns = (w.size - K * K) // K - 3
     return np.concatenate([w[: columns * K].reshape(K, columns).T, w[columns * K : -K * K].reshape(3, K)])
 

@@ -60,43 +60,14 @@ def with_biases(
     return result
 
 
-def with_always(ids: np.ndarray, counts: np.ndarray, start: np.ndarray, pairs: int) -> dict[str, np.ndarray]:
-    """Rows of pair attributes (`chain.bigram`), of which the last, "always", is appended to those of all but first tokens.
-
-    Parameters
-    ----------
-    ids, counts
-        Pair attributes (sum of counts,), each < pairs - 1, and how many each token has (tokens,): first tokens none.
-    start
-        First token of each block, and the end: (n + 1,).
-    pairs
-        Number of pair attributes, "always" included.
-
-    Returns
-    -------
-    dict
-        ``pair_ids`` and ``pair_counts``, int32.
-    """
-    later = np.ones(counts.size, bool)
-    later[start[:-1]] = False
-    token = np.concatenate([np.repeat(np.arange(counts.size), counts), np.flatnonzero(later)])
-    order = np.argsort(token, kind="stable")
-    every = np.concatenate([ids, np.full(int(later.sum()), pairs - 1)])
-    return {"pair_ids": every.astype(np.int32)[order], "pair_counts": (counts + later).astype(np.int32)}
-
-
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     """``gram`` of one block's ``ids``, ``counts`` and optional ``values``: (T * T,) float32, exact for binary attributes,
-    or the entries of `long`; ``pair_gram`` of its ``pair_ids`` and ``pair_counts``, if there are any. ValueError for a block
-    that is too long to train on. Rows of a matrix have theirs (`dense`)."""
+    or the entries of `long`. ValueError for a block that is too long to train on. Rows of a matrix have theirs (`dense`)."""
     if "ids" not in block:
         return {}
     if (why := too_long(block["counts"].size)) is not None:
         raise ValueError(why)
-    grams = {"gram": _inner_products(block["ids"], block["counts"], block.get("values", block["ids"][:0]))}
-    if "pair_ids" in block:
-        grams["pair_gram"] = _inner_products(block["pair_ids"], block["pair_counts"], block["pair_ids"][:0])
-    return grams
+    return {"gram": _inner_products(block["ids"], block["counts"], block.get("values", block["ids"][:0]))}
 
 
 def _inner_products(ids: np.ndarray, counts: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -154,5 +125,4 @@ def _gram_of_sparse(
 
 def stand_ins(**block: np.ndarray) -> dict[str, np.ndarray]:
     """Nothing in the place of `derived`: decoding needs no inner products."""
-    names = ("gram", "pair_gram") if "pair_ids" in block else ("gram",)
-    return {name: np.empty(0, np.float32) for name in names}
+    return {"gram": np.empty(0, np.float32)}

@@ -172,23 +172,8 @@ def _predecessor(theta, step, labels, label, here, top, best):
 
 
 @inner(**PLAIN)
-def edge_positions(T, stride):
-    """The end of the range, from 1, of tokens that have transitions of their own: with a stride of 0 token 1 has those of
-    all."""
-    return T if stride > 0 else 2
-
-
-@inner(**PLAIN)
-def local_size(T, K, stride):
-    """p_i of a block of T tokens."""
-    return T * K + (T * stride if stride > 0 else K * K)
-
-
-@inner(**PLAIN)
-def viterbi(theta, T, K, stride, bonus, truth, first, y, best):
+def viterbi(theta, T, K, bonus, truth, first, y, best):
     """y <- argmax of theta plus `bonus` for every wrong label. best (2 T K,) is workspace.
-
-    The transitions to token t begin at theta[T K + t stride]; where all tokens share them, `stride` is 0.
 
     The forward sweep keeps only maxima: best[t] over the prefixes that end in each label, and best[T + t] the same without
     token t. The backward sweep picks as predecessor the first label that attains the maximum exactly.
@@ -202,7 +187,7 @@ def viterbi(theta, T, K, stride, bonus, truth, first, y, best):
             if true < K:
                 best[true] = theta[true]
             continue
-        _best_predecessors(theta, step + t * stride, K, here, reached + here, bonus, best)
+        _best_predecessors(theta, step, K, here, reached + here, bonus, best)
         if true < K:
             best[here + true] = best[reached + here + true] + theta[here + true]
     label, last = 0, (T - 1) * K
@@ -211,8 +196,7 @@ def viterbi(theta, T, K, stride, bonus, truth, first, y, best):
             label = k
     y[T - 1] = label
     for t in range(T - 2, -1, -1):
-        edges = step + (t + 1) * stride
-        label = _predecessor(theta, edges, K, label, t * K, best[reached + (t + 1) * K + label], best)
+        label = _predecessor(theta, step, K, label, t * K, best[reached + (t + 1) * K + label], best)
         y[t] = label
 
 

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.chain.kernels import edge_positions, local_size
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.loss_names import LOSSES, PER_SEQUENCE, PER_TOKEN
 from gapwise.stages.problems.protocol import PLAIN, U, compile_methods, frozen
@@ -79,7 +78,7 @@ class ZeroOne(NamedTuple):
     def room_for_scores(self, size):
         return 0
 
-    def with_costs(self, theta, T, stride, c, truth, first, out):
+    def with_costs(self, theta, T, c, truth, first, out):
         return theta, c
 
     def scores_within(self, theta, out):
@@ -130,10 +129,10 @@ class CostTables(NamedTuple):
         """Numbers of workspace for a copy of scores."""
         return size
 
-    def with_costs(self, theta, T, stride, c, truth, first, out):
+    def with_costs(self, theta, T, c, truth, first, out):
         """(theta plus c times the costs, with BLOCKED at what may not occur; what each wrong label adds to that)."""
         K, step = self.labels, T * self.labels
-        for j in range(local_size(T, K, stride)):
+        for j in range((T + K) * K):
             out[j] = theta[j]
         if c != 0.0:
             for t in range(T):
@@ -141,9 +140,8 @@ class CostTables(NamedTuple):
                 for b in range(K):
                     out[here + U(b)] += c * self.values[row + U(b)]
         blocked, last = (K + 1) * K, (T - 1) * K
-        for t in range(1, edge_positions(T, stride)):
-            for j in range(K * K):
-                out[step + t * stride + j] += self.values[blocked + j]
+        for j in range(K * K):
+            out[step + j] += self.values[blocked + j]
         for b in range(K):
             out[b] += self.values[blocked + K * K + b]
             out[last + b] += self.values[blocked + (K + 1) * K + b]

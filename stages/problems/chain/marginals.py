@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.problems.chain.kernels import local_size
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.marginals import FAINT
 from gapwise.stages.problems.protocol import PLAIN, U
@@ -20,10 +19,10 @@ LEAST = 1e-25
 
 
 @inner(**PLAIN)
-def forward_backward(theta, T, labels, stride, bonus, truth, first, mu, work):
+def forward_backward(theta, T, labels, bonus, truth, first, mu, work):
     """mu <- mean of m(y) with weights exp(<theta, m(y)> + bonus x wrong labels); returns the log of their sum.
 
-    theta and mu: nodes (T K,), then transitions, those to token t from t `stride` on. work (2 T K,) holds f, and f without
+    theta and mu: nodes (T K,), then transitions. work (2 T K,) holds f, and f without
     each token's own score.
     """
     K, step = U(labels), U(T * labels)
@@ -34,7 +33,7 @@ def forward_backward(theta, T, labels, stride, bonus, truth, first, mu, work):
             for b in range(K):
                 work[reached + U(b)] = 0.0
         else:
-            _log_sums(theta, step + U(t * stride), K, here - K, here, reached, mu, work)
+            _log_sums(theta, step, K, here - K, here, reached, mu, work)
         for b in range(K):
             k = U(b)
             work[here + k] = work[reached + k] + theta[here + k] + bonus
@@ -50,11 +49,11 @@ def forward_backward(theta, T, labels, stride, bonus, truth, first, mu, work):
         total += mu[last + k]
     for b in range(K):
         mu[last + U(b)] /= total
-    for j in range(step, U(local_size(T, labels, stride))):
+    for j in range(step, step + K * K):
         mu[j] = 0.0
     for t in range(T - 1, 0, -1):
-        edges, reached = step + U(t * stride), step + U(t * labels)
-        _carry_back(theta, edges, K, U((t - 1) * labels), U(t * labels), reached, mu, work)
+        here = U(t * labels)
+        _carry_back(theta, step, K, here - K, here, step + here, mu, work)
     return top + np.log(total)
 
 

@@ -36,17 +36,6 @@ def test_transitions__are_all_pairs_by_falling_weight() -> None:
     assert made().transitions() == [(B, A, 0.3), (A, A, 0.1), (B, B, 0.0), (A, B, -0.2)]
 
 
-def test_top_bigrams__are_those_of_one_sign_by_their_size() -> None:
-    bigrams = [[[0.5, -1.0], [0.0, 2.0]], [[0.25, 0.0], [0.0, -3.0]]]
-    w = np.array([*np.ones(2 * 4), *np.ravel(bigrams), 0.1, -0.2, 0.3, 0.0])
-    weights = NamedWeights.of(w, [A, B], ["x"], pair_attributes=["p", "q"])
-    assert weights.top_bigrams() == [("p", B, B, 2.0), ("p", A, A, 0.5), ("q", A, A, 0.25)]
-    assert weights.top_bigrams(1, against=True) == [("q", B, B, -3.0)]
-    assert weights.transitions() == made().transitions()
-    assert weights.emissions.tolist() == np.ones((4, 2)).tolist()
-    assert made().top_bigrams() == made().top_bigrams(against=True) == []
-
-
 def test_estimator_and_loaded_model__have_the_same(tmp_path: Path) -> None:
     X, y = sentences()
     model = ChainSVM(lam=[0.5, 0.05], tolerance=0.05, validation=None).fit(X, y)
@@ -83,10 +72,6 @@ def test_weights__that_names_do_not_fit_are_refused() -> None:
     assert named_weights(meta, shared, np.ones(2 * 4 + 4)).attributes[0] == "x"
     with pytest.raises(ValueError, match=r"^weights: expected 12, by the names of labels and attributes, got 16"):
         named_weights(meta, shared, np.ones(2 * 4 + 2 * 4))
-    pairs = {f"pair_{name}": array for name, array in shared.items()}
-    assert named_weights({**meta, "pair_attributes": 2}, {**shared, **pairs}, np.ones(16)).bigrams.shape == (1, 2, 2)
-    with pytest.raises(ValueError, match="pair_vocabulary: expected the names of the pair attributes"):
-        named_weights({**meta, "pair_attributes": 2}, shared, np.ones(16))
 
 
 def test_other_structures__are_refused() -> None:

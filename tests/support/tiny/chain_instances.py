@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gapwise.stages.problems import build
-from gapwise.stages.problems.chain.features import with_always, with_biases
+from gapwise.stages.problems.chain.features import with_biases
 from gapwise.stages.problems.chain.forbidden import breaks, broken
 from gapwise.stages.problems.protocol import Problem
 
@@ -38,30 +38,6 @@ def chain(seed: int = 2, lengths=(3, 1, 4, 2), width: int = 4, classes: int = 3,
     counts = np.bincount(flat["labels"], minlength=classes).tolist()
     sizes = {"classes": classes, "attributes": width + 3, "label_counts": counts, "n_train": len(lengths)}
     return build("chain", {**flat, **more}, {**sizes, **facts})
-
-
-def pair_rows(seed: int, lengths: tuple[int, ...], pairs: int) -> dict[str, np.ndarray]:
-    """Pair attributes of tokens after the first, each with probability 1/2, and "always"."""
-    rng, start = np.random.default_rng(seed), np.cumsum([0, *lengths])
-    has = rng.random((start[-1], pairs - 1)) < 0.5
-    has[start[:-1]] = False
-    return with_always(np.nonzero(has)[1], has.sum(axis=1), start, pairs)
-
-
-def chain_bigram(seed: int = 8, lengths=(3, 1, 2), classes: int = 3, pairs: int = 3, arrays_too=(), **facts) -> Problem:
-    """Pair attributes, two besides "always"."""
-    arrays = {**pair_rows(seed, lengths, pairs), **dict(arrays_too)}
-    return chain(seed, lengths, classes=classes, arrays_too=arrays, pair_attributes=pairs, **facts)
-
-
-def chain_bigram_tables() -> Problem:
-    """Two labels, values of attributes, weights of examples, costs and a pair that may not occur."""
-    tables = {
-        "cost": np.array([[0.0, 1.9], [0.57, 0.0]]),
-        "block_weight": np.array([0.5, 2.0, 1.0, 0.5]),
-        "forbidden": np.array([[0, 0], [0, 1], [0, 0], [0, 0]]),
-    }
-    return chain_bigram(9, (2, 4, 1, 3), 2, valued=True, arrays_too=tables)
 
 
 def chain_sparse() -> Problem:
@@ -102,9 +78,9 @@ def chain_dense(**more) -> Problem:
 
 INSTANCES = {
     "chain": chain, "chain_sparse": chain_sparse, "chain_costs": chain_costs, "chain_constrained": chain_constrained,
-    "chain_dense": chain_dense, "chain_bigram": chain_bigram, "chain_bigram_tables": chain_bigram_tables,
+    "chain_dense": chain_dense,
 }  # fmt: skip
-LABELS = {name: lambda problem: problem.labels for name in ("BigramChain", "Chain", "DenseChain")}
+LABELS = {name: lambda problem: problem.labels for name in ("Chain", "DenseChain")}
 LABELLINGS = {
     name: lambda problem, i, y: not breaks(problem.costs.blocked, y, np.array([0, y.size])).any() for name in LABELS
 }

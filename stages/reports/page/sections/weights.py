@@ -30,19 +30,15 @@ def content(run: ReportedRun) -> Markup:
     labels = [weights.labels[k] for k in np.argsort(-met, kind="stable")[:LABELS].tolist()]
     sides = [[label, _joined(weights, label, False), _joined(weights, label, True)] for label in labels]
     heads = ("label", "speaks for it", "speaks against it")
-    parts = [
-        paragraph("The score of a label at a token is the sum of the weights of its attributes and of a transition."),
-        table(heads, sides, caption=f"Attributes of most weight, λ = {number(lam)}"),
-        table(("before", "after", "weight"), _ends(weights), caption="Transitions of largest and of least weight"),
-    ]
-    bigrams = [*weights.top_bigrams(PAIRS), *reversed(weights.top_bigrams(PAIRS, against=True))]
-    if bigrams:
-        rows = [(row.attribute, row.before, row.after, number(row.weight, "+.3f")) for row in bigrams]
-        parts += [
-            paragraph("A transition also has the weights of the pair attributes of its second token."),
-            table(("attribute", "before", "after", "weight"), rows, caption="Bigrams of largest and of least weight"),
+    return Markup("").join(
+        [
+            paragraph(
+                "The score of a label at a token is the sum of the weights of its attributes and of a transition."
+            ),
+            table(heads, sides, caption=f"Attributes of most weight, λ = {number(lam)}"),
+            table(("before", "after", "weight"), _ends(weights), caption="Transitions of largest and of least weight"),
         ]
-    return Markup("").join(parts)
+    )
 
 
 def _joined(weights: NamedWeights, label: Label, against: bool) -> str:
