@@ -19,7 +19,7 @@ SAMPLERS = {"gap": "-", "permutation": ":"}
 METHODS = {"accelerated": "#000000", "bcfw": BLUE, "bcfw pairwise": ORANGE, "ssg": GREEN}
 """The four coloured where all methods are compared; the others are grey."""
 DASHES: dict[str, str | tuple[int, tuple[int, ...]]] = {
-    "cutting_plane": "-.", "cutting_plane_nslack": "--", "bcfw_nols": ":", "eg": ":", "fasole": (0, (5, 1)),
+    "cutting_plane": "-.", "cutting_plane_nslack": "--", "bcfw_nols": ":", "eg": ":",
     "mpbcfw": (0, (3, 1, 1, 1)),
 }  # fmt: skip
 

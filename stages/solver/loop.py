@@ -112,17 +112,17 @@ def cached_steps_driver(fingerprint: str) -> Callable[..., None]:
 
 @driver
 def distance_steps_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
-    """`run_visits(P, S, flags, precision, order) -> (atoms scored, times that a block's features were read)`: steps by
+    """`run_visits(P, S, flags, order) -> (atoms scored, times that a block's features were read)`: steps by
     distances, of every block of `order`.
 
     No block is in `order` twice. Pool and distances have room for an atom more per block if `flags.vertex_from` asks the
-    oracle. `precision`: `ByDistances.precision`.
+    oracle.
     """
 
     @njit(cache=True, **JIT)
-    def run_visits(P, S, flags, precision, order):
+    def run_visits(P, S, flags, order):
         fingerprint  # noqa: B018
-        V = by_distances(P, S, P.scratch(), precision)
+        V = by_distances(P, S, P.scratch())
         for k in range(order.size):
             prefetch_visits(P, S, order, k, True)  # called by the view, it made a pass over USPS half as long again
             step(P, S, V, flags, order[k])

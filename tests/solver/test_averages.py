@@ -10,7 +10,6 @@ from single import LAM, never, solver_of
 from tiny import KINDS, instance, multiclass
 
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, DualPoint, best_between, between
-from gapwise.stages.solver.block.views.distances import FIRST_ORDER
 from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from gapwise.stages.solver.distances import with_room
 from gapwise.stages.solver.loop import distance_steps_driver
@@ -54,7 +53,7 @@ def test_tracks__equal_the_naive_recursions(name, averaging):
                         method.visit(method.visits.call_pace, flags(vertex_from=ORACLE_ALWAYS), order[i : i + 1])
                     else:
                         distance_steps_driver(problem)(
-                            problem, solver.iterate.state, flags(rounds=4, vertex_from=CACHE_ONLY), FIRST_ORDER,
+                            problem, solver.iterate.state, flags(rounds=4, vertex_from=CACHE_ONLY),
                             order[i : i + 1],
                         )  # fmt: skip
                     S = solver.iterate.state

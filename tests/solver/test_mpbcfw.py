@@ -10,7 +10,6 @@ from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import KINDS, instance, multiclass
 
-from gapwise.stages.solver.block.views.distances import FIRST_ORDER
 from gapwise.stages.solver.codes import CACHE_ONLY
 from gapwise.stages.solver.distances import with_room
 from gapwise.stages.solver.loop import distance_steps_driver
@@ -55,7 +54,7 @@ def after_exact_passes(problem, passes=3, **choices):
 def steps_by_distances(solver, order, rounds=1):
     """The steps of an approximate pass; returns how many labellings they scored, and how often they read features."""
     flags = visits_of(solver).flags(rounds=rounds, vertex_from=CACHE_ONLY)
-    return distance_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, FIRST_ORDER, order)
+    return distance_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, order)
 
 
 # -- the slope rule ---------------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ WITHOUT = {
     "accelerated": {"step": "pairwise", "cache": GAP},
     "accelerated_at_mean": {"step": "pairwise", "cache": GAP},
     "mpbcfw": {"step": "fw", "multiplane": {"oracle_seconds": 1.0, "plane_seconds": 0.01}},
-    "fasole": {"step": "pairwise", "cache": GAP},
     "cutting_plane": {},
     "cutting_plane_nslack": {},
 }

@@ -8,7 +8,6 @@ from parts_of import method_of, proximal_of, visits_of
 from single import solver_of
 from tiny import instance
 
-from gapwise.stages.solver.block.views.distances import FIRST_ORDER
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, ORACLE_ALWAYS
 from gapwise.stages.solver.distances import with_room
 from gapwise.stages.solver.loop import cached_steps_driver, distance_steps_driver
@@ -51,7 +50,7 @@ def roomy(solver):
 def visit(solver, kind, order):
     if kind == "planes":
         flags = visits_of(solver).flags(vertex_from=CACHE_ONLY, rounds=4)
-        distance_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, FIRST_ORDER, order)
+        distance_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, order)
     else:
         flags = visits_of(solver).flags(vertex_from=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
         cached_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, order)

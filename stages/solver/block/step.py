@@ -29,7 +29,6 @@ def step(P, S, V, flags, i):
         target, h, loss = vertex(P, S, V, flags, i, turn, seen)
         if target >= 0:
             S.pool.used[target] = S.counters[STEPS]
-        seen = V.partner(S, flags, i, turn, seen, target, h)
         choice = choose(P, S, V, flags, i, seen, target, h)
         if choice.gamma <= 0.0:
             break

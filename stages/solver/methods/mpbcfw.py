@@ -20,7 +20,6 @@ import numpy as np
 from gapwise.stages.problems.parallel import Pace, work_before
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Mean
-from gapwise.stages.solver.block.views.distances import FIRST_ORDER
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS, ORACLE_CALLS
 from gapwise.stages.solver.counts import NEVER
@@ -231,7 +230,7 @@ class Multiplane:
         state = it.state if asks else it.state._replace(gap=np.empty(it.problem.n))  # gaps are those of the oracle
 
         def part(start: int, stop: int) -> tuple[int, int]:
-            scored, readings = driver(it.problem, state, flags, FIRST_ORDER, order[start:stop])
+            scored, readings = driver(it.problem, state, flags, order[start:stop])
             return int(scored), int(readings)
 
         parts = pace.run(part, 0, order.size, it.ledger.check_stop, work_before(it.problem, order))
@@ -270,7 +269,7 @@ class Multiplane:
         retire(S.pool, 0, NEVER)
         working_set_sizes(S.pool)
         with_room(no_distances(1), np.ones(1, np.int64), SPARE)
-        distance_steps_driver(P)(P, S, self.visits.flags(), FIRST_ORDER, np.empty(0, np.int64))
+        distance_steps_driver(P)(P, S, self.visits.flags(), np.empty(0, np.int64))
         self.it.cached_gaps(S.w)
 
     # -- committed state ----------------------------------------------------------------------------------------------

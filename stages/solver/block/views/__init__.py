@@ -113,9 +113,6 @@ class View(Protocol):
     def ask_oracle(self, P: Problem, S: State, flags: Flags, i: int, base: float) -> tuple[int, float, float]:
         """(slot or -1, h, L_i) of the max-oracle's answer at the current w, which is noted (`answers.note_answer`)."""
 
-    def partner(self, S: State, flags: Flags, i: int, turn: int, seen: Seen, target: int, h: float) -> Seen:
-        """`seen`, with another `away` where the view chooses it for this vertex; `target` itself: the visit ends."""
-
     def measure_move(self, P: Problem, S: State, flags: Flags, i: int, direction: int, target: int, away: int) -> float:
         """||B_i delta||^2; the view may keep B_i delta for `push_move` and `follow_move`."""
 

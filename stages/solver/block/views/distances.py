@@ -32,13 +32,10 @@ from gapwise.stages.problems.simd import WIDTH, add, broadcast, load, multiply, 
 from gapwise.stages.solver.block.answers import note_answer
 from gapwise.stages.solver.block.choice import Seen
 from gapwise.stages.solver.codes import AVERAGED, CACHE_ONLY
-from gapwise.stages.solver.directions import gain, line_search, write_direction
+from gapwise.stages.solver.directions import write_direction
 from gapwise.stages.solver.distances import measure
 from gapwise.stages.solver.steps import FW, PAIRWISE
 from gapwise.stages.solver.working_sets import RETIRED
-
-FIRST_ORDER = -1.0
-"""The `precision` of steps whose worst atom is the one of least score, and which end only after `flags.rounds`."""
 
 
 class ByDistances(NamedTuple):
@@ -59,13 +56,11 @@ class ByDistances(NamedTuple):
     """1.0 for atoms of the working set"""
     spreads: np.ndarray
     """S of the atoms, by rows"""
-    numbers: np.ndarray
-    """float64, (2,): V; the gap over the block's atoms at the first step of the visit"""
+    variance: np.ndarray
+    """float64, (1,): V"""
     counts: np.ndarray
     """int64, (4,): atoms of the block; moves of the visit that u does not know of; atoms scored so far, all together, and
     times that features were read for scores, and often for a push"""
-    precision: float
-    """`FIRST_ORDER`; or pairs are chosen by second order, and a visit ends at this share of its first gap"""
     work: object
 
     def score_atoms(self, P, S, flags, i, turn):
@@ -133,28 +128,12 @@ class ByDistances(NamedTuple):
         begin_visit(self, S, flags, i, count)
         return target, h, loss
 
-    def partner(self, S, flags, i, turn, seen, target, h):
-        if self.precision < 0.0 or target < 0:
-            return seen
-        left = max(h, seen.h_best) - seen.base
-        if turn == 0:
-            self.numbers[1] = left
-        elif left <= self.precision * self.numbers[1]:
-            return Seen(seen.base, seen.best, seen.h_best, target, h, seen.active)
-        count, to_target = self.counts[0], S.distances.start[i] + S.pool.row[target] * S.distances.width[i]
-        k = best_partner(
-            self.values[:count], self.alpha[:count], S.distances.squared, to_target, self.rows[:count], h, flags.scale
-        )
-        if k < 0:
-            return Seen(seen.base, seen.best, seen.h_best, target, h, seen.active)
-        return Seen(seen.base, seen.best, seen.h_best, int(self.slots[k]), float(self.values[k]), seen.active)
-
     def measure_move(self, P, S, flags, i, direction, target, away):
         row = S.pool.row
         if direction == PAIRWISE:
             return S.distances.squared[S.distances.start[i] + row[target] * S.distances.width[i] + row[away]]
         to = target if direction == FW else away
-        return max(self.spreads[row[to]] - self.numbers[0], 0.0)  # a difference of sums
+        return max(self.spreads[row[to]] - self.variance[0], 0.0)  # a difference of sums
 
     def push_move(self, P, S, flags, i, direction, target, away, gamma):
         if P.lower.size == 0:
@@ -189,7 +168,7 @@ class ByDistances(NamedTuple):
                 self.spreads[r] += gamma * change
                 variance += 0.5 * self.alpha[k] * self.spreads[r]
             self.values[k] += half * change
-        self.numbers[0] = variance
+        self.variance[0] = variance
         if P.lower.size > 0:
             theta = self.theta[: P.local_ptr[i + 1] - P.local_ptr[i]]
             self.counts[3] += 1
@@ -217,17 +196,15 @@ class ByDistances(NamedTuple):
 
 
 @inner(inline="always", **JIT)
-def by_distances(P, S, scratch, precision):
+def by_distances(P, S, scratch):
     """The view with new workspace, for blocks that get at most one atom more; `scratch` is `P.scratch()`."""
     widest, most = widest_block(P.local_ptr), largest(S.pool.counts) + 1
     y = np.empty(S.pool.labels.shape[1], P.truth.dtype)
     theta, delta, slots, rows = np.empty(widest), np.empty(widest), np.empty(most, np.int64), np.empty(most, np.int64)
     values, alpha, before, within = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     spreads = np.zeros(largest(S.distances.width))
-    numbers, counts = np.zeros(2), np.zeros(4, np.int64)
-    return ByDistances(
-        theta, delta, y, slots, values, rows, alpha, before, within, spreads, numbers, counts, precision, scratch
-    )
+    variance, counts = np.zeros(1), np.zeros(4, np.int64)
+    return ByDistances(theta, delta, y, slots, values, rows, alpha, before, within, spreads, variance, counts, scratch)
 
 
 @inner(**PLAIN)
@@ -243,7 +220,7 @@ def begin_visit(V, S, flags, i, count):
         )
         for k in range(count):
             variance += 0.5 * V.alpha[k] * V.spreads[V.rows[k]]
-    V.numbers[0] = variance
+    V.variance[0] = variance
 
 
 @inner(**PLAIN)
@@ -256,18 +233,6 @@ def write_spreads(squared, start, width, rows, alpha, spreads):
                 column = U(start + rows[j] * width + first)
                 total = add(total, multiply(broadcast(alpha[j]), load(squared, column)))
         store(spreads, U(first), total)
-
-
-@inner(**PLAIN)
-def best_partner(values, alpha, squared, to_target, rows, h, scale):
-    """k of the atom from which moving weight to the vertex raises the dual most; -1 if none does (Fan, Chen, Lin 2005)."""
-    away, most = -1, 0.0
-    for k in range(rows.size):
-        if alpha[k] > 0.0 and values[k] < h:
-            slope, norm2 = h - values[k], squared[to_target + rows[k]]
-            rise = gain(line_search(slope, norm2, scale, alpha[k]), slope, norm2, scale)
-            away, most = (k, rise) if rise > most else (away, most)
-    return away
 
 
 @inner(**PLAIN)

@@ -71,9 +71,6 @@ class ByFeatures(NamedTuple):
         target, h = note_answer(P, S, flags, i, theta, y, loss, base)
         return target, h, loss
 
-    def partner(self, S, flags, i, turn, seen, target, h):
-        return seen
-
     def measure_move(self, P, S, flags, i, direction, target, away):
         first, last, length = P.local_ptr[i], P.local_ptr[i + 1], P.label_ptr[i + 1] - P.label_ptr[i]
         pool, delta, summed = S.pool, self.delta[: last - first], by_sum(P) and self.moved.size > 0

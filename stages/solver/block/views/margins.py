@@ -59,9 +59,6 @@ class ByMargins(NamedTuple):
         self.most[0] = max(self.most[0], S.pool.counts[i])
         return target, h - common, loss
 
-    def partner(self, S, flags, i, turn, seen, target, h):
-        return seen
-
     def measure_move(self, P, S, flags, i, direction, target, away):
         delta = self.delta[: P.local_ptr[i + 1] - P.local_ptr[i]]
         to, from_ = margin(P, S.pool, self, i, target, delta), margin(P, S.pool, self, i, away, delta)
