@@ -158,8 +158,6 @@ class BcfwOptions(BlockOptions):
     """Gap sampling draws block i with probability proportional to g_i ** degree; `max_gap` is greedy."""
     refresh_every: int = 10
     """Effective passes between exact gap passes; 0: only to confirm convergence."""
-    batch_step: bool = False
-    """One batch Frank-Wolfe step over all blocks after each exact gap pass (LJ13 Alg. 2)."""
     averaging: str = "none"
 
     @property
@@ -177,8 +175,6 @@ class BcfwOptions(BlockOptions):
         BlockOptions.check(self)
         check_one_of("solver.sampler", self.sampler, SAMPLERS)
         check_one_of("solver.averaging", self.averaging, AVERAGES)
-        if self.batch_step:
-            check("solver.averaging", self.averaging, self.averaging == "none", "none, for batch_step=true")
         check("solver.degree", self.degree, self.degree > 0, "a number > 0")
         check("solver.refresh_every", self.refresh_every, self.refresh_every >= 0, "an integer >= 0")
 

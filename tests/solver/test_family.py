@@ -107,18 +107,6 @@ def test_family__blocks_with_many_atoms_move_by_mu_as_others_by_their_atoms(name
     assert ends[0] == pytest.approx(ends[1], abs=1e-9)
 
 
-@pytest.mark.interpreted
-@pytest.mark.parametrize("name", ["multiclass_cone", "python_oracle_sparse"])
-def test_family__batch_step_ascends_and_converges(name):
-    problem = instance(name)
-    solver = solver_of(problem, sampler="gap", step="fw", batch_step=True, refresh_every=1, max_passes=20000.0)
-    status, point = solver.solve(1e-3, never)
-    assert status is Status.CONVERGED
-    assert point.dual <= best(name, LAM) + 1e-7 <= point.primal + 2e-7
-    duals = np.array(solver.trace)[:, 8]
-    assert (np.diff(duals) >= -1e-12).all()
-
-
 @pytest.mark.parametrize("name", by_all_methods())
 def test_averaging__equals_the_naive_recursion(name):
     problem = instance(name)

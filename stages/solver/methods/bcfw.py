@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.batch_step import batch_step
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.catalyst import ProximalCounts
 from gapwise.stages.solver.codes import AVERAGED, DONE, ORACLE_CALLS
@@ -52,15 +51,13 @@ class StepCounts(ProximalCounts):
 
 
 def setup_of(options: Options) -> Setup:
-    """Pairwise moves read no mu, steps of all blocks at once do; an average needs local vectors."""
+    """Pairwise moves read no mu; an average needs local vectors."""
     o, kinds = options, step_rule(options.step).kinds
-    plain = o.averaging == "none" and not o.batch_step
     return Setup.of(
         o,
         **sampling_of(o.sampler, o.degree),
-        mu=o.batch_step or kinds != PAIRWISE,
         average=o.averaging != "none",
-        margins=o.cache.kind != "none" and kinds == PAIRWISE and plain,
+        margins=o.cache.kind != "none" and kinds == PAIRWISE and o.averaging == "none",
     )
 
 
@@ -109,8 +106,6 @@ class Bcfw:
             status = judged(it, point, goal)
             if status:
                 return status, point
-            if answers and self.options.batch_step:
-                batch_step(it, answers)
             if self.handover and self.handover.is_due(goal):
                 self.handover.make()
                 return None

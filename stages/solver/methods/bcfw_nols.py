@@ -44,7 +44,7 @@ class Options(BcfwOptions):
     def check(self) -> None:
         """Raises ValueError naming the key."""
         BcfwOptions.check(self)
-        plain = {"step": "fw", "batch_step": False}
+        plain = {"step": "fw"}
         for name, only in plain.items():
             value = getattr(self, name)
             check(f"solver.{name}", value, value == only, f"{str(only).lower()}, for method={self.method}")
