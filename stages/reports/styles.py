@@ -19,9 +19,11 @@ SAMPLERS = {"gap": "-", "permutation": ":"}
 METHODS = {"accelerated": "#000000", "bcfw": BLUE, "bcfw pairwise": ORANGE, "ssg": GREEN}
 """The four coloured where all methods are compared; the others are grey."""
 DASHES: dict[str, str | tuple[int, tuple[int, ...]]] = {
-    "cutting_plane": "-.", "cutting_plane_nslack": "--", "bcfw_nols": ":", "eg": ":",
+    "cutting_plane": "-.",
+    "bcfw_nols": ":",
+    "eg": ":",
     "mpbcfw": (0, (3, 1, 1, 1)),
-}  # fmt: skip
+}
 
 
 def step_styles(runs: Runs) -> StyleOf:

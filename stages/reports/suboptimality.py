@@ -34,7 +34,6 @@ RATES: Mapping[str, tuple[str, str, str]] = {
     "ssg": ("expected primal error", "R²/(λε) log(R²/(λε))", "Shalev-Shwartz et al."),
     "ssg_wavg": ("expected primal error", "R²/(λε)", "LJ13 5"),
     "cutting_plane": ("gap", "n R²/(λε)", "Joachims et al. 2009"),
-    "cutting_plane_nslack": ("gap", "n max(n/ε, R²/(λε²))", "Tsochantaridis et al. 2005"),
     "eg": ("expected dual error", "(n + log #Y) R²/(λε)", "Collins et al. 2008"),
     "mpbcfw": ("expected gap", "R²/(λε)", "as BCFW: S15"),
 }

@@ -128,10 +128,6 @@ class Schedule:
     """(d,): the primal point that the next certificate will be computed for; None: the iterate's w."""
     rewrites_w: bool = False
     """Whether certified weights may differ from those of the supports."""
-    rebase: Callable[[], None] | None = None
-    """In place of the iterate's."""
-    move_to: Callable[[float, str], None] | None = None
-    """In place of the iterate's."""
     warm_up: Callable[[], None] = nothing
     """Compile or load every function that a solve calls; changes no result."""
     counts: DataclassInstance | None = None

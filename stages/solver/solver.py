@@ -82,7 +82,7 @@ class Solver:
 
     def rebase(self) -> None:
         """Go to a rebase point."""
-        (self.schedule.rebase or self.iterate.rebase)()
+        self.iterate.rebase()
 
     def stay(self) -> None:
         """The state is at a rebase point, from which a later call goes on as after a restore."""
@@ -101,7 +101,7 @@ class Solver:
 
     def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
         """Begin another lambda; `warm_start` (keep_primal, keep_dual, none) says what to keep."""
-        (self.schedule.move_to or self.iterate.move_to)(lam, warm_start)
+        self.iterate.move_to(lam, warm_start)
         self.start_lambda(lam, breakpoint)
 
     # -- what is known ------------------------------------------------------------------------------------------------

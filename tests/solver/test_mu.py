@@ -22,7 +22,6 @@ WITHOUT = {
     "accelerated_at_mean": {"step": "pairwise", "cache": GAP},
     "mpbcfw": {"step": "fw", "multiplane": {"oracle_seconds": 1.0, "plane_seconds": 0.01}},
     "cutting_plane": {},
-    "cutting_plane_nslack": {},
 }
 """Methods, with options under which they store no mu."""
 MANY = "chain with many atoms"

@@ -14,9 +14,10 @@ from gapwise.stages.solver.visits import Visits
 
 
 def method_of(solver: Solver) -> Any:
-    """The object of the method's own class, which the schedule calls to advance, or else to rebase."""
-    calls = solver.schedule.advance, solver.schedule.rebase
-    return next(call.__self__ for call in calls if isinstance(call, MethodType))
+    """The object of the method's own class, which the schedule calls to advance."""
+    advance = solver.schedule.advance
+    assert isinstance(advance, MethodType)
+    return advance.__self__
 
 
 def proximal_of(solver: Solver) -> Proximal:

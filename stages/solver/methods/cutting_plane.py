@@ -6,56 +6,166 @@ Joachims, Finley, Yu, *Cutting-plane training of structural SVMs*, Machine Learn
 
 with lambda = 1/C and the mean, not the sum, of hinges: P of the other methods, with the same w and the same gap. The most
 violated joint labelling consists of the answers of the blocks' max-oracles, so an iteration is one exact pass. To a gap of
-eps it takes O(R^2 / (lambda eps)) iterations, whatever n is (Theorem 5). The dual has one weight per joint labelling, in
-one simplex; the restricted problem has as many variables as there are planes.
+eps it takes O(R^2 / (lambda eps)) iterations, whatever n is (Theorem 5). Plane k has a slope a_k = (1/n) sum_i psi_i(y_i^k)
+and an offset b_k = (1/n) sum_i L_i(y_i^k). An iteration maximises the dual over the weights of the K planes so far,
+
+    D(beta) = <b, beta> - (1 / 2 lambda) <beta, G beta>,    G_kl = <a_k, a_l>,    beta >= 0,  sum_k beta_k = 1,
+
+of which the true labelling is the first, with a = 0 and b = 0. The dual point of the n blocks has alpha_i(y_i^k) = beta_k:
+in the pool every block has K atoms, of which the k-th are plane k, equal ones or not. So the pool is the whole state; a
+resumed solve computes the slopes, 8 d bytes each, again from its labels. Every lambda begins at w = 0.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
+from gapwise.stages.problems.metric import product_of
+from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.cutting_planes import (
-    CuttingPlanes,
-    Mixture,
-    PlaneCounts,
-    PlaneOptions,
-    Slacks,
-    schedule_of,
-    setup_of,
-)
+from gapwise.stages.solver.capabilities import MethodCapabilities
+from gapwise.stages.solver.codes import STEPS
+from gapwise.stages.solver.exact import exact_pass, judged
 from gapwise.stages.solver.gaps import ExactGaps
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.planes import SPECS, Planes
-from gapwise.stages.solver.schedule import Schedule
+from gapwise.stages.solver.methods.fw import slope_of, warm_up
+from gapwise.stages.solver.options import CacheOptions, MethodOptions
+from gapwise.stages.solver.schedule import Ended, Goal, Schedule
+from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.state import pool_of, truth_pool
+from gapwise.stages.solver.steps import FW, StepRule
+from gapwise.stages.solver.supports import Supports
 
-Options = PlaneOptions
+UNUSED_ITERATIONS = 50
+"""Planes without weight for more iterations than this are dropped; SVM-struct's number."""
 
+ACCURACY = 0.01
+"""Share of the last exact gap to which the quadratic program is solved."""
 
-def pieces(planes: Planes, atom: np.ndarray, slots: int) -> list[np.ndarray]:
-    """All of them together."""
-    return [] if not atom.size or planes.knows(atom) else [atom]
-
-
-def mixtures(atom: np.ndarray, alpha: np.ndarray) -> list[Mixture]:
-    """One plane that is a mixture of joint labellings."""
-    return [(atom, alpha, 1.0)] if atom.size else []
-
-
-def group(planes: Planes, block: np.ndarray) -> np.ndarray:
-    """All in one."""
-    return np.zeros(planes.count, np.int64)
+MOST_STEPS = 10_000
+"""Most steps of one quadratic program."""
 
 
-def wanted(answers: ExactGaps) -> np.ndarray:
-    """All blocks."""
-    return np.ones(answers.gap.size, bool)
+@dataclass
+class Options(MethodOptions):
+    """The options of the 1-slack method."""
+
+    @property
+    def capabilities(self) -> MethodCapabilities:
+        """Norms and inner products of weights are those of `problems.metric`."""
+        return MethodCapabilities(any_metric=True)
+
+    def check_problem(self, problem: Problem) -> None:
+        """Raises ValueError where weights are bounded: the dual is then no quadratic function."""
+        if problem.lower.size:
+            raise ValueError("solver.method: cutting_plane takes no bounds on weights; use bcfw or accelerated")
+
+
+def setup_of(options: Options) -> Setup:
+    """No block is drawn, and exact passes leave no labellings in the pool."""
+    return Setup(StepRule(FW), CacheOptions(), sampled=False, mu=False)
+
+
+@dataclass
+class CuttingPlanes:
+    """Exact passes, each followed by the quadratic program over all planes."""
+
+    it: Iterate
+    slopes: list[np.ndarray] = field(default_factory=list)
+    """float64, (d,) each: a_k of all planes, in the order of the pool; empty until they are computed."""
+    gram: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+
+    def advance(self, goal: Goal) -> Ended | None:
+        """One iteration: the exact pass, which may end the solve; then the best weights with the plane that it found."""
+        it, n = self.it, self.it.problem.n
+        planes, pool = int(it.state.pool.counts[0]), it.state.pool
+        labels = pool.labels[: n * planes].reshape(n, planes, -1)
+        for k in range(len(self.slopes), planes):
+            self.add(labels[:, k])
+        point, answers = exact_pass(it)
+        it.ledger.record(point)
+        status = judged(it, point, goal)
+        if status:
+            return status, point
+        self.improve(labels, answers, ACCURACY * point.gap)
+        return None
+
+    def add(self, vertex: np.ndarray) -> None:
+        """Add the slope of labels `vertex` (n, longest) and its inner products with all slopes."""
+        P = self.it.problem
+        self.slopes.append(slope_of(self.it, vertex, 1.0 / P.n))
+        self.gram = np.pad(self.gram, (0, 1))
+        self.gram[-1] = self.gram[:, -1] = [product_of(P, slope, self.slopes[-1]) for slope in self.slopes]
+
+    def improve(self, labels: np.ndarray, answers: ExactGaps, gap: float) -> None:
+        """Add the plane of an exact pass to those with `labels` (n, K, longest), and weigh all anew, to a gap of `gap`."""
+        it, P, now, K = self.it, self.it.problem, self.it.ledger.steps, labels.shape[1]
+        pool = it.state.pool
+        used = np.where(pool.alpha[:K] > 0.0, now, pool.used[:K])
+        kept = now - used <= UNUSED_ITERATIONS
+        self.slopes, self.gram = [self.slopes[k] for k in np.flatnonzero(kept)], self.gram[np.ix_(kept, kept)]
+        self.add(answers.vertex)
+        losses = np.column_stack([pool.losses[: P.n * K].reshape(P.n, K)[:, kept], answers.loss])
+        beta = np.append(pool.alpha[:K][kept], 0.0)
+        better = maximise(self.gram / it.counts.lam, np.mean(losses, axis=0), beta, gap)
+        labels = np.append(labels[:, kept], answers.vertex[:, None], axis=1)
+        self.set_planes(labels, losses, better, np.append(used[kept], now))
+        it.state.counters[STEPS] += 1
+
+    def set_planes(self, labels: np.ndarray, losses: np.ndarray, beta: np.ndarray, used: np.ndarray) -> None:
+        """Make the pool that of planes with `labels` (n, K, longest), `losses` (n, K), weights and last uses (K,)."""
+        P, (n, planes, longest) = self.it.problem, labels.shape
+        length = np.repeat(np.diff(P.label_ptr), planes)
+        held = np.arange(longest) < length.reshape(n, planes, 1)
+        supports = Supports(
+            offset=np.arange(n + 1) * planes, alpha=np.tile(beta, n), losses=losses.ravel(), used=np.tile(used, n),
+            label=labels[held], label_offset=np.append(0, np.cumsum(length)),
+        )  # fmt: skip
+        self.it.state = self.it.state._replace(pool=pool_of(P, supports))
+
+    def start(self) -> None:
+        """Begin another lambda at w = 0."""
+        self.it.state = self.it.state._replace(pool=truth_pool(self.it.problem))
+        self.it.state.gap[:] = np.inf
+        self.slopes, self.gram = [], np.empty((0, 0))
+
+
+def maximise(Q: np.ndarray, f: np.ndarray, start: np.ndarray, gap: float) -> np.ndarray:
+    """A feasible point whose value and gap are about those of a maximiser of <f, x> - <x, Q x> / 2 on the simplex.
+
+    Pairwise steps from `start`, towards the largest gradient and from where that raises the value most (Fan, Chen, Lin, JMLR
+    2005), end at the duality gap `gap`, at `MOST_STEPS`, or where rounding hides what is left.
+
+    Parameters
+    ----------
+    Q : (K, K) array
+        Positive semidefinite up to rounding.
+    f, start : (K,) arrays
+        `start` is a point of the simplex.
+    """
+    x, gradient = start.copy(), f - np.sum(Q * start, axis=1)
+    for _ in range(MOST_STEPS):
+        to = int(np.argmax(gradient))
+        slope = gradient[to] - gradient
+        if np.sum(x * slope) <= gap:
+            break
+        curvature = np.maximum(Q[to, to] + np.diag(Q) - 2.0 * Q[to], 0.0)
+        length = np.minimum(x, np.divide(slope, curvature, out=np.full(x.size, np.inf), where=curvature > 0.0))
+        rise = length * (slope - 0.5 * length * curvature)
+        away = int(np.argmax(rise))
+        if rise[away] <= 0.0:
+            break
+        x[to], x[away] = x[to] + length[away], x[away] - length[away]
+        gradient -= length[away] * (Q[to] - Q[away])
+    return x
 
 
 def one_slack(it: Iterate, options: Options, own_primal: bool) -> Schedule:
-    """One plane an iteration, one simplex."""
-    method = CuttingPlanes(it, options, own_primal, Slacks(pieces, mixtures, group, wanted), PlaneCounts())
-    return schedule_of(method, method.improve)
+    """The schedule of `CuttingPlanes`."""
+    method = CuttingPlanes(it)
+    return Schedule(method.advance, method.start, warm_up=lambda: warm_up(it))
 
 
-METHOD = block_method(one_slack, setup_of, SPECS)
+METHOD = block_method(one_slack, setup_of)
