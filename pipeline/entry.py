@@ -38,8 +38,10 @@ def main() -> int:
         print(f"gapwise {gapwise.__version__}")
         return 0
     if cli.is_stray(sys.argv[1:]):
-        if now := cli.REMOVED.get(sys.argv[1]):
-            print(f"error: {sys.argv[1]}: no such command any more; {now}", file=sys.stderr)
+        from gapwise.pipeline.config.removed import hint
+
+        if says := hint(sys.argv[1]):
+            print(f"error: {says}", file=sys.stderr)
             return BAD_CONFIGURATION
         near = did_you_mean(sys.argv[1], cli.known())
         print(

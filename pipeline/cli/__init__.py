@@ -67,13 +67,6 @@ def command(name: str) -> Command:
     return loaded
 
 
-REMOVED = {
-    "status": "gapwise show does its work",
-    "completion": "gapwise --help lists commands, and gapwise ls runs",
-}
-"""Former commands, and what to do instead."""
-
-
 def is_command(words: Sequence[str]) -> bool:
     """Whether a command line names a command, and no configuration of a run."""
     return bool(words) and words[0] in known()

@@ -24,6 +24,7 @@ from gapwise import parts
 from gapwise.pipeline.config import CONF as CONF
 from gapwise.pipeline.config import choices
 from gapwise.pipeline.config.objects import as_object
+from gapwise.pipeline.config.removed import check_removed, hint
 from gapwise.pipeline.config.run_options import (
     CheckpointOptions,
     ComputeOptions,
@@ -56,11 +57,6 @@ KIND_NAMES = {
     dict: "a group of keys",
     list: "a list",
 }
-GONE = {
-    "path.kind": "is no key any more. For path.kind=regpath write nothing; for the others path=heuristic, "
-    "path=grid or path=single, which set path.rule. What path.rule was to a heuristic path is now path.descend",
-}
-"""Keys that earlier versions had, with what to write now."""
 
 
 class Checked(Protocol):
@@ -170,6 +166,7 @@ def fingerprint(value: object) -> str:
 def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str] = ()) -> Settings:
     """`cfg` as composed from conf/, typed and checked; ConfigError names the first key that is wrong."""
     _one_rule(tuple(overrides))
+    check_removed(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
     sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "snapshots", "figures", "run")
     _known("", cfg, (*sections, "seed", "sweep", "papers", "practice", "parts"))
     _same_parts(cfg.get("parts"))
@@ -270,8 +267,8 @@ def explain(error: Exception) -> str:
     """An error of Hydra or OmegaConf in one line, with the keys or choices there are."""
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
-        if str(cause.full_key) in GONE:
-            return f"{cause.full_key}: {GONE[str(cause.full_key)]}"
+        if says := hint(str(cause.full_key)):
+            return says
         known = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
         near = did_you_mean(str(cause.full_key).rpartition(".")[2], known)
         return f"{cause.full_key}: unknown key{near}; there are: {', '.join(known)}"
@@ -280,6 +277,8 @@ def explain(error: Exception) -> str:
     text = " ".join(lines)
     if missing := re.search(r"Could not find '(\w+)/([^']*)'", text):
         group, wanted = missing.groups()
+        if says := hint(f"{group}={wanted}"):
+            return says
         if there := choices(group):
             return f"{group}: there is no {wanted!r}{did_you_mean(wanted, there)}; there are: {', '.join(there)}"
     return text
@@ -395,7 +394,7 @@ def _known(section: str, given: Iterable[object], known: Iterable[str]) -> None:
     for name in given:
         if name not in known:
             key = f"{section}.{name}" if section else str(name)
-            if key in GONE:
-                raise ConfigError(f"{key}: {GONE[key]}")
+            if says := hint(key):
+                raise ConfigError(says)
             near = did_you_mean(str(name), known)
             raise ConfigError(f"{key}: unknown key{near}; there are: {', '.join(sorted(known))}")

@@ -54,8 +54,8 @@ def test_words__that_are_no_command_are_refused_with_those_there_are(given) -> N
     done = given("lss")
     assert done.code == 2
     assert done.err.startswith("error: lss: no such command (did you mean ls?); there are check, ")
-    assert given("status").err == "error: status: no such command any more; gapwise show does its work\n"
-    assert given("completion").err.startswith("error: completion: no such command any more; gapwise --help lists ")
+    assert given("status").err == "error: status: was removed; gapwise show does its work\n"
+    assert given("completion").err.startswith("error: completion: was removed; gapwise --help lists ")
     assert given("--version").out.startswith("gapwise ")
 
 

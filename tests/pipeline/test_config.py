@@ -112,7 +112,7 @@ def test_key__stays_what_it_is(words: tuple[str, ...], key: str) -> None:
         ("solver=ssg", "solver.method", "one with a dual point, for path.rule=two_sided (path=grid|single need none)"),
         ("solver=eg path=regpath", "solver.method", "the dual point of eg has no list of labellings"),
         ("path.lambda=3", "path.lambda", "is not read with path.rule=two_sided; give path=single"),
-        ("+path.kind=grid", "path.kind", "is no key any more. For path.kind=regpath write nothing; for the others path"),
+        ("+path.kind=grid", "path.kind", "was removed; for regpath write nothing"),
         ("path=grid path.rule=paper", "path.rule", "path=grid sets it; leave out path.rule=paper or path=grid"),
         ("dataset=sequences_csv", "dataset.file", "must be given"),
     ],
