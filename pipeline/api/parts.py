@@ -38,15 +38,12 @@ KINDS = {
     "estimators": "gapwise.pipeline.estimators",
     "methods": "gapwise.stages.solver.methods",
     "model_formats": "gapwise.pipeline.model_formats",
-    "moves": "gapwise.stages.solver.block.moves",
     "papers": "gapwise.stages.reports.papers",
     "problems": "gapwise.stages.problems",
     "rules": "gapwise.stages.solver.path.rules",
     "run_figures": "gapwise.stages.reports.run_figures",
-    "samplers": "gapwise.stages.solver.block.samplers",
     "sections": "gapwise.stages.reports.page.sections",
     "stages": "gapwise.pipeline.stage_graph",
-    "steps": "gapwise.stages.solver.steps",
     "sweep_figures": "gapwise.stages.reports.sweep_figures",
 }
 """Folder of parts to the package that its files belong to."""

@@ -21,9 +21,9 @@ from gapwise.records import Facts, Json
 from gapwise.stages.problems.metric import norm2_of, own_metric
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.block.samplers import sampler, samplers
+from gapwise.stages.solver.block.sampling import lipschitz_weights, tree_rebuild
 from gapwise.stages.solver.block.views.chosen import Views, views_of
-from gapwise.stages.solver.codes import AVERAGED
+from gapwise.stages.solver.codes import AVERAGED, LIPSCHITZ, MAX_GAP
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
@@ -32,7 +32,6 @@ from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.proximal import dual_norms
 from gapwise.stages.solver.running import State
-from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
 from gapwise.stages.solver.schedule import Arrays
 from gapwise.stages.solver.setup import MARGINS, Setup
 from gapwise.stages.solver.several import Listed
@@ -285,8 +284,9 @@ def check_falling(lam: float, before: float) -> None:
 
 def drawn_by(setup: Setup, problem: Problem, state: State) -> State:
     """`state` with the running sums of the weights by which blocks are drawn, where these never change."""
-    weights = sampler(samplers()[setup.sampler]).weights
-    return state if weights is None else state._replace(sums=np.cumsum(weights(problem)))
+    if setup.sampler != LIPSCHITZ:
+        return state
+    return state._replace(sums=np.cumsum(lipschitz_weights(problem)))
 
 
 def begun(problem: Problem, setup: Setup, pool: Pool, seed: int, ledger: Ledger) -> Iterate:

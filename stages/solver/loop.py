@@ -16,7 +16,7 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, largest, widest_block
 from gapwise.stages.solver.block.cached_step import cached_step
-from gapwise.stages.solver.block.draws import draw
+from gapwise.stages.solver.block.sampling import draw
 from gapwise.stages.solver.block.step import step
 from gapwise.stages.solver.block.views.distances import by_distances
 from gapwise.stages.solver.block.views.features import by_features
@@ -26,12 +26,12 @@ from gapwise.stages.solver.codes import (
     CALLS_REACHED,
     DONE,
     MARGINS_FULL,
+    MAX_GAP,
     ORACLE_CALLS,
     POOL_FULL,
     SUM_REACHED,
 )
 from gapwise.stages.solver.prefetching import prefetch_visits
-from gapwise.stages.solver.sampling import MAX_GAP
 
 
 @inner(**PLAIN)

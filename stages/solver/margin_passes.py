@@ -10,7 +10,7 @@ from numba import njit
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import FAST, JIT, largest, widest_block
-from gapwise.stages.solver.block.choice import survey
+from gapwise.stages.solver.block.step import survey
 from gapwise.stages.solver.block.views.margins import margin, score_margins
 from gapwise.stages.solver.state import block_ell, fold_due
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from gapwise.stages.solver.block.samplers import samplers
 from gapwise.stages.solver.capabilities import MethodCapabilities
+from gapwise.stages.solver.codes import SAMPLERS, STEP_RULES
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rules import capabilities, path_rule, rules
-from gapwise.stages.solver.steps import steps
 
 if TYPE_CHECKING:  # it imports numba
     from gapwise.stages.problems.protocol import Problem
@@ -54,7 +53,6 @@ a gap that falls like 1 / t still does so after a million passes."""
 MOST_LANES = 1024
 """Most lambdas of a round; a path has some dozens."""
 
-SAMPLERS = samplers()
 CACHES = ("none", "gap")
 AVERAGES = ("none", "weighted")
 MEASURED_COSTS = "measured"
@@ -144,7 +142,7 @@ class BlockOptions(MethodOptions):
     def check(self) -> None:
         """Raises ValueError naming the key."""
         MethodOptions.check(self)
-        check_one_of("solver.step", self.step, steps())
+        check_one_of("solver.step", self.step, tuple(STEP_RULES))
         self.cache.check()
         check("solver.rebase_steps", self.rebase_steps, self.rebase_steps >= 0, "an integer >= 0")
 

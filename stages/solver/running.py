@@ -26,9 +26,9 @@ class State(NamedTuple):
     gap: np.ndarray
     """float64, (n,): last known block gaps; inf where never computed"""
     tree: np.ndarray
-    """float64: `sampling`'s tree over the gaps"""
+    """float64: `block.sampling`'s tree over the gaps"""
     sums: np.ndarray
-    """float64, (n,): running sums of the blocks' fixed weights (`Sampler.weights`); empty where the sampler has none"""
+    """float64, (n,): running sums of `lipschitz_weights`; empty for other samplers"""
     pool: Pool
     distances: Distances
     """used by cached passes, which make room first"""
@@ -49,7 +49,7 @@ class Flags(NamedTuple):
 
     sampler: int
     kinds: int
-    """moves that a block may make: bits of `steps`"""
+    """moves that a block may make: bits of `codes`"""
     by_slope: bool
     """try only one of FW and AWAY, the one with the larger slope"""
     cache: bool

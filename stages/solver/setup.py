@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack
 
-from gapwise.stages.solver.codes import CACHE_FIRST
+from gapwise.stages.solver.codes import CACHE_FIRST, GAP, MAX_GAP, PAIRWISE, PERMUTATION, SAMPLERS, STEP_RULES, StepRule
 from gapwise.stages.solver.counts import NEVER
-from gapwise.stages.solver.options import SAMPLERS, BlockOptions, CacheOptions
+from gapwise.stages.solver.options import BlockOptions, CacheOptions
 from gapwise.stages.solver.running import FlagChoices, Flags
-from gapwise.stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
-from gapwise.stages.solver.steps import PAIRWISE, StepRule, step_rule
 
 FEATURES, DISTANCES, MARGINS = "features", "distances", "margins"
 """Names of views: the files of `block.views`."""
@@ -24,7 +22,7 @@ class Setup:
     """Which moves a block may make."""
     cache: CacheOptions
     sampler: int = PERMUTATION
-    """How blocks are drawn: a code of `sampling`."""
+    """How blocks are drawn: a code of `codes.SAMPLERS`."""
     degree: float = 1.0
     """The sampling weight of a block is g_i ** degree."""
     sampled: bool = True
@@ -49,7 +47,7 @@ class Setup:
     @classmethod
     def of(cls, options: BlockOptions, **other: Any) -> Self:
         """The choices that block methods share; `other` replaces some."""
-        rule, caching = step_rule(options.step), options.cache.kind != "none"
+        rule, caching = STEP_RULES[options.step], options.cache.kind != "none"
         capacity = int(options.cache.capacity) if caching else NEVER
         setup = cls(rule, options.cache, caching=caching, capacity=capacity, mu=rule.kinds != PAIRWISE)
         return replace(setup, **other)

@@ -10,14 +10,21 @@ import numpy as np
 
 from gapwise.stages.problems.parallel import Pace, most_visits, work_before
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.block.draws import drawn_beforehand
-from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_ALWAYS, ORACLE_CALLS, POOL_FULL
+from gapwise.stages.solver.block.sampling import drawn_beforehand
+from gapwise.stages.solver.codes import (
+    CACHE_ONLY,
+    CALLS_REACHED,
+    DONE,
+    ORACLE_ALWAYS,
+    ORACLE_CALLS,
+    PERMUTATION,
+    POOL_FULL,
+)
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.loop import cached_steps_driver, steps_driver
 from gapwise.stages.solver.oracles import load_exact
 from gapwise.stages.solver.running import FlagChoices, Flags
-from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.setup import DISTANCES
 from gapwise.stages.solver.several import Listed, load_several
 from gapwise.stages.solver.supports import empty_pool, pack

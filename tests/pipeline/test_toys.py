@@ -61,7 +61,7 @@ def told(folder, arrays, attrs, result):
 
 path = ["path.lambda_min=0.05", "path.eps=0.2"]
 found = {
-    "parts": told(*made("solver.sampling=cyclic", "solver.step=half", "path.rule=halves", *path)),
+    "parts": told(*made("path.rule=halves", *path)),
     "method": told(*made("solver=turns", "path=single", "path.lambda=0.1", "path.tolerance=0.05")),
 }
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -79,11 +79,9 @@ CALLED = {
     "datasets/clouds.py": ("open", "featurize"),
     "estimators/sign.py": ("fit", "predict"),
     "methods/turns.py": ("schedule", "advance"),
-    "moves/half.py": ("gamma_max",),
     "problems/sign.py": ("build", "scores", "max_oracle", "push", "decode"),
     "rules/halves.py": ("following",),
     "run_figures/points.py": ("applies", "paint"),
-    "samplers/cyclic.py": ("draw",),
     "sections/clouds.py": ("applies", "content"),
     "stages/count.py": ("run",),
 }

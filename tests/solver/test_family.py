@@ -13,20 +13,20 @@ from single import LAM, never, solver_of
 from solved import options_of
 from tiny import COMPILED, KINDS, TINY, by_all_methods, instance
 
-from gapwise.stages.solver.block.choice import Seen, choose
+from gapwise.stages.solver.block.step import Seen, choose
+from gapwise.stages.solver.codes import AWAY, STEP_RULES
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.engine import solve
 from gapwise.stages.solver.methods import methods
 from gapwise.stages.solver.objective import squared_norm
 from gapwise.stages.solver.options import SAMPLERS, Status
 from gapwise.stages.solver.state import derive
-from gapwise.stages.solver.steps import AWAY, step_rule, steps
 
 COLUMN = TRACE.index("oracle_calls")
 SOLVED = [
     (name, step)
     for k, name in enumerate(sorted(TINY))
-    for step in steps()
+    for step in STEP_RULES
     if name in {*KINDS, *COMPILED} or step in ("pairwise", ("away", "best")[k % 2])
 ]
 MEMBERS = [
@@ -184,7 +184,7 @@ def test_cache__saves_oracle_calls_and_keeps_its_capacity():
 @pytest.mark.parametrize("name", ["away", "best"])
 def test_away__is_made_although_the_oracle_has_nothing_better_than_the_mean(name: str) -> None:
     """The answer of an approximate oracle may be worth less than the mean of the labellings at hand: it is no vertex."""
-    rule = step_rule(name)
+    rule = STEP_RULES[name]
     view = SimpleNamespace(allowed_moves=lambda flags: rule.kinds, measure_move=lambda *arguments: 2.0)
     flags, state = (
         SimpleNamespace(by_slope=rule.by_slope, scale=1.0),

@@ -9,8 +9,7 @@ from parts_of import method_of
 from single import never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
-from gapwise.stages.solver.block.draws import draw
-from gapwise.stages.solver.block.samplers.lipschitz import LEAST, weights
+from gapwise.stages.solver.block.sampling import LEAST, draw, lipschitz_weights
 from gapwise.stages.solver.options import Status
 
 LAM = 0.05
@@ -45,7 +44,7 @@ def test_draws__follow_the_weights_and_no_gap() -> None:
     state, flags, none = solver.iterate.state, method_of(solver).visits.flags(), np.empty(0, np.int64)
     rng, many = np.random.default_rng(0), 20_000
     counts = np.bincount([draw(state, flags, rng, none, k) for k in range(many)], minlength=9)
-    share = weights(solver.problem) / weights(solver.problem).sum()
+    share = lipschitz_weights(solver.problem) / lipschitz_weights(solver.problem).sum()
     assert share.max() > 3.0 * share.min(), "equal weights would show nothing"
     assert (np.abs(counts / many - share) < 4.0 * np.sqrt(share * (1.0 - share) / many)).all()
 
@@ -53,8 +52,8 @@ def test_draws__follow_the_weights_and_no_gap() -> None:
 @pytest.mark.interpreted
 def test_weights__are_equal_without_features_and_above_zero_of_a_block_without() -> None:
     problem = multiclass(n=4)
-    np.testing.assert_array_equal(weights(problem._replace(norms2=np.zeros(4))), np.ones(4))
-    some = weights(problem._replace(norms2=np.array([0.0, 1.0, 2.0, 3.0])))
+    np.testing.assert_array_equal(lipschitz_weights(problem._replace(norms2=np.zeros(4))), np.ones(4))
+    some = lipschitz_weights(problem._replace(norms2=np.array([0.0, 1.0, 2.0, 3.0])))
     np.testing.assert_allclose(some, [LEAST * 3.0, 2.0, 4.0, 6.0])  # features of two classes change
 
 

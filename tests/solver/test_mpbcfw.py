@@ -10,14 +10,12 @@ from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import KINDS, instance, multiclass
 
-from gapwise.stages.solver.codes import CACHE_ONLY
+from gapwise.stages.solver.codes import CACHE_ONLY, PERMUTATION, STEP_RULES
 from gapwise.stages.solver.distances import with_room
 from gapwise.stages.solver.loop import distance_steps_driver
 from gapwise.stages.solver.methods.mpbcfw import by_distances
 from gapwise.stages.solver.options import MultiplaneGroup, Status
-from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.state import derive
-from gapwise.stages.solver.steps import steps
 from gapwise.stages.solver.supports import empty_pool, insert
 from gapwise.stages.solver.unit_costs import (
     Passed,
@@ -139,7 +137,7 @@ def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, s
 
 
 # -- approximate steps ------------------------------------------------------------------------------------------------
-PAIRED = list(zip(KINDS, steps(), strict=True))
+PAIRED = list(zip(KINDS, STEP_RULES, strict=True))
 
 
 @pytest.mark.parametrize(("name", "step"), PAIRED)
@@ -183,7 +181,7 @@ def test_steps_by_distances__keep_the_state_that_of_alpha_and_never_lose_dual_va
         np.testing.assert_allclose(a, b, atol=1e-11)
 
 
-@pytest.mark.parametrize("step", [step for step in steps() if step != "pairwise"])
+@pytest.mark.parametrize("step", [step for step in STEP_RULES if step != "pairwise"])
 def test_steps_by_distances__several_a_visit_are_those_of_as_many_visits(step):
     """Scores and spreads that follow a move by distances are those that the next visit reads from features.
 

@@ -21,11 +21,11 @@ from single import never
 from tiny import TINY
 
 from gapwise.stages.init_path import init_path
+from gapwise.stages.solver.codes import STEP_RULES
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
-from gapwise.stages.solver.steps import steps
 
 TESTS = Path(__file__).resolve().parents[1] / "support"
 STRUCTURES = ("chain", "multiclass")
@@ -69,7 +69,7 @@ def first_steps(name: str) -> list[float]:
 def all_numbers() -> dict[str, list[float]]:
     """By case; all of them plain floats."""
     cases = {}
-    for name, step in zip(STRUCTURES, itertools.cycle(step for step in steps() if step != "fw"), strict=False):
+    for name, step in zip(STRUCTURES, itertools.cycle(step for step in STEP_RULES if step != "fw"), strict=False):
         cases |= {f"{name} {step}": optimum(name, step)}
         cases |= {f"{name} pass": one_pass(name), f"{name} steps": first_steps(name)}
     return {case: [float(value) for value in values] for case, values in cases.items()}

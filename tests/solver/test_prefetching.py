@@ -8,10 +8,9 @@ from parts_of import method_of, proximal_of, visits_of
 from single import solver_of
 from tiny import instance
 
-from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, ORACLE_ALWAYS
+from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, ORACLE_ALWAYS, PAIRWISE
 from gapwise.stages.solver.distances import with_room
 from gapwise.stages.solver.loop import cached_steps_driver, distance_steps_driver
-from gapwise.stages.solver.steps import PAIRWISE
 
 
 def numbers(solver):

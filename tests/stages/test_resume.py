@@ -24,16 +24,16 @@ from spreads import backwards
 from tiny import TINY, multiclass
 
 from gapwise.stages.problems.parallel import Spread
+from gapwise.stages.solver.codes import STEP_RULES
 from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, Status
 from gapwise.stages.solver.path import stride
-from gapwise.stages.solver.steps import steps
 from gapwise.stages.solver.unit_costs import MEASURED
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.results import read_iterations, read_path, read_trace
 
 MEMBERS = [
     (sampler, step, ("none", "gap")[number % 2], ("none", "weighted")[number // 2 % 2])
-    for number, (sampler, step) in enumerate(zip(SAMPLERS, itertools.cycle(steps()), strict=False))
+    for number, (sampler, step) in enumerate(zip(SAMPLERS, itertools.cycle(STEP_RULES), strict=False))
 ]
 """Every sampler, kind of step, cache and average; which of them meet does not matter, as each packs a state of its own."""
 

@@ -103,40 +103,6 @@ def encoder(meta, shared):
     return Encoder(shared["scale"])
 '''
 
-HALF = '''
-"""Pairwise, but at most half of the worst atom's weight."""
-
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN
-from gapwise.stages.solver.block.moves import Move
-from gapwise.stages.solver.steps import PAIRWISE
-
-
-@inner(**PLAIN)
-def gamma_max(whole):
-    return 0.5 * whole
-
-
-MOVE = Move(PAIRWISE, gamma_max)
-'''
-
-CYCLIC = '''
-"""Blocks in turn."""
-
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN
-from gapwise.stages.solver.block.samplers import Sampler
-from gapwise.stages.solver.codes import STEPS
-
-
-@inner(**PLAIN)
-def draw(S, flags, rng, order, k):
-    return S.counters[STEPS] % S.ell.size
-
-
-SAMPLER = Sampler(draw)
-'''
-
 HALVES = '''
 """Every breakpoint at half the lambda of the one before, or where `one_sided` certifies down to, if that is higher."""
 
@@ -261,11 +227,9 @@ TOYS = {
     "datasets/clouds.py": READER,
     "estimators/sign.py": ESTIMATOR,
     "methods/turns.py": METHOD,
-    "moves/half.py": HALF,
     "problems/sign.py": STRUCTURE,
     "rules/halves.py": HALVES,
     "run_figures/points.py": FIGURE,
-    "samplers/cyclic.py": CYCLIC,
     "sections/clouds.py": SECTION,
     "stages/count.py": STAGE,
 }

@@ -1,1 +1,1 @@
-"""One block at a time: the step, its views of a block, the moves, and the samplers that say which block is next."""
+"""One block at a time: which one is next (`sampling`), and its step (`step`) by one of the views of a block (`views`)."""

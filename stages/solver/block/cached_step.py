@@ -11,11 +11,10 @@ import numpy as np
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import pair_move
 from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.solver.block.step import line_search, update_weights
 from gapwise.stages.solver.block.views.distances import locate, score_slots
 from gapwise.stages.solver.box import clip_into
-from gapwise.stages.solver.codes import CACHED_STEPS, SKIPPED_VISITS, STEPS
-from gapwise.stages.solver.directions import line_search, update_weights
-from gapwise.stages.solver.steps import PAIRWISE
+from gapwise.stages.solver.codes import CACHED_STEPS, PAIRWISE, SKIPPED_VISITS, STEPS
 
 
 @inner(**PLAIN)

@@ -3,6 +3,18 @@
 All quantities live in the local coordinates of block i: theta = B_i^T w, h(y) = L_i(y) + <theta, m_i(y)>, and
 base = sum_y alpha_i(y) h(y) = ell_i + <theta, mu_i>, so that the block gap is (max_y h(y) - base) / n.
 
+A move leads from one point of the block to another: its mean mu_i, a vertex y, or z, the active atom of least score.
+
+| move | delta | slope | gamma_max | alpha becomes |
+|---|---|---|---|---|
+| FW (LJ13 Alg. 4; O16 Alg. 2) | m(y) - mu_i | h(y) - base | 1 | (1 - gamma) alpha + gamma e_y |
+| PAIRWISE (O16 Alg. 3) | m(y) - m(z) | h(y) - h(z) | alpha(z) | alpha + gamma (e_y - e_z) |
+| AWAY (O16 Alg. 4) | mu_i - m(z) | base - h(z) | alpha(z) / (1 - alpha(z)) | (1 + gamma) alpha - gamma e_z |
+
+All share one line search. With scale = 1 / (lambda n), a move of gamma along delta with slope s = d(ell) + <theta, delta>
+changes n D by gamma s - gamma^2 scale ||B delta||^2 / 2 (exactly without a box; with one by at least that much, because
+clipping does not increase distances).
+
 The step stands here once. A *view* V says how the atoms of a block are scored, what ||B_i delta||^2 of a move is, and how a
 move changes u and the scores (`views`); it also holds the workspace. numba compiles the step for each pair of structure and
 view, and what a view cannot do is then not part of the code. The drivers of `loop` draw the blocks.
@@ -10,14 +22,53 @@ view, and what a view cannot do is then not part of the code. The drivers of `lo
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import INLINED, PLAIN
-from gapwise.stages.solver.block.answers import cache_promises_enough, note_cached_gap
-from gapwise.stages.solver.block.choice import Seen, choose
+from gapwise.stages.solver.block.sampling import tree_set, weight_of
 from gapwise.stages.solver.box import clip_into
-from gapwise.stages.solver.codes import AVERAGED, CACHE_FIRST, CACHE_ONLY, CACHED_STEPS, STEPS
-from gapwise.stages.solver.directions import largest_step, loss_change, update_weights
-from gapwise.stages.solver.steps import FW
+from gapwise.stages.solver.codes import (
+    AVERAGED,
+    AWAY,
+    CACHE_FIRST,
+    CACHE_ONLY,
+    CACHED_STEPS,
+    FW,
+    MAX_GAP,
+    ORACLE_CALLS,
+    PAIRWISE,
+    SKIPPED_VISITS,
+    STEPS,
+)
+from gapwise.stages.solver.supports import find, insert
+
+
+class Seen(NamedTuple):
+    """A block as its view scores it; a slot of the pool is -1 if there is none."""
+
+    base: float
+    """sum_y alpha(y) h(y)"""
+    best: int
+    """slot of the best atom, weight or not"""
+    h_best: float
+    away: int
+    """slot of the worst atom with weight"""
+    h_away: float
+    active: int
+    """atoms with weight"""
+
+
+class Choice(NamedTuple):
+    """A move of a block; gamma is 0 if none raises the dual."""
+
+    direction: int
+    gamma: float
+    slope: float
+    curvature: float
+    """||B_i delta||^2"""
 
 
 @inner(**PLAIN)
@@ -39,6 +90,7 @@ def step(P, S, V, flags, i):
     V.end_visit(P, S, flags, i)
 
 
+# -- what there is -----------------------------------------------------------------------------------------------------
 @inner(**INLINED)
 def look(P, S, V, flags, i, turn):
     """What is `Seen` of block i: its best atom, the worst with weight (O16 Alg. 3, 4), the mean score."""
@@ -48,6 +100,21 @@ def look(P, S, V, flags, i, turn):
     return Seen(base, seen.best, seen.h_best, seen.away, seen.h_away, seen.active)
 
 
+@inner(**PLAIN)
+def survey(pool, slots, values, count):
+    """What is `Seen` of the first `count` of `slots`, whose scores h are `values`. Few branches (O16 Alg. 3-5)."""
+    best, away, base, h_best, h_away, active = -1, -1, 0.0, -np.inf, np.inf, 0
+    for k in range(count):
+        h, alpha = values[k], pool.alpha[slots[k]]
+        base += alpha * h
+        best, h_best = (k, h) if h > h_best else (best, h_best)
+        worst = h if alpha > 0.0 else np.inf
+        away, h_away = (k, worst) if worst < h_away else (away, h_away)
+        active += 1 if alpha > 0.0 else 0
+    return Seen(base, slots[best] if best >= 0 else -1, h_best, slots[away] if away >= 0 else -1, h_away, active)
+
+
+# -- the vertex: from the cache, or by the max-oracle (O16 Alg. 5) -----------------------------------------------------
 @inner(**INLINED)
 def vertex(P, S, V, flags, i, turn, seen):
     """(slot or -1, h, L_i) of the vertex to move towards: the best cached atom or the max-oracle's answer (O16 Alg. 5)."""
@@ -61,6 +128,124 @@ def vertex(P, S, V, flags, i, turn, seen):
     return seen.best, seen.h_best, S.pool.losses[seen.best]
 
 
+@inner(**PLAIN)
+def cache_promises_enough(S, flags, i, best, improvement):
+    """Whether the best cached labelling improves by >= max(F g_i, (nu / n) g), with the last known gaps (O16 Alg. 5)."""
+    known, n = S.gap[i], S.ell.size
+    if not flags.cache or best < 0 or improvement <= 0.0:
+        return False
+    return known < np.inf and improvement >= max(flags.F * n * known, flags.nu * flags.exact_total)
+
+
+@inner(**PLAIN)
+def note_cached_gap(S, flags, i, improvement):
+    """Record the gap of block i over its cached labellings; a small one makes cached passes skip the block for a while."""
+    S.gap[i] = max(improvement, 0.0) / S.ell.size
+    if S.gap[i] < flags.skip_below:
+        S.skip[i] = SKIPPED_VISITS
+
+
+@inner(**PLAIN)
+def note_answer(P, S, flags, i, theta, y, loss, base):
+    """Record an oracle's answer y: block gap, sampling weight, slot in the pool; (slot or -1, h(y)) (O16 Alg. 2, 5)."""
+    h = loss + P.value(i, theta, y)
+    S.counters[ORACLE_CALLS] += 1
+    S.gap[i] = max(h - base, 0.0) / S.ell.size
+    tree_set(S.tree, flags.sampler == MAX_GAP, i, weight_of(S.gap[i], flags.degree))
+    target = find(S.pool, i, y, loss)
+    if target < 0 and h > base:
+        target = insert(S.pool, i, y, loss, flags.capacity)
+    return target, h
+
+
+# -- the move ----------------------------------------------------------------------------------------------------------
+@inner(**INLINED)
+def choose(P, S, V, flags, i, seen, target, h):
+    """The `Choice` for block i with the vertex in slot `target`, of score h; -1 if no move to the vertex raises the dual.
+
+    With `flags.by_slope` only the allowed move of largest slope is measured (O16 Alg. 4); otherwise each of them, and the
+    one that gains most is made.
+    """
+    kinds = V.allowed_moves(flags)
+    if flags.by_slope and kinds & (kinds - 1):  # where a view allows one move only, none of this is compiled in
+        kinds = steepest(kinds, seen, target, h)
+    taken, gamma, slope_taken, norm2_taken, most, measured = FW, 0.0, 0.0, 0.0, 0.0, 0
+    for direction in (FW, PAIRWISE, AWAY):
+        if kinds & direction == 0 or not possible(direction, seen, target):
+            continue
+        slope = slope_of(direction, h, seen.base, seen.h_away)
+        if slope <= 0.0:
+            continue
+        norm2 = V.measure_move(P, S, flags, i, direction, target, seen.away)
+        measured = direction
+        gamma_max = 1.0 if direction == FW else largest_step(direction, S.pool.alpha[seen.away])
+        length = line_search(slope, norm2, flags.scale, gamma_max)
+        improvement = gain(length, slope, norm2, flags.scale)
+        if improvement > most:
+            most, taken, gamma, slope_taken, norm2_taken = improvement, direction, length, slope, norm2
+    if gamma > 0.0 and taken != measured:  # a later candidate has overwritten the view's workspace
+        V.measure_move(P, S, flags, i, taken, target, seen.away)
+    return Choice(taken, gamma, slope_taken, norm2_taken)
+
+
+@inner(**INLINED)
+def possible(direction, seen, target):
+    """Whether there is a direction: an away one needs two active atoms, others a vertex, a pairwise one another atom."""
+    if direction == AWAY:
+        return seen.active > 1
+    return target >= 0 and (direction == FW or target != seen.away)
+
+
+@inner(**INLINED)
+def steepest(kinds, seen, target, h):
+    """The bit of the allowed move of largest slope (O16 Alg. 4)."""
+    bits, most = 0, -np.inf
+    for direction in (FW, PAIRWISE, AWAY):
+        if kinds & direction and possible(direction, seen, target):
+            slope = slope_of(direction, h, seen.base, seen.h_away)
+            if bits == 0 or slope > most:
+                bits, most = direction, slope
+    return bits
+
+
+@inner(**PLAIN)
+def slope_of(direction, h, base, h_away):
+    """Slope of a direction, from the scores of vertex, mean and worst active atom."""
+    if direction == FW:
+        return h - base
+    if direction == PAIRWISE:
+        return h - h_away
+    return base - h_away
+
+
+@inner(**PLAIN)
+def line_search(slope, norm2, scale, gamma_max):
+    """argmax over [0, gamma_max] of gamma slope - gamma^2 scale norm2 / 2; gamma_max without curvature (LJ13 Alg. 4)."""
+    if slope <= 0.0:
+        return 0.0
+    curvature = scale * norm2
+    if curvature * gamma_max <= slope:
+        return gamma_max
+    return slope / curvature
+
+
+@inner(**PLAIN)
+def gain(gamma, slope, norm2, scale):
+    """n times the increase of the dual objective by the move."""
+    return gamma * slope - 0.5 * gamma * gamma * scale * norm2
+
+
+@inner(**PLAIN)
+def largest_step(direction, alpha_away):
+    """gamma_max, the step that ends on the boundary of the simplex (O16 Alg. 3, 4)."""
+    if direction == FW:
+        return 1.0
+    if direction == PAIRWISE:
+        return alpha_away
+    return alpha_away / (1.0 - alpha_away)
+
+
+# -- bookkeeping -------------------------------------------------------------------------------------------------------
 @inner(**INLINED)
 def move(P, S, V, flags, i, choice, target, away, loss):
     """Move block i by gamma: ell, u, w, alpha, what the view keeps (mu), and the running averages (LJ13 3.4)."""
@@ -79,3 +264,52 @@ def move(P, S, V, flags, i, choice, target, away, loss):
         S.z_ell[0] += 0.5 * t * (t - 1.0) * gamma * dl / n
     S.curvature[0] += choice.curvature
     S.curvature[1] += choice.slope
+
+
+@inner(**PLAIN)
+def loss_change(direction, loss, ell, loss_away):
+    """d(ell) of a direction, from the losses of vertex, mean and worst active atom."""
+    if direction == FW:
+        return loss - ell
+    if direction == PAIRWISE:
+        return loss - loss_away
+    return ell - loss_away
+
+
+@inner(**PLAIN)
+def write_direction(P, i, direction, mu, pool, by_mu, y, y_away, delta):
+    """delta <- m(y) - mu_i (FW) or mu_i - m(y_away) (away); mu_i is `mu` if `by_mu`, else summed (O16 Alg. 4)."""
+    sign = -1.0 if direction == FW else 1.0
+    if by_mu:
+        for j in range(delta.size):
+            delta[j] = sign * mu[j]
+    else:
+        delta[:] = 0.0
+        s = pool.head[i]
+        while s >= 0:
+            if pool.alpha[s] > 0.0:
+                P.add(i, pool.labels[s, : y.size], sign * pool.alpha[s], delta)
+            s = pool.next[s]
+    if direction == FW:
+        P.add(i, y, 1.0, delta)
+    else:
+        P.add(i, y_away, -1.0, delta)
+
+
+@inner(**PLAIN)
+def update_weights(pool, i, direction, target, away, gamma, whole):
+    """Move the alphas of block i; the `whole` step (`largest_step`) sets its alpha to exactly zero (O16 Alg. 3, 4)."""
+    full = gamma >= whole
+    if direction == PAIRWISE:
+        pool.alpha[target] += gamma
+        pool.alpha[away] = 0.0 if full else pool.alpha[away] - gamma
+        return
+    factor = 1.0 - gamma if direction == FW else 1.0 + gamma
+    s = pool.head[i]
+    while s >= 0:
+        pool.alpha[s] *= factor
+        s = pool.next[s]
+    if direction == FW:
+        pool.alpha[target] = 1.0 if full else pool.alpha[target] + gamma
+    else:
+        pool.alpha[away] = 0.0 if full else max(pool.alpha[away] - gamma, 0.0)

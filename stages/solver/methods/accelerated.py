@@ -12,14 +12,13 @@ import numpy as np
 
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.catalyst import SPECS, Proximal, ProximalCounts
-from gapwise.stages.solver.codes import CACHE_ONLY
+from gapwise.stages.solver.codes import CACHE_ONLY, PAIRWISE, STEP_RULES
 from gapwise.stages.solver.exact import exact_pass, judged, left_for_oracle
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import CachedPassOptions
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup
-from gapwise.stages.solver.steps import PAIRWISE, step_rule
 from gapwise.stages.solver.visits import Visits
 
 FINISH_PASSES = 10
@@ -38,7 +37,7 @@ Options = CachedPassOptions
 
 def setup_of(options: Options) -> Setup:
     """Blocks are visited in the order of a permutation; pairwise moves of cached passes need distances only."""
-    pairwise = step_rule(options.step).kinds == PAIRWISE
+    pairwise = STEP_RULES[options.step].kinds == PAIRWISE
     return Setup.of(options, margins=pairwise, cached_view=DISTANCES if pairwise else FEATURES)
 
 

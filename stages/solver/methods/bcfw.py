@@ -14,7 +14,7 @@ import numpy as np
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.catalyst import ProximalCounts
-from gapwise.stages.solver.codes import AVERAGED, DONE, ORACLE_CALLS
+from gapwise.stages.solver.codes import AVERAGED, DONE, MAX_GAP, ORACLE_CALLS, PAIRWISE, PERMUTATION, STEP_RULES
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.handover import Handover
@@ -22,10 +22,8 @@ from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import steps_driver
 from gapwise.stages.solver.options import BcfwOptions
 from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.sampling import MAX_GAP, PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule, no_facts
 from gapwise.stages.solver.setup import Setup, sampling_of
-from gapwise.stages.solver.steps import PAIRWISE, step_rule
 from gapwise.stages.solver.visits import Loop, Visits
 
 EARLY = 0.8
@@ -52,7 +50,7 @@ class StepCounts(ProximalCounts):
 
 def setup_of(options: Options) -> Setup:
     """Pairwise moves read no mu; an average needs local vectors."""
-    o, kinds = options, step_rule(options.step).kinds
+    o, kinds = options, STEP_RULES[options.step].kinds
     return Setup.of(
         o,
         **sampling_of(o.sampler, o.degree),

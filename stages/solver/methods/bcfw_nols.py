@@ -19,18 +19,16 @@ from numba import njit
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN
-from gapwise.stages.solver.block.choice import Choice
-from gapwise.stages.solver.block.draws import draw
-from gapwise.stages.solver.block.step import look, move
+from gapwise.stages.solver.block.sampling import draw
+from gapwise.stages.solver.block.step import Choice, look, move
 from gapwise.stages.solver.block.views.features import by_features
 from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.codes import AVERAGED, DONE, STEPS, SUM_REACHED
+from gapwise.stages.solver.codes import AVERAGED, DONE, FW, STEPS, SUM_REACHED
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import reason_to_return
 from gapwise.stages.solver.methods.bcfw import SPECS, Bcfw, setup_of
 from gapwise.stages.solver.options import BcfwOptions, CacheOptions, check
 from gapwise.stages.solver.schedule import Schedule
-from gapwise.stages.solver.steps import FW
 from gapwise.stages.solver.supports import insert
 
 

@@ -26,7 +26,7 @@ from gapwise.stages.problems.metric import product_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.capabilities import MethodCapabilities
-from gapwise.stages.solver.codes import STEPS
+from gapwise.stages.solver.codes import FW, STEPS, StepRule
 from gapwise.stages.solver.exact import exact_pass, judged
 from gapwise.stages.solver.gaps import ExactGaps
 from gapwise.stages.solver.iterate import Iterate
@@ -35,7 +35,6 @@ from gapwise.stages.solver.options import CacheOptions, MethodOptions
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.state import pool_of, truth_pool
-from gapwise.stages.solver.steps import FW, StepRule
 from gapwise.stages.solver.supports import Supports
 
 UNUSED_ITERATIONS = 50

@@ -32,7 +32,7 @@ from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, widest_block
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.capabilities import MethodCapabilities
-from gapwise.stages.solver.codes import STEPS
+from gapwise.stages.solver.codes import FW, STEPS, StepRule
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, exact_pass, judged
 from gapwise.stages.solver.gaps import ExactGaps
@@ -41,7 +41,6 @@ from gapwise.stages.solver.options import CacheOptions, MethodOptions, Status
 from gapwise.stages.solver.oracles import load_exact
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup
-from gapwise.stages.solver.steps import FW, StepRule
 from gapwise.stages.solver.supports import drop_unused, find_atoms
 
 

@@ -21,19 +21,25 @@ from gapwise.stages.problems.parallel import Pace, work_before
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Mean
 from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS, ORACLE_CALLS
+from gapwise.stages.solver.codes import (
+    CACHE_ONLY,
+    ORACLE_ALWAYS,
+    ORACLE_CALLS,
+    PAIRWISE,
+    PERMUTATION,
+    SAMPLERS,
+    STEP_RULES,
+)
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import distance_steps_driver, steps_driver
-from gapwise.stages.solver.options import SAMPLERS, MultiplaneOptions
+from gapwise.stages.solver.options import MultiplaneOptions
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.running import Flags
-from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup, sampling_of
-from gapwise.stages.solver.steps import PAIRWISE, step_rule
 from gapwise.stages.solver.unit_costs import MEASURED, MultiplaneCounts, Passed, UnitCosts, worth_another
 from gapwise.stages.solver.visits import Visits, no_steps
 from gapwise.stages.solver.working_sets import retire, working_set_sizes
@@ -89,7 +95,7 @@ def by_distances(options: Options) -> bool:
 def setup_of(options: Options) -> Setup:
     """The pool keeps all that the oracle returns: `retire` applies the cap. Steps of `loop.steps_driver` read mu."""
     distances = by_distances(options)
-    mu = not distances and step_rule(options.step).kinds != PAIRWISE
+    mu = not distances and STEP_RULES[options.step].kinds != PAIRWISE
     return Setup.of(
         options, **sampling_of(options.sampler), capacity=NEVER, mu=mu, average=TRACKS[options.averaging] > 0,
         steps_view=DISTANCES if distances else FEATURES, cached_view=DISTANCES,

@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from gapwise.stages.problems.protocol import Problem, compile_methods
-from gapwise.stages.solver.block.choice import Seen
+from gapwise.stages.solver.block.step import Seen
 from gapwise.stages.solver.running import Flags, State
 
 
@@ -69,7 +69,7 @@ class View(Protocol):
     >>> from collections import namedtuple
     >>> from numba import njit
     >>> from gapwise.stages.solver.block.views.features import ByFeatures
-    >>> from gapwise.stages.solver.steps import FW, PAIRWISE
+    >>> from gapwise.stages.solver.codes import FW, PAIRWISE
     >>> class Pairs(ByFeatures):
     ...     def allowed_moves(self, flags):
     ...         return flags[0] & PAIRWISE
@@ -99,7 +99,7 @@ class View(Protocol):
         """
 
     def survey(self, S: State, flags: Flags, count: int) -> Seen:
-        """What is `Seen` of the scored atoms (`choice.survey`); `best` may be sought among some of them only."""
+        """What is `Seen` of the scored atoms (`step.survey`); `best` may be sought among some of them only."""
 
     def mean_score(self, P: Problem, S: State, flags: Flags, i: int, base: float) -> float:
         """sum_y alpha(y) h(y), which is `base` if it is summed over the scored atoms."""
@@ -111,7 +111,7 @@ class View(Protocol):
         """CACHE_FIRST to CACHE_ONLY; a constant leaves the others out of the code."""
 
     def ask_oracle(self, P: Problem, S: State, flags: Flags, i: int, base: float) -> tuple[int, float, float]:
-        """(slot or -1, h, L_i) of the max-oracle's answer at the current w, which is noted (`answers.note_answer`)."""
+        """(slot or -1, h, L_i) of the max-oracle's answer at the current w, which is noted (`step.note_answer`)."""
 
     def measure_move(self, P: Problem, S: State, flags: Flags, i: int, direction: int, target: int, away: int) -> float:
         """||B_i delta||^2; the view may keep B_i delta for `push_move` and `follow_move`."""

@@ -29,12 +29,9 @@ from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import score_labels
 from gapwise.stages.problems.protocol import JIT, PLAIN, U, largest, widest_block
 from gapwise.stages.problems.simd import WIDTH, add, broadcast, load, multiply, store
-from gapwise.stages.solver.block.answers import note_answer
-from gapwise.stages.solver.block.choice import Seen
-from gapwise.stages.solver.codes import AVERAGED, CACHE_ONLY
-from gapwise.stages.solver.directions import write_direction
+from gapwise.stages.solver.block.step import Seen, note_answer, write_direction
+from gapwise.stages.solver.codes import AVERAGED, CACHE_ONLY, FW, PAIRWISE
 from gapwise.stages.solver.distances import measure
-from gapwise.stages.solver.steps import FW, PAIRWISE
 from gapwise.stages.solver.working_sets import RETIRED
 
 

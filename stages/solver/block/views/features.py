@@ -9,13 +9,9 @@ import numpy as np
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import by_sum, pair_follow, pair_norm2, pair_push
 from gapwise.stages.problems.protocol import JIT, PLAIN, dot, widest_block
-from gapwise.stages.solver.block.answers import note_answer
-from gapwise.stages.solver.block.choice import survey
-from gapwise.stages.solver.codes import AVERAGED
-from gapwise.stages.solver.directions import write_direction
+from gapwise.stages.solver.block.step import note_answer, survey, write_direction
+from gapwise.stages.solver.codes import AVERAGED, FW, PAIRWISE, PERMUTATION
 from gapwise.stages.solver.prefetching import fetch_now, prefetch_visits
-from gapwise.stages.solver.sampling import PERMUTATION
-from gapwise.stages.solver.steps import FW, PAIRWISE
 from gapwise.stages.solver.supports import drop_inactive
 
 

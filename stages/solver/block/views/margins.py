@@ -12,9 +12,8 @@ import numpy as np
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot, largest, widest_block
-from gapwise.stages.solver.block.answers import note_answer
-from gapwise.stages.solver.block.choice import survey
-from gapwise.stages.solver.steps import PAIRWISE
+from gapwise.stages.solver.block.step import note_answer, survey
+from gapwise.stages.solver.codes import PAIRWISE
 
 
 class ByMargins(NamedTuple):
