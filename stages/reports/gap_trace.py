@@ -16,7 +16,7 @@ from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.oracles import vertices_at
+from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.radii import nonuniformity, squared_norms
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
@@ -58,7 +58,7 @@ def gap_trace(
     for k in range(rows):
         report(k, rows, "exact gaps of snapshots")
         w = np.ascontiguousarray(weights[k], dtype=np.float64)  # type: ignore[index]
-        vertices = vertices_at(problem, w, range(problem.n), spread)
+        vertices = answers_at(problem, w, range(problem.n), spread)
         if sampled:
             radii = np.maximum(radii, squared_norms(problem, every, vertices.vertex))
             uneven[k] = nonuniformity(radii)

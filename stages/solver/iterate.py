@@ -25,16 +25,16 @@ from gapwise.stages.solver.block.sampling import lipschitz_weights, tree_rebuild
 from gapwise.stages.solver.block.views.chosen import Views, views_of
 from gapwise.stages.solver.codes import AVERAGED, LIPSCHITZ, MAX_GAP
 from gapwise.stages.solver.counts import BlockCounts
-from gapwise.stages.solver.gaps import cached_driver
+from gapwise.stages.solver.exact import cached_driver
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
 from gapwise.stages.solver.margins import Margins
 from gapwise.stages.solver.objective import dual_value
+from gapwise.stages.solver.oracles import Answers
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.proximal import dual_norms
 from gapwise.stages.solver.running import State
 from gapwise.stages.solver.schedule import Arrays
 from gapwise.stages.solver.setup import MARGINS, Setup
-from gapwise.stages.solver.several import Listed
 from gapwise.stages.solver.state import check_state, derive, fill_from_pool, new_state, restored_state, truth_pool
 from gapwise.stages.solver.supports import (
     Pool,
@@ -216,14 +216,14 @@ class Iterate:
             columns, self.state = list(self.state.pool), self.state._replace(pool=NO_POOL)  # freed one by one
             self.state = self.state._replace(pool=grown(columns, slots))
 
-    def keep(self, blocks: np.ndarray, vertex: np.ndarray, loss: np.ndarray, listed: Listed | None = None) -> None:
-        """Put the oracle's answers for `blocks` (their labels, their losses, what else it returned) into the cache."""
+    def keep(self, blocks: np.ndarray, answers: Answers) -> None:
+        """Put the oracle's answers for `blocks` into the cache."""
         self.make_room(blocks.size)
-        steps, capacity = self.ledger.steps, self.setup.capacity
-        keep_vertices(self.problem.label_ptr, self.state.pool, blocks, vertex, loss, steps, capacity)
-        if listed is not None:
-            self.make_room(int(np.sum(listed.counts)))
-            keep_listed(self.problem.label_ptr, self.state.pool, blocks, listed, steps, capacity)
+        steps, capacity, label_ptr = self.ledger.steps, self.setup.capacity, self.problem.label_ptr
+        keep_vertices(label_ptr, self.state.pool, blocks, answers.vertex, answers.losses, steps, capacity)
+        if answers.m > 1:
+            self.make_room(int(np.sum(answers.counts)))
+            keep_listed(label_ptr, self.state.pool, blocks, answers, steps, capacity)
 
     # -- another lambda -----------------------------------------------------------------------------------------------
     def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:

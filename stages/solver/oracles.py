@@ -1,14 +1,19 @@
 """Max-oracle calls for many blocks at one w, and ell_i + <theta_i, mu_i> at the same w.
 
 One compiled function computes both, because the two parts of a gap may be computed in different processes, and only
-identical machine code rounds identically. Structures whose oracle is approximate but bounded (`protocol.Bounded`) have a
-function of their own, which adds the bounds; for all others nothing changes.
+identical machine code rounds identically. It also takes the bounds of an approximate oracle (`protocol.Bounded`), and asks
+an oracle that lists (`protocol.Listing`) for several labellings.
+
+The first labelling of a list is the answer of `max_oracle`, to the bit, and alone gives hinge, gap and certificate. The
+others become atoms without weight. They are labellings that w violates nearly as much, hence those that an exact pass near w
+would return next; passes over the cache then need no oracle to find them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, Self
 
 import numpy as np
 from numba import njit
@@ -16,40 +21,66 @@ from numba import njit
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.moves import optional
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, frozen, max_label_length
 from gapwise.stages.solver.codes import FEW_ATOMS
 from gapwise.stages.solver.supports import Pool, empty_pool
 
-ORACLES, BASES = 1, 2
+ORACLES, BOUNDS, BASES = 1, 2, 4
 """Bits that say what a call of the driver computes."""
 
 ROUNDING = 1e-9
 """Share of the terms of a value by which two ways to compute it may differ."""
 
 
-class Vertices(NamedTuple):
-    """What the max-oracle found for some blocks at a fixed w; arrays over these blocks."""
+class Answers(NamedTuple):
+    """What the max-oracle found for some blocks at a fixed w; arrays over these blocks.
+
+    (`loss` and `label` are taken: numba gives every named tuple the methods of a problem.)
+    """
 
     h: np.ndarray
     """float64: max_y L_i(y) + <theta_i, m_i(y)>, or what an approximate oracle found"""
     hinge: np.ndarray
     """float64: h_i - <theta_i, m_i(y_i)> >= 0"""
-    loss: np.ndarray
+    losses: np.ndarray
     """float64: L_i of the vertices"""
     vertex: np.ndarray
     """truth's dtype, (blocks, longest): the vertices' labels"""
     bound: np.ndarray
     """float64: >= the maximum; h_i itself where the oracle is exact, or where there is no bound"""
+    listed: np.ndarray
+    """truth's dtype, (blocks, m - 1, longest): labellings besides the vertex; no certificate reads them"""
+    listed_losses: np.ndarray
+    """float64, (blocks, m - 1)"""
+    counts: np.ndarray
+    """int64: how many are listed"""
+    most: np.ndarray
+    """float64: the largest L_i(y) + <theta_i, m_i(y)> among them; -inf without any"""
 
     @classmethod
-    def empty(cls, problem: Problem, size: int) -> Vertices:
-        """Room for `size` blocks."""
-        vertex = np.zeros((size, max_label_length(problem)), problem.truth.dtype)
-        h = np.empty(size)
-        bounded = certainty_of(problem) == UPPER_BOUNDED
-        return cls(h, np.empty(size), np.empty(size), vertex, np.empty(size) if bounded else h)
+    def empty(cls, problem: Problem, size: int, m: int = 1) -> Self:
+        """Room for `size` blocks, and for m labellings of each with the vertex."""
+        longest, dtype, h = max_label_length(problem), problem.truth.dtype, np.empty(size)
+        bound = np.empty(size) if certainty_of(problem) == UPPER_BOUNDED else h
+        return cls(
+            h, np.empty(size), np.empty(size), np.zeros((size, longest), dtype), bound,
+            np.zeros((size, m - 1, longest), dtype), np.zeros((size, m - 1)), np.zeros(size, np.int64),
+            np.full(size, -np.inf),
+        )  # fmt: skip
+
+    @classmethod
+    def joined(cls, problem: Problem, parts: Sequence[Self]) -> Self:
+        """The answers for the blocks of all parts, one part after another."""
+        answers = cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return answers if certainty_of(problem) == UPPER_BOUNDED else answers._replace(bound=answers.h)
+
+    @property
+    def m(self) -> int:
+        """Labellings that a call was asked for."""
+        return int(self.listed.shape[1]) + 1
 
     @property
     def upper_hinge(self) -> np.ndarray:
@@ -59,7 +90,13 @@ class Vertices(NamedTuple):
     @property
     def proven(self) -> np.ndarray:
         """bool: whether the vertex attains the bound, up to rounding, and so is a maximiser."""
-        return self.bound - self.h <= ROUNDING * (np.abs(self.loss) + np.abs(self.h) + np.abs(self.h - self.hinge))
+        return self.bound - self.h <= ROUNDING * (np.abs(self.losses) + np.abs(self.h) + np.abs(self.h - self.hinge))
+
+
+@optional()
+def max_bound(P, i, theta, y, scratch):
+    """`protocol.Bounded.max_bound`; inf of a structure without bounds."""
+    return np.inf
 
 
 @inner(**PLAIN)
@@ -72,113 +109,118 @@ def widest_of(P, blocks):
 
 
 @inner(**PLAIN)
-def exact_block(P, w, mu, ell, pool, wanted, i, k, theta_all, scratch, h, base, hinge, loss, vertex):
-    """Compute entry k of the driver's results, for block i."""
-    lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-    theta = theta_all[: hi - lo]
-    P.scores(i, w, theta)
-    first, last = P.label_ptr[i], P.label_ptr[i + 1]
-    if wanted[0] & ORACLES:
-        y = vertex[k, : last - first]
-        loss[k] = P.max_oracle(i, theta, y, scratch)
-        h[k] = loss[k] + P.value(i, theta, y)
-        hinge[k] = h[k] - P.value(i, theta, one_type(P.truth[first:last]))
-    if wanted[0] & BASES:
-        if mu.size == 0 or 0 < pool.counts[i] <= FEW_ATOMS:
-            total = 0.0
-            s = pool.head[i]
-            while s >= 0:
-                if pool.alpha[s] > 0.0:
-                    label = pool.labels[s, : last - first]
-                    total += pool.alpha[s] * (pool.losses[s] + P.value(i, theta, label))
-                s = pool.next[s]
-            base[k] = total
-        else:
-            base[k] = ell[i] + dot(theta, mu[lo:hi])
+def take_list(P, i, k, theta, rows, losses, count, answers):
+    """Entry k of `answers` from labellings of block i: rows (m, entries) and losses (m,), of which there are `count`."""
+    answers.losses[k], answers.counts[k] = losses[0], count - 1
+    for t in range(rows.shape[1]):
+        answers.vertex[k, t] = rows[0, t]
+    for j in range(1, count):
+        answers.listed_losses[k, j - 1] = losses[j]
+        answers.most[k] = max(answers.most[k], losses[j] + P.value(i, theta, rows[j]))
+        for t in range(rows.shape[1]):
+            answers.listed[k, j - 1, t] = rows[j, t]
 
 
-@driver
-def exact_driver(fingerprint: str) -> Callable[..., None]:
-    """`exact(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex)`: entry k of the results is for blocks[k].
+@inner(**PLAIN)
+def base_of(P, i, theta, mu, ell, pool):
+    """ell_i + <theta_i, mu_i>: of few atoms, or without mu, as sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>)."""
+    if mu.size > 0 and not 0 < pool.counts[i] <= FEW_ATOMS:
+        return ell[i] + dot(theta, mu[P.local_ptr[i] : P.local_ptr[i + 1]])
+    total, length = 0.0, P.label_ptr[i + 1] - P.label_ptr[i]
+    s = pool.head[i]
+    while s >= 0:
+        if pool.alpha[s] > 0.0:
+            total += pool.alpha[s] * (pool.losses[s] + P.value(i, theta, pool.labels[s, :length]))
+        s = pool.next[s]
+    return total
 
-    wanted[0] has the bits ORACLES (h, hinge, loss, vertex: one oracle call per block) and BASES (base = ell_i + <theta_i,
-    mu_i>). It is an array, so that the compiler cannot specialise the loop for each value, which might round
-    differently. Blocks with few atoms sum base = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) over them, and so do all
-    where mu is empty; the others read mu, which touches much more memory.
+
+def _answers(fingerprint: str, lists: bool) -> Callable[..., None]:
+    """`answer(P, w, m, mu, ell, pool, wanted, blocks, base, answers)`: entry k of the results is for blocks[k].
+
+    wanted[0] has the bits ORACLES (`answers`: one oracle call per block, for m labellings if the oracle `lists`), BOUNDS
+    (with ORACLES: theorem 4) and BASES (`base_of`). It is an array, so that the compiler cannot specialise the loop for each
+    value, which might round differently.
     """
 
     @njit(cache=True, **JIT)
-    def exact(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex):
+    def answer(P, w, m, mu, ell, pool, wanted, blocks, base, answers):
         fingerprint  # noqa: B018
         w = one_type(w)
-        scratch = P.scratch()
-        theta_all = np.empty(widest_of(P, blocks))
-        for k in range(blocks.size):
-            exact_block(P, w, mu, ell, pool, wanted, blocks[k], k, theta_all, scratch, h, base, hinge, loss, vertex)
-
-    return exact
-
-
-@driver
-def bounded_driver(fingerprint: str) -> Callable[..., None]:
-    """`bounded(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex, bound)`: also bounds (theorem 4).
-
-    The other arguments and results are those of `exact_driver`.
-    """
-
-    @njit(cache=True, **JIT)
-    def bounded(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex, bound):
-        fingerprint  # noqa: B018
-        w = one_type(w)
-        scratch = P.scratch()
+        scratch = P.max_oracles_scratch(m) if lists else P.scratch()
+        rows_all, losses = np.empty(m * answers.vertex.shape[1], answers.vertex.dtype), np.empty(m)
         theta_all = np.empty(widest_of(P, blocks))
         for k in range(blocks.size):
             i = blocks[k]
-            exact_block(P, w, mu, ell, pool, wanted, i, k, theta_all, scratch, h, base, hinge, loss, vertex)
+            theta = theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
+            P.scores(i, w, theta)
             if wanted[0] & ORACLES:
-                theta = theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
-                y = vertex[k, : P.label_ptr[i + 1] - P.label_ptr[i]]
-                bound[k] = P.max_bound(i, theta, y, scratch)
+                y = answers.vertex[k, : P.label_ptr[i + 1] - P.label_ptr[i]]
+                if lists:
+                    rows = rows_all[: m * y.size].reshape((m, y.size))
+                    count = P.max_oracles(i, theta, m, rows, losses, scratch)
+                    take_list(P, i, k, theta, rows, losses, count, answers)
+                else:
+                    answers.losses[k] = P.max_oracle(i, theta, y, scratch)
+                answers.h[k] = answers.losses[k] + P.value(i, theta, y)
+                answers.hinge[k] = answers.h[k] - P.value(
+                    i, theta, one_type(P.truth[P.label_ptr[i] : P.label_ptr[i + 1]])
+                )
+                if wanted[0] & BOUNDS:
+                    answers.bound[k] = max_bound(P, i, theta, y, scratch)
+            if wanted[0] & BASES:
+                base[k] = base_of(P, i, theta, mu, ell, pool)
 
-    return bounded
+    return answer
+
+
+@driver
+def answers_driver(fingerprint: str) -> Callable[..., None]:
+    """`_answers` of an oracle that returns one labelling."""
+    return _answers(fingerprint, lists=False)
+
+
+@driver
+def lists_driver(fingerprint: str) -> Callable[..., None]:
+    """`_answers` of an oracle that lists."""
+    return _answers(fingerprint, lists=True)
 
 
 def run_driver(
     problem: Problem,
     w: np.ndarray,
-    mu: np.ndarray,
-    ell: np.ndarray,
-    pool: Pool,
+    dual: tuple[np.ndarray, np.ndarray, Pool],
     wanted: int,
     blocks: np.ndarray,
     base: np.ndarray,
-    answers: Vertices,
+    answers: Answers,
 ) -> None:
-    """Fill `answers` and `base` for `blocks` with the compiled function of the structure."""
-    arguments = problem, w, mu, ell, pool, np.array([wanted]), blocks
-    results = answers.h, base, answers.hinge, answers.loss, answers.vertex
-    if certainty_of(problem) == UPPER_BOUNDED:
-        bounded_driver(problem)(*arguments, *results, answers.bound)
-    else:
-        exact_driver(problem)(*arguments, *results)
+    """Fill `answers` and `base` for `blocks` with the compiled function of the structure; `dual`: mu, ell and the pool."""
+    if wanted & ORACLES and certainty_of(problem) == UPPER_BOUNDED:
+        wanted |= BOUNDS
+    run = lists_driver if answers.m > 1 else answers_driver
+    run(problem)(problem, w, answers.m, *dual, np.array([wanted]), blocks, base, answers)
 
 
-def call_oracles(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> Vertices:
-    """One oracle call for each of `blocks` at w (d,), one after another: a `BlockFunction`."""
-    answers, nothing = Vertices.empty(problem, blocks.size), np.empty(0)
+def call_oracles(problem: Problem, w: np.ndarray, blocks: np.ndarray, *, m: int = 1) -> Answers:
+    """One oracle call for each of `blocks` at w (d,), one after another: a `BlockFunction`, given m."""
+    answers, nothing = Answers.empty(problem, blocks.size, m), np.empty(0)
     pool = empty_pool(0, 0, answers.vertex.shape[1], answers.vertex.dtype)
-    run_driver(problem, frozen(w), nothing, nothing, pool, ORACLES, blocks, nothing, answers)
-    check_vertices(answers, blocks, certainty_of(problem))
+    run_driver(problem, frozen(w), (nothing, nothing, pool), ORACLES, blocks, nothing, answers)
+    check_answers(answers, blocks, certainty_of(problem))
     return answers
 
 
-def vertices_at(problem: Problem, w: np.ndarray, blocks: range | np.ndarray, spread: Spread = HERE) -> Vertices:
-    """One oracle call for each of `blocks` at the same w (d,), wherever `spread` says, in the order of `blocks`."""
+def answers_at(
+    problem: Problem, w: np.ndarray, blocks: range | np.ndarray, spread: Spread = HERE, m: int = 1
+) -> Answers:
+    """One oracle call for each of `blocks` at the same w (d,), wherever `spread` says, in the order of `blocks`.
+
+    Each returns up to m labellings.
+    """
     if len(blocks) == 0:
-        return Vertices.empty(problem, 0)
-    parts = spread.blocks(call_oracles, problem, w, blocks)
-    answers = Vertices(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    return answers if certainty_of(problem) == UPPER_BOUNDED else answers._replace(bound=answers.h)
+        return Answers.empty(problem, 0, m)
+    return Answers.joined(problem, spread.blocks(partial(call_oracles, m=m), problem, w, blocks))
 
 
 def bases(
@@ -189,33 +231,44 @@ def bases(
     pool: Pool,
     spread: Spread = HERE,
     blocks: np.ndarray | None = None,
+    m: int = 1,
 ) -> np.ndarray:
-    """float64, as many as `blocks` (int64; None: all, in order): ell_i + <theta_i, mu_i>, on this process's threads."""
+    """float64, as many as `blocks` (int64; None: all, in order): ell_i + <theta_i, mu_i>, on this process's threads.
+
+    By the code that also asks for m labellings, so that both parts of a gap round alike.
+    """
     every = np.arange(problem.n) if blocks is None else blocks
-    base, nothing, w = np.empty(every.size), np.empty(0), frozen(w)
-    vertex = np.empty((0, max_label_length(problem)), problem.truth.dtype)
-    answers = Vertices(nothing, nothing, nothing, vertex, nothing)
+    base, w, answers = np.empty(every.size), frozen(w), Answers.empty(problem, 0, m)
 
     def part(start: int, stop: int) -> None:
-        run_driver(problem, w, mu, ell, pool, BASES, every[start:stop], base[start:stop], answers)
+        run_driver(problem, w, (mu, ell, pool), BASES, every[start:stop], base[start:stop], answers)
 
     spread.over_threads(part, work_before(problem, blocks))
     return base
 
 
-def load_exact(problem: Problem) -> None:
+def load_oracles(problem: Problem, m: int = 1) -> None:
     """Compile or load what an exact pass calls."""
-    call_oracles(problem, np.empty(0), np.empty(0, np.int64))
+    call_oracles(problem, np.empty(0), np.empty(0, np.int64), m=m)
 
 
-def check_vertices(answers: Vertices, blocks: np.ndarray, certainty: str = EXACT) -> None:
+def check_answers(answers: Answers, blocks: np.ndarray, certainty: str = EXACT) -> None:
     """Raise ValueError, naming the block, if an answer contradicts what the structure says of its oracle.
 
     An exact oracle's value is never below the truth's. That of an approximate one may be; the truth's value then replaces
-    it, for it is the better estimate. A bound below the oracle's own value is none.
+    it, for it is the better estimate. A bound below the oracle's own value is an error, and so is a further labelling
+    that is worth more than the first.
     """
     truth = answers.h - answers.hinge
-    size = ROUNDING * (np.abs(answers.loss) + np.abs(answers.h) + np.abs(truth))
+    size = ROUNDING * (np.abs(answers.losses) + np.abs(answers.h) + np.abs(truth))
+    more = answers.most - answers.h
+    wrong = more > ROUNDING * (np.abs(answers.losses) + np.abs(answers.h) + np.abs(answers.most))
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise ValueError(
+            f"max_oracles: block {blocks[k]}: one of its further labellings scores {more[k]:.3g} above the first (loss "
+            "included); the first has to be the best. Check max_oracles, value and loss of this structure."
+        )
     wrong = ~(answers.hinge >= -size)
     if certainty == EXACT and wrong.any():
         k = int(np.argmax(wrong))

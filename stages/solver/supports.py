@@ -242,17 +242,17 @@ def keep_vertices(label_ptr, pool, blocks, vertex, loss, used, capacity):
 
 
 @njit(cache=True, **JIT)
-def keep_listed(label_ptr, pool, blocks, listed, used, capacity):
+def keep_listed(label_ptr, pool, blocks, answers, used, capacity):
     """Put further labellings of `blocks` into the cache, the best first, so that the last of them are evicted first.
 
     Enough slots must be free. An atom that is there already keeps its age.
     """
     for k in range(blocks.size):
         i = blocks[k]
-        for j in range(listed.counts[k]):
-            y = listed.labels[k, j, : label_ptr[i + 1] - label_ptr[i]]
-            if find(pool, i, y, listed.losses[k, j]) < 0:
-                pool.used[insert(pool, i, y, listed.losses[k, j], capacity)] = used
+        for j in range(answers.counts[k]):
+            y = answers.listed[k, j, : label_ptr[i + 1] - label_ptr[i]]
+            if find(pool, i, y, answers.listed_losses[k, j]) < 0:
+                pool.used[insert(pool, i, y, answers.listed_losses[k, j], capacity)] = used
 
 
 @njit(cache=True, **JIT)

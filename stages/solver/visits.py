@@ -23,10 +23,9 @@ from gapwise.stages.solver.codes import (
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.loop import cached_steps_driver, steps_driver
-from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.oracles import Answers, load_oracles
 from gapwise.stages.solver.running import FlagChoices, Flags
 from gapwise.stages.solver.setup import DISTANCES
-from gapwise.stages.solver.several import Listed, load_several
 from gapwise.stages.solver.supports import empty_pool, pack
 
 Loop = Callable[[Problem], Callable[..., tuple[int, int]]]
@@ -127,9 +126,7 @@ class Visits:
     def warm_up(self) -> None:
         """Compile or load every function that steps and exact passes call; changes no result."""
         it, P, S = self.it, self.it.problem, self.it.state
-        load_exact(P)
-        if it.setup.n_best > 1:
-            load_several(P, it.setup.n_best)
+        load_oracles(P, it.setup.n_best)
         self.stepper(P, S, self.flags(stop_calls=0), it.rng, np.empty(0, np.int64), 0)
         warm_up_pool(it)
 
@@ -144,8 +141,7 @@ class Visits:
 
 def warm_up_pool(it: Iterate) -> None:
     """Compile or load what packs supports and keeps an oracle's answers."""
-    length, dtype = it.state.pool.labels.shape[1], it.problem.truth.dtype
-    pack(empty_pool(0, 0, length, dtype), it.problem.label_ptr[:1])
+    pool = empty_pool(0, 0, it.state.pool.labels.shape[1], it.problem.truth.dtype)
+    pack(pool, it.problem.label_ptr[:1])
     if it.setup.caching:
-        listed = Listed.empty(it.problem, 0, it.setup.n_best) if it.setup.n_best > 1 else None
-        it.keep(np.empty(0, np.int64), np.empty((0, length), dtype), np.empty(0), listed)
+        it.keep(np.empty(0, np.int64), Answers.empty(it.problem, 0, it.setup.n_best))

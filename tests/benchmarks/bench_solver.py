@@ -23,10 +23,10 @@ from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.solver.codes import ORACLE_CALLS
-from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
-from gapwise.stages.solver.oracles import BASES, ORACLES, Vertices, run_driver
+from gapwise.stages.solver.oracles import BASES, ORACLES, Answers, run_driver
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.solver.solver import Solver
 
@@ -104,11 +104,11 @@ def main() -> None:
 
     def part(first, last):
         of = slice(first, last)
-        piece = Vertices(*(column[of] for column in answers))
+        piece = Answers(*(column[of] for column in answers))
         for _ in range(REPEATS):
-            run_driver(problem, w, S.mu, S.ell, solver.iterate.state.pool, ORACLES | BASES, every[of], base[of], piece)
+            run_driver(problem, w, (S.mu, S.ell, S.pool), ORACLES | BASES, every[of], base[of], piece)
 
-    answers, base, every, w = Vertices.empty(problem, n), np.empty(n), np.arange(n), frozen(S.w)
+    answers, base, every, w = Answers.empty(problem, n), np.empty(n), np.arange(n), frozen(S.w)
     half = int(np.searchsorted(problem.local_ptr, problem.local_ptr[-1] / 2))
     halves = (0, half), (half, n)
     with ThreadPoolExecutor(2) as threads:

@@ -11,7 +11,7 @@ from numba import njit
 from parts import method_of
 
 from gapwise.stages.problems.protocol import JIT, Problem
-from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.path.walk import begin

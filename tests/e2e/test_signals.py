@@ -58,7 +58,7 @@ def test_sigterm__ends_a_pass_over_many_blocks_soon_and_the_command_goes_on(tmp_
     choices = ["path=single", "path.lambda=1", "solver.max_passes=1"]
     sandbox = Here(tmp_path / "runs", ["dataset=sequences_csv", *files, *choices])
     env = {**os.environ, "GAPWISE_RUNS": str(sandbox.root), "GAPWISE_PRECOMPILE": "0"}
-    words = [sys.executable, "-c", COMMAND, "gapwise.stages.solver.gaps", "run_driver", str(note), *sandbox.command]
+    words = [sys.executable, "-c", COMMAND, "gapwise.stages.solver.exact", "run_driver", str(note), *sandbox.command]
     with subprocess.Popen(words, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         said = process.stderr.read()

@@ -13,7 +13,7 @@ from gapwise.pipeline.compute import remote
 from gapwise.pipeline.compute.remote import Sender, opened
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.parallel import HERE, Spread
-from gapwise.stages.solver.oracles import Vertices, vertices_at
+from gapwise.stages.solver.oracles import Answers, answers_at
 from gapwise.storage.backend import UrlPath
 from gapwise.storage.features import FeatureWriter
 from gapwise.storage.ranges import RangedArrays
@@ -46,7 +46,7 @@ def ranged_of(features: UrlPath) -> RangedArrays:
     return ranged
 
 
-def same(first: Vertices, second: Vertices) -> bool:
+def same(first: Answers, second: Answers) -> bool:
     return all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
 
 
@@ -62,14 +62,14 @@ def test_errands__read_the_features_of_their_blocks_and_give_the_same_bits(
     assert "unary" in sizes
     assert "gram" not in sizes or sizes["gram"] > 0
     share = range(BLOCKS // 7)
-    assert same(vertices_at(problem, w, share, spread), vertices_at(problem, w, share, HERE))
+    assert same(answers_at(problem, w, share, spread), answers_at(problem, w, share, HERE))
     read = ranged.fetched - before
     assert 0 < read < 0.2 * sum(sizes.values())
-    vertices_at(problem, 2.0 * w, share, spread)
+    answers_at(problem, 2.0 * w, share, spread)
     assert ranged.fetched - before == read, "they are here now"
     few = np.array([3, BLOCKS - 1, 20])
-    assert same(vertices_at(problem, w, few, spread), vertices_at(problem, w, few, HERE))
-    assert same(vertices_at(problem, w, range(BLOCKS), spread), vertices_at(problem, w, range(BLOCKS), HERE))
+    assert same(answers_at(problem, w, few, spread), answers_at(problem, w, few, HERE))
+    assert same(answers_at(problem, w, range(BLOCKS), spread), answers_at(problem, w, range(BLOCKS), HERE))
     assert ranged.fetched - before == sum(sizes.values()), "everything once"
     assert not list((tmp_path / "another").rglob("*.npy")), "no copy of the store"
 

@@ -16,7 +16,7 @@ from gapwise.pipeline.estimators import examples
 from gapwise.stages.datasets import open_dataset
 from gapwise.stages.evaluate import predict
 from gapwise.stages.problems import build
-from gapwise.stages.solver.oracles import vertices_at
+from gapwise.stages.solver.oracles import answers_at
 
 DURING_A_RUN = {
     "float": r"Lying\.max_oracle: block 2: .*must be integers 0, ..., 2, got float64",
@@ -31,7 +31,7 @@ DURING_A_RUN = {
 def test_call__refuses_what_cannot_be_used(how: str) -> None:
     problem = lying(how, block=2)
     with pytest.raises(ValueError, match=DURING_A_RUN[how]):
-        vertices_at(problem, np.ones(problem.d), range(problem.n))
+        answers_at(problem, np.ones(problem.d), range(problem.n))
 
 
 def test_labels__reach_the_class_with_a_sign() -> None:

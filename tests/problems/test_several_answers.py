@@ -12,7 +12,7 @@ from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.compiled_methods import compiled
 from gapwise.stages.problems.contract import local
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.several import several_at
+from gapwise.stages.solver.oracles import answers_at
 
 LISTING = sorted(name for name in ALL_TINY if traits_of(instance(name)).lists)
 
@@ -84,7 +84,7 @@ WRONG = {
 def test_max_oracles__of_a_user_are_checked_one_by_one(how: str) -> None:
     problem = python_oracle("ListedPairs", how=how)
     with pytest.raises(ValueError, match=WRONG[how]):
-        several_at(problem, np.ones(problem.d), range(problem.n), 3)
+        answers_at(problem, np.ones(problem.d), range(problem.n), m=3)
 
 
 def test_max_oracles__of_a_user_keep_the_contract() -> None:

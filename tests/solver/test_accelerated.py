@@ -20,8 +20,7 @@ from gapwise.stages.solver import catalyst, iterate
 from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.catalyst import MEAN_POWER
 from gapwise.stages.solver.engine import Engine, Task
-from gapwise.stages.solver.exact import exact_pass
-from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.exact import exact_gaps, exact_pass
 from gapwise.stages.solver.methods import accelerated
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.proximal import CHUNK, dual_norms, recentre
@@ -55,7 +54,7 @@ def test_accelerated__certificate_of_any_pair_is_exact(name):
         nonlocal seen
         if solver.counts.kappa > 0.0:
             dual, excess = solver.iterate.dual_and_excess()
-            from gapwise.stages.solver.gaps import exact_gaps
+            from gapwise.stages.solver.exact import exact_gaps
 
             S = solver.iterate.state
             gaps = exact_gaps(problem, S.w, S.mu, S.ell, pool=S.pool).gap

@@ -17,7 +17,7 @@ from tiny import TINY, multiclass, potts
 from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Stop
-from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.methods import accelerated_at_mean
 from gapwise.stages.solver.methods.accelerated_at_mean import AtMeanGroup
 from gapwise.stages.solver.options import Status
@@ -120,7 +120,7 @@ def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(
     assert sorted(asked) == list(range(problem.n))
     assert asked[: blocks.size] == blocks.tolist()
     assert solver.oracle_calls - calls == problem.n
-    for a, b in zip(gaps, alone, strict=True):
+    for a, b in zip((*gaps[:4], *gaps.answers), (*alone[:4], *alone.answers), strict=True):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 

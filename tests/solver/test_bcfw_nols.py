@@ -10,7 +10,7 @@ from single import LAM, never, solver_of
 from tiny import feature_matrix, instance, local
 
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.oracles import vertices_at
+from gapwise.stages.solver.oracles import answers_at
 
 pytestmark = pytest.mark.interpreted
 
@@ -33,11 +33,11 @@ def test_steps__are_those_of_the_formula(name):
     for k in range(30):
         i = int(rng.random() * n)
         w = np.clip(v, problem.lower, problem.upper) if problem.lower.size else v
-        answers = vertices_at(problem, w, range(n))
+        answers = answers_at(problem, w, range(n))
         y, gamma = answers.vertex[i, : truths[i].size], 2.0 * n / (k + 2.0 * n)
         delta = local(problem, i, y) - mu[i]
         mu[i] += gamma * delta
-        ell[i] += gamma * (answers.loss[i] - ell[i])
+        ell[i] += gamma * (answers.losses[i] - ell[i])
         v -= gamma / (LAM * n) * (feature_matrix(problem, i) @ delta)
     np.testing.assert_allclose(solver.iterate.state.u, v, atol=1e-11)
     np.testing.assert_allclose(solver.iterate.state.ell, ell, atol=1e-12)

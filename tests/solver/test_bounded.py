@@ -12,12 +12,12 @@ from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import all_labels, potts
 
 from gapwise.stages.problems.certainty import ESTIMATE
-from gapwise.stages.solver import gaps
+from gapwise.stages.solver import exact
 from gapwise.stages.solver.engine import Engine, Task
-from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
-from gapwise.stages.solver.oracles import Vertices, check_vertices
+from gapwise.stages.solver.oracles import Answers, check_answers
 from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path
 
@@ -130,22 +130,30 @@ def test_path__stores_how_good_the_bounds_are_and_resumes_to_the_same_bits(tmp_p
     assert whole["proven"].min() < 1.0
 
 
+def answers_of(*columns):
+    """Answers that list nothing besides the vertices."""
+    n, length = columns[3].shape
+    return Answers(
+        *columns, np.zeros((n, 0, length), np.uint8), np.zeros((n, 0)), np.zeros(n, int), np.full(n, -np.inf)
+    )
+
+
 def test_answers__below_the_truth_are_replaced_and_bounds_below_an_answer_refused():
     made = [np.array([1.0, 0.2]), np.array([0.5, -0.3]), np.array([0.1, 0.1]), np.zeros((2, 3), np.uint8)]
     blocks = np.array([4, 9])
     with pytest.raises(ValueError, match=r"block 9: its labelling scores 0\.3 below the truth"):
-        check_vertices(Vertices(*made, made[0]), blocks)
-    answers = Vertices(*map(np.copy, made), np.array([1.5, 0.8]))
-    check_vertices(answers, blocks, "upper-bounded")
+        check_answers(answers_of(*made, made[0]), blocks)
+    answers = answers_of(*map(np.copy, made), np.array([1.5, 0.8]))
+    check_answers(answers, blocks, "upper-bounded")
     assert answers.h.tolist() == [1.0, 0.5]
     assert answers.hinge.tolist() == [0.5, 0.0]
     np.testing.assert_allclose(answers.upper_hinge, [1.0, 0.3])
     for wrong in (0.4, math.nan):
-        answers = Vertices(*map(np.copy, made), np.array([1.5, wrong]))
+        answers = answers_of(*map(np.copy, made), np.array([1.5, wrong]))
         with pytest.raises(
             ValueError, match=rf"max_bound: block 9: the bound is {wrong:.9g}, but a labelling is worth"
         ):
-            check_vertices(answers, blocks, "upper-bounded")
+            check_answers(answers, blocks, "upper-bounded")
 
 
 def test_estimates__use_the_largest_value_at_hand():
@@ -170,6 +178,6 @@ def test_bound_limit__comes_once_the_own_gap_is_a_tenth_of_what_the_bounds_take(
 def test_estimates__are_raised_to_what_the_dual_point_is_worth():
     """The first block's dual point is worth .5 more than the oracle's answer: its hinge is .5 larger, its gap 0."""
     h, hinge, loss = np.array([2.0, 3.0]), np.array([1.0, 1.25]), np.ones(2)
-    found = gaps._gaps(Vertices(h, hinge, loss, np.zeros((2, 1), np.uint8), h), np.array([2.5, 2.0]), ESTIMATE)
+    found = exact._gaps(answers_of(h, hinge, loss, np.zeros((2, 1), np.uint8), h), np.array([2.5, 2.0]), ESTIMATE)
     assert found.hinge.tolist() == [1.5, 1.25]
     assert found.gap.tolist() == [0.0, 0.5]

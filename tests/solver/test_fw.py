@@ -10,7 +10,7 @@ from tiny import KINDS, all_labels, feature_matrix, instance, local, multiclass,
 
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.oracles import vertices_at
+from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.path.walk import begin
 
 pytestmark = pytest.mark.interpreted
@@ -48,11 +48,11 @@ def test_fw__steps_are_those_of_the_formula(name, line_search):
         np.testing.assert_allclose(u, v, atol=1e-11)
         assert loss == pytest.approx(ell, abs=1e-12)
         w = clipped(v)
-        answers = vertices_at(problem, w, range(problem.n))
+        answers = answers_at(problem, w, range(problem.n))
         lengths = np.diff(problem.label_ptr)
         vertices = [y[:length] for y, length in zip(answers.vertex, lengths, strict=True)]
         w_s = sum(psi_of(problem, i, y) for i, y in enumerate(vertices)) / (LAM * problem.n)
-        ell_s = float(np.mean(answers.loss))
+        ell_s = float(np.mean(answers.losses))
         gap = LAM * (v - w_s) @ w - ell + ell_s
         gamma = min(max(gap / (LAM * np.sum((v - w_s) ** 2)), 0.0), 1.0) if line_search else 2.0 / (k + 2.0)
         assert solver.trace[k][7] == pytest.approx(gap, abs=1e-11)

@@ -15,9 +15,8 @@ from spreads import elsewhere
 from tiny import chain, instance, python_oracle
 
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.gaps import exact_gaps, gaps_given
-from gapwise.stages.solver.oracles import vertices_at
-from gapwise.stages.solver.several import several_at
+from gapwise.stages.solver.exact import exact_gaps
+from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.solver.supports import grown, keep_listed, pack
 
@@ -44,23 +43,21 @@ def test_exact_gaps__do_not_depend_on_how_many_are_asked_for(name: str) -> None:
     one = exact_gaps(problem, w, mu, ell)
     for m in (2, 5):
         several = exact_gaps(problem, w, mu, ell, m=m)
-        np.testing.assert_array_equal(several.vertex, one.vertex)
-        np.testing.assert_array_equal(several.loss, one.loss)
+        np.testing.assert_array_equal(several.answers.vertex, one.answers.vertex)
+        np.testing.assert_array_equal(several.answers.losses, one.answers.losses)
         np.testing.assert_array_equal(several.hinge, one.hinge)
         np.testing.assert_array_equal(several.gap, one.gap)
         pool, nothing = truth_pool(problem), np.empty(0)
         several = exact_gaps(problem, w, nothing, ell, pool=pool, m=m)
         away = exact_gaps(problem, w, nothing, ell, elsewhere(problem, threads=1), pool, m)
         blocks = np.array([0, problem.n - 1])
-        vertices, listed = several_at(problem, w, blocks, m)
-        given = gaps_given(problem, w, nothing, ell, blocks, vertices, elsewhere(problem, 1), pool, listed)
+        known = blocks, answers_at(problem, w, blocks, m=m)
+        given = exact_gaps(problem, w, nothing, ell, elsewhere(problem, 1), pool, m, known)
         for same in (away, given):
-            for column, expected in zip(same[:5], several[:5], strict=True):
+            for column, expected in zip((*same[:4], *same.answers), (*several[:4], *several.answers), strict=True):
                 np.testing.assert_array_equal(column, expected)
-            for column, expected in zip(same.listed, several.listed, strict=True):
-                np.testing.assert_array_equal(column, expected)
-    assert several_at(problem, w, np.empty(0, np.int64), 3)[1].counts.size == 0
-    assert vertices_at(problem, w, np.empty(0, np.int64)).h.size == 0
+    assert answers_at(problem, w, np.empty(0, np.int64), m=3).counts.size == 0
+    assert answers_at(problem, w, np.empty(0, np.int64)).h.size == 0
 
 
 @pytest.mark.parametrize(
@@ -127,11 +124,11 @@ def test_resume__is_bit_equal(tmp_path: Path, make, rule: str) -> None:
 def test_cache__keeps_to_its_capacity_and_drops_the_last_of_a_list_first() -> None:
     problem = chain(lengths=(1,) * 5, width=9, classes=9)
     pool, every = grown(list(truth_pool(problem)), 100), np.arange(problem.n)
-    _, listed = several_at(problem, np.random.default_rng(1).normal(size=problem.d), every, 6)
-    keep_listed(problem.label_ptr, pool, every, listed, 1, 4)
+    answers = answers_at(problem, np.random.default_rng(1).normal(size=problem.d), every, m=6)
+    keep_listed(problem.label_ptr, pool, every, answers, 1, 4)
     packed = pack(pool, problem.label_ptr)
     assert (np.diff(packed.offset) == 4).all()
     for i in every:
         kept = packed.label[packed.offset[i] : packed.offset[i + 1]].tolist()
-        wanted = [y for y in listed.labels[i, :, 0].tolist() if y != problem.truth[i]]
+        wanted = [y for y in answers.listed[i, :, 0].tolist() if y != problem.truth[i]]
         assert kept == [wanted[-1], *wanted[1::-1], problem.truth[i]]

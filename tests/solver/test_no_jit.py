@@ -22,7 +22,7 @@ from tiny import TINY
 
 from gapwise.stages.init_path import init_path
 from gapwise.stages.solver.codes import STEP_RULES
-from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.walk import begin

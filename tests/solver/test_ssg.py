@@ -17,7 +17,7 @@ from tiny import feature_matrix, instance, local, multiclass
 
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.oracles import vertices_at
+from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage.mixture import model_at
@@ -47,12 +47,12 @@ def clipped(problem, w):
 def naive(problem, lam, steps, project):
     """w_1, ..., w_T as the formula says, from the labellings that the structure's oracle returns at each; and r."""
     n, rng, w = problem.n, np.random.default_rng(0), np.zeros(problem.d)
-    radius = math.sqrt(float(np.mean(vertices_at(problem, w, range(n)).hinge)) / lam) if project else math.inf
+    radius = math.sqrt(float(np.mean(answers_at(problem, w, range(n)).hinge)) / lam) if project else math.inf
     points = []
     for t in range(1, steps + 1):
         i = int(rng.random() * n)
         truth = problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]]
-        y = vertices_at(problem, w, range(i, i + 1)).vertex[0, : truth.size]
+        y = answers_at(problem, w, range(i, i + 1)).vertex[0, : truth.size]
         psi = feature_matrix(problem, i) @ (local(problem, i, truth) - local(problem, i, y))
         w = clipped(problem, (1.0 - 1.0 / t) * w + psi / (lam * t))
         w = min(1.0, radius / max(float(np.linalg.norm(w)), 1e-300)) * w

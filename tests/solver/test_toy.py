@@ -14,7 +14,7 @@ import pytest
 
 from gapwise.stages.problems import build
 from gapwise.stages.solver.codes import ORACLE_CALLS
-from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin

@@ -20,7 +20,7 @@ from gapwise.stages.certify.verdict import verdict_of
 from gapwise.stages.problems.certainty import accuracy_of, certainty_of
 from gapwise.stages.reports.page.verdict import in_words
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.oracles import vertices_at
+from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage.results import read_path
 
@@ -123,7 +123,7 @@ def test_python_oracle__is_bounded_if_it_says_how():
     ]  # fmt: skip
     problem, exact = python_oracle("GreedyBounded"), python_oracle("Pairs")
     w = np.append(0.3 * np.random.default_rng(0).normal(size=problem.d - 1), -1.0)
-    vertices, most = vertices_at(problem, w, range(problem.n)), vertices_at(exact, w, range(exact.n))
+    vertices, most = answers_at(problem, w, range(problem.n)), answers_at(exact, w, range(exact.n))
     assert (vertices.h < most.h).any()
     np.testing.assert_allclose(vertices.bound, most.h + np.where(vertices.h < most.h, 0.125, 0.0), atol=1e-12)
     np.testing.assert_array_equal(vertices.proven, vertices.h == most.h)

@@ -13,7 +13,7 @@ from tiny import chain, multiclass, multiclass_cone
 from gapwise.stages.init_path import init_path
 from gapwise.stages.solve import solve
 from gapwise.stages.solver.engine import Engine, Task
-from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.storage.paths import open_path

@@ -6,8 +6,7 @@ from types import MethodType
 from typing import Any
 
 from gapwise.stages.solver.catalyst import Proximal
-from gapwise.stages.solver.exact import certificate_of, exact_pass
-from gapwise.stages.solver.gaps import ExactGaps
+from gapwise.stages.solver.exact import ExactGaps, certificate_of, exact_pass
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.visits import Visits

@@ -17,7 +17,7 @@ from numba import njit
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import INLINED, JIT, PLAIN, Problem
 from gapwise.stages.solver.codes import LIPSCHITZ, MAX_GAP, PERMUTATION, UNIFORM
-from gapwise.stages.solver.oracles import vertices_at
+from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.radii import squared_norms
 from gapwise.stages.solver.running import Flags, State
 
@@ -68,7 +68,7 @@ def lipschitz_weights(problem: Problem) -> np.ndarray:
     blocks. R_i is estimated from a labelling at hand, as in O16 3.1: the max-oracle's answer at w = 0. Its n calls do not
     count, for the rival knows its constants.
     """
-    vertices = vertices_at(problem, np.zeros(problem.d), range(problem.n))
+    vertices = answers_at(problem, np.zeros(problem.d), range(problem.n))
     norm2 = squared_norms(problem, np.arange(problem.n), vertices.vertex)
     mean = float(np.mean(norm2))
     return np.maximum(norm2, LEAST * mean) if mean > 0.0 else np.ones(problem.n)

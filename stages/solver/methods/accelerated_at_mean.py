@@ -46,19 +46,17 @@ from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.catalyst import SPECS as CATALYST
 from gapwise.stages.solver.catalyst import Proximal, ProximalCounts
 from gapwise.stages.solver.codes import ORACLE_CALLS
-from gapwise.stages.solver.exact import answers_at, exact_pass, gaps_at, left_for_oracle
-from gapwise.stages.solver.gaps import ExactGaps, gaps_given
+from gapwise.stages.solver.exact import exact_pass, left_for_oracle
 from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.listing import deeper, listing, listing_facts, unused_passes
 from gapwise.stages.solver.methods import accelerated
 from gapwise.stages.solver.methods.accelerated import ended_with, proximal_of
 from gapwise.stages.solver.objective import Certificate, Mixture
 from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions, Status, check
-from gapwise.stages.solver.oracles import Vertices, bases
+from gapwise.stages.solver.oracles import Answers, answers_at, bases
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup
-from gapwise.stages.solver.several import Listed
 
 MOST_PARTIAL = 20
 """After this many partial passes in a row an exact pass is made whole, whatever is predicted."""
@@ -69,12 +67,10 @@ class Answered(NamedTuple):
 
     blocks: np.ndarray
     """int64, rising: the blocks that have been asked"""
-    vertices: Vertices
-    """their answers"""
+    answers: Answers
+    """theirs"""
     known: np.ndarray
     """float64, (n,): gaps of all blocks at the mean over the labellings cached before"""
-    listed: Listed | None
-    """what the oracles returned besides, if asked for several labellings"""
 
 
 @dataclass
@@ -265,19 +261,13 @@ class AcceleratedAtMean:
         """An exact pass at the mean (theorem 5), which asks only blocks without an answer, and their cache errors."""
         it, had = self.it, self.answered
         known = self.gaps_at_mean() if had is None else had.known
-        point, answers = exact_pass(it, self.proximal.point, gaps=self.gaps)
+        given = None if had is None else (had.blocks, had.answers)
+        point, found = exact_pass(it, self.proximal.point, given=given)
         it.weights = np.array(it.weights)  # they stay when the mean moves on
-        self.cache_error = np.maximum(answers.gap - known, 0.0)
+        self.cache_error = np.maximum(found.gap - known, 0.0)
         self.counts.last_exact, self.counts.last_whole, self.counts.partial = point.gap, point.gap, 0
         mark_pass(it, self.unused)
         return point
-
-    def gaps(self, it: Iterate, w: np.ndarray) -> ExactGaps:
-        """The gaps at w (d,), with the answers that there are."""
-        P, S, had = it.problem, it.state, self.answered
-        if had is None:
-            return gaps_at(it, w)
-        return gaps_given(P, w, S.mu, S.ell, had.blocks, had.vertices, it.ledger.spread, S.pool, had.listed)
 
     @property
     def may_be_partial(self) -> bool:
@@ -297,17 +287,17 @@ class AcceleratedAtMean:
         it, P, S = self.it, self.it.problem, self.it.state
         blocks, known, w = self.worst_blocks(), self.gaps_at_mean(), self.proximal.point
         with it.ledger.asking():
-            answers, listed = answers_at(it, w, blocks)
-            base = bases(P, w, S.mu, S.ell, S.pool, it.ledger.spread, blocks)
+            answers = answers_at(P, w, blocks, it.ledger.spread, it.setup.n_best)
+            base = bases(P, w, S.mu, S.ell, S.pool, it.ledger.spread, blocks, it.setup.n_best)
         cache_error = self.cache_error.copy()  # committed, so it stays until the pass is over
         cache_error[blocks] = np.maximum((answers.h - base) / P.n - known[blocks], 0.0)
         predicted = float(np.sum(known) + np.sum(cache_error))
         if predicted <= max(bound, self.options.at_mean.trust * self.counts.last_whole):
-            self.answered = Answered(blocks, answers, known, listed)
+            self.answered = Answered(blocks, answers, known)
             return False
         self.cache_error = cache_error
         S.counters[ORACLE_CALLS] += blocks.size
-        it.keep(blocks, answers.vertex, answers.loss, listed)
+        it.keep(blocks, answers)
         self.counts.last_exact, self.counts.partial, it.counts.exact_due = predicted, self.counts.partial + 1, False
         self.counts.begun &= not self.counts.moving
         mark_pass(it, self.unused)

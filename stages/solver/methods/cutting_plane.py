@@ -28,10 +28,10 @@ from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import FW, STEPS, StepRule
 from gapwise.stages.solver.exact import exact_pass, judged
-from gapwise.stages.solver.gaps import ExactGaps
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.methods.fw import slope_of, warm_up
 from gapwise.stages.solver.options import CacheOptions, MethodOptions
+from gapwise.stages.solver.oracles import Answers
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.state import pool_of, truth_pool
@@ -83,12 +83,12 @@ class CuttingPlanes:
         labels = pool.labels[: n * planes].reshape(n, planes, -1)
         for k in range(len(self.slopes), planes):
             self.add(labels[:, k])
-        point, answers = exact_pass(it)
+        point, found = exact_pass(it)
         it.ledger.record(point)
         status = judged(it, point, goal)
         if status:
             return status, point
-        self.improve(labels, answers, ACCURACY * point.gap)
+        self.improve(labels, found.answers, ACCURACY * point.gap)
         return None
 
     def add(self, vertex: np.ndarray) -> None:
@@ -98,7 +98,7 @@ class CuttingPlanes:
         self.gram = np.pad(self.gram, (0, 1))
         self.gram[-1] = self.gram[:, -1] = [product_of(P, slope, self.slopes[-1]) for slope in self.slopes]
 
-    def improve(self, labels: np.ndarray, answers: ExactGaps, gap: float) -> None:
+    def improve(self, labels: np.ndarray, answers: Answers, gap: float) -> None:
         """Add the plane of an exact pass to those with `labels` (n, K, longest), and weigh all anew, to a gap of `gap`."""
         it, P, now, K = self.it, self.it.problem, self.it.ledger.steps, labels.shape[1]
         pool = it.state.pool
@@ -106,7 +106,7 @@ class CuttingPlanes:
         kept = now - used <= UNUSED_ITERATIONS
         self.slopes, self.gram = [self.slopes[k] for k in np.flatnonzero(kept)], self.gram[np.ix_(kept, kept)]
         self.add(answers.vertex)
-        losses = np.column_stack([pool.losses[: P.n * K].reshape(P.n, K)[:, kept], answers.loss])
+        losses = np.column_stack([pool.losses[: P.n * K].reshape(P.n, K)[:, kept], answers.losses])
         beta = np.append(pool.alpha[:K][kept], 0.0)
         better = maximise(self.gram / it.counts.lam, np.mean(losses, axis=0), beta, gap)
         labels = np.append(labels[:, kept], answers.vertex[:, None], axis=1)

@@ -44,12 +44,12 @@ from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.box import clip
 from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.counts import BlockCounts
+from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.exponentiated_steps import derive_driver, visits_driver
-from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.ledger import Ledger, restored_trace
 from gapwise.stages.solver.objective import Certificate, dual_value, squared_norm
 from gapwise.stages.solver.options import MethodOptions, Status, check
-from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.oracles import load_oracles
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
@@ -295,7 +295,7 @@ class ExponentiatedGradient:
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls."""
         it, P, none = self.it, self.it.problem, np.empty(0, np.int64)
-        load_exact(P)
+        load_oracles(P)
         it.rebase()
         state = it.sigma, it.weight, it.eta, it.mu, it.ell, it.u, it.w, it.counters
         visits_driver(P)(P, none, it.scale, float(self.options.growth), *state)

@@ -35,10 +35,9 @@ from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import FW, STEPS, StepRule
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, exact_pass, judged
-from gapwise.stages.solver.gaps import ExactGaps
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, Status
-from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.oracles import Answers, load_oracles
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.supports import drop_unused, find_atoms
@@ -81,35 +80,35 @@ class FrankWolfe:
     def advance(self, goal: Goal) -> Ended | None:
         """One iteration: the exact pass, which may end the solve, and the step towards its vertices (LJ13 Alg. 2)."""
         it = self.it
-        point, answers = due_pass(it, goal)
-        if answers is None and point.gap > goal.bound(point.dual):
-            point, answers = exact_pass(it)
+        point, found = due_pass(it, goal)
+        if found is None and point.gap > goal.bound(point.dual):
+            point, found = exact_pass(it)
         it.ledger.record(point)
         status = judged(it, point, goal)
-        if status or answers is None:
+        if status or found is None:
             return status or Status.CONVERGED, point
-        gamma = self.line_search(answers) if self.options.line_search else 2.0 / (self.counts.iterations + 2.0)
+        gamma = self.line_search(found.answers) if self.options.line_search else 2.0 / (self.counts.iterations + 2.0)
         if gamma <= 0.0:
             return Status.STALLED, point
-        self.step(answers, gamma)
+        self.step(found.answers, gamma)
         self.counts.iterations += 1
         it.state.counters[STEPS] += it.problem.n
         return None
 
-    def line_search(self, answers: ExactGaps) -> float:
+    def line_search(self, answers: Answers) -> float:
         """The gamma that raises the dual objective most; 0 or less if none does."""
         P, S, lam = self.it.problem, self.it.state, self.it.counts.lam
         direction = slope_of(self.it, answers.vertex, self.it.scale) - S.u
-        slope = float(np.mean(answers.loss)) - float(S.z_ell[1]) - lam * product_of(P, S.w, direction)
+        slope = float(np.mean(answers.losses)) - float(S.z_ell[1]) - lam * product_of(P, S.w, direction)
         curvature = lam * norm2_of(P, direction)
         return slope / curvature if slope < curvature else min(slope, 1.0)
 
-    def step(self, answers: ExactGaps, gamma: float) -> None:
+    def step(self, answers: Answers, gamma: float) -> None:
         """Move the weights of all blocks by gamma; what follows from them is recomputed at the rebase point."""
         it, P, slots = self.it, self.it.problem, np.empty(self.it.problem.n, np.int64)
-        it.keep(np.arange(P.n), answers.vertex, answers.loss)
+        it.keep(np.arange(P.n), answers)
         pool = it.state.pool
-        find_atoms(P.label_ptr, pool, answers.vertex, answers.loss, slots)
+        find_atoms(P.label_ptr, pool, answers.vertex, answers.losses, slots)
         pool.alpha[:] *= 1.0 - gamma
         pool.alpha[slots] += gamma
         drop_unused(pool, NEVER)  # a step of 1 leaves the old labellings without weight
@@ -134,9 +133,9 @@ def warm_up(it: Iterate) -> None:
     """Compile or load exact passes, `slope_of`, and what keeps and finds labellings."""
     P, none = it.problem, np.empty(0, np.int64)
     rows = np.empty((0, it.state.pool.labels.shape[1]), P.truth.dtype)
-    load_exact(P)
+    load_oracles(P)
     slope_driver(P)(P, rows, 1.0, np.empty(0), 0, 0)
-    it.keep(none, rows, np.empty(0))
+    it.keep(none, Answers.empty(P, 0))
     find_atoms(P.label_ptr, it.state.pool, rows, np.empty(0), none)
 
 

@@ -36,7 +36,7 @@ from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
 from gapwise.stages.solver.objective import Certificate, squared_norm
 from gapwise.stages.solver.options import AVERAGES, MethodOptions, check, check_one_of
-from gapwise.stages.solver.oracles import load_exact, vertices_at
+from gapwise.stages.solver.oracles import answers_at, load_oracles
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
@@ -248,7 +248,7 @@ class Subgradient:
         """Mean hinge at w (d,), or the bound on it that the structure offers, by an exact pass."""
         P, ledger = self.it.problem, self.it.ledger
         with ledger.asking():
-            hinges = vertices_at(P, w, range(P.n), ledger.spread).upper_hinge
+            hinges = answers_at(P, w, range(P.n), ledger.spread).upper_hinge
         ledger.counts.gap_passes += 1
         return float(np.sum(hinges)) / P.n
 
@@ -261,7 +261,7 @@ class Subgradient:
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls; changes no result."""
         it, P = self.it, self.it.problem
-        load_exact(P)
+        load_oracles(P)
         subgradient_driver(P)(P, it.running, 1.0, 0.0, it.rng, 0)
 
 

@@ -15,7 +15,7 @@ from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_siz
 from gapwise.stages.problems.weightless import is_weightless
 from gapwise.stages.solver.objective import require_cone
 from gapwise.stages.solver.options import PathOptions
-from gapwise.stages.solver.oracles import vertices_at
+from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.path.rule import PathStart, closing
 
 log = logging.getLogger("gapwise.init_path")
@@ -119,7 +119,7 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
     w = 0 is optimal for every lambda.
     """
     require_cone(problem)
-    answers = vertices_at(problem, np.zeros(problem.d), range(problem.n), spread)
+    answers = answers_at(problem, np.zeros(problem.d), range(problem.n), spread)
     if answers.bound is not answers.h and not answers.proven.all():
         i = int(np.argmin(answers.proven))
         raise ValueError(
@@ -127,19 +127,19 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
             "but a path needs the largest losses themselves: let max_oracle and max_bound agree there, or use path=grid or "
             "path=single"
         )
-    if not answers.loss.any():
+    if not answers.losses.any():
         log.warning(
             "the max-oracle finds no labelling with a task loss above 0: w = 0 is optimal for every lambda, and nothing is "
             "learned"
         )
-        return problem.truth, answers.loss, np.zeros(problem.d), 0.0
+        return problem.truth, answers.losses, np.zeros(problem.d), 0.0
     psi, total, work, add = np.zeros(problem.d), np.zeros(1), np.empty(max_local_size(problem)), start_driver(problem)
     spread.in_order(lambda start, stop: add(problem, answers.vertex, psi, total, work, start, stop), problem)
     scale = float(total[0] / problem.n)
     if problem.lower.size:
         psi = np.clip(psi, problem.lower, problem.upper)
     mask = np.arange(answers.vertex.shape[1]) < np.diff(problem.label_ptr)[:, None]
-    return answers.vertex[mask], answers.loss, psi, scale
+    return answers.vertex[mask], answers.losses, psi, scale
 
 
 def path_start(
