@@ -123,13 +123,8 @@ def nearest(path: AnyPath, lam: float) -> int:
     return int(np.argmin(np.abs(np.log(np.asarray(path["lambda"]) / lam))))
 
 
-def lists_labellings(path: AnyPath) -> bool:
-    """Whether the dual solutions of a path are kept as labellings with weights."""
-    return bool(path.attrs["dual_point"]) and "dual_scores" not in path
-
-
 def start_of_all(whole: Problem, path: AnyPath, lam: float, solved: np.ndarray) -> Supports | None:
-    """The dual point at which all blocks begin at lambda; None: at w = 0, as the path has no list of labellings.
+    """The dual point at which all blocks begin at lambda; None: at w = 0, as the path has no dual solutions.
 
     Parameters
     ----------
@@ -140,7 +135,7 @@ def start_of_all(whole: Problem, path: AnyPath, lam: float, solved: np.ndarray) 
     solved : bool array, (n,)
         Which blocks of `whole` are those of the path, in the same order.
     """
-    return extended(supports_of(path, nearest(path, lam)), whole, solved) if lists_labellings(path) else None
+    return extended(supports_of(path, nearest(path, lam)), whole, solved) if path.attrs["dual_point"] else None
 
 
 def extended(supports: Supports, whole: Problem, solved: np.ndarray) -> Supports:

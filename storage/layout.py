@@ -78,17 +78,6 @@ BOUNDS = (
 )
 """In addition to PATH where the oracle is approximate and bounded."""
 
-SCORES = (
-    ArraySpec(
-        "dual_scores",
-        ("breakpoint", "local"),
-        "f8",
-        "sigma, in the blocks' local coordinates: alpha_i(y) is proportional to exp(c_i L_i(y) + <sigma_i, m_i(y)>)",
-    ),
-    ArraySpec("dual_loss_weight", ("breakpoint", "block"), "f8", "c, in the same formula"),
-)
-"""In addition to PATH where the dual point gives all labellings a weight; the supports are then empty."""
-
 TWO_POINTS = (ArraySpec("dual_norm2", _BREAKPOINT, "f8", "||q||^2 of the dual point; w is not q / lambda"),)
 """In addition to PATH where the primal and the dual point of a path's lambdas are not each other's."""
 
@@ -156,8 +145,8 @@ is `evaluated`."""
 
 
 def path_specs(names: Container[str]) -> tuple[ArraySpec, ...]:
-    """PATH, and those of BOUNDS, SCORES and TWO_POINTS that are among `names`."""
-    return (*PATH, *(spec for spec in (*BOUNDS, *SCORES, *TWO_POINTS) if spec.name in names))
+    """PATH, and those of BOUNDS and TWO_POINTS that are among `names`."""
+    return (*PATH, *(spec for spec in (*BOUNDS, *TWO_POINTS) if spec.name in names))
 
 
 def _chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "lab
 
 
 def stack(records: Sequence[Facts]) -> dict[str, np.ndarray]:
-    """Arrays of PATH, and of BOUNDS, SCORES and TWO_POINTS if there are any, from breakpoints as mappings.
+    """Arrays of PATH, and of BOUNDS and TWO_POINTS if there are any, from breakpoints as mappings.
 
     `support_offset` (n + 1,) and `label_offset` begin at 0 in each.
     """

@@ -63,8 +63,6 @@ class Former(NamedTuple):
             log.info("warm_start: the data differ from the last fit's, so this fit begins anew")
         elif not self.path.attrs["dual_point"]:
             log.info("warm_start: the last fit left no dual solution, so this fit begins anew")
-        elif "dual_scores" in self.path:
-            log.info("warm_start: the dual solution of the last fit is no list of labellings, so this fit begins anew")
         else:
             return supports_of(self.path, nearest(self.path, self.lam))
         return None

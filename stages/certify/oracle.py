@@ -222,17 +222,16 @@ def bounded_driver(fingerprint: str) -> Callable[..., None]:
 
 @driver
 def stored_driver(fingerprint: str) -> Callable[..., None]:
-    """`stored(P, w, offset, alpha, label, label_offset, mu, compared, answer, most, rival, worth, inside, work, start,
-    stop)`: for blocks start to stop - 1, inside_i <- <theta_i, mu_i> of a dual point; if `compared`, also look whether one
-    of its labellings is worth more than the answer.
+    """`stored(P, w, offset, alpha, label, label_offset, compared, answer, most, rival, worth, inside, work, start, stop)`:
+    for blocks start to stop - 1, inside_i <- <theta_i, mu_i> of a dual point; if `compared`, also look whether one of its
+    labellings is worth more than the answer.
 
-    answer (flat like truth) and most (n,) are the oracle's at w. An empty mu (flat local) stands for zeros, to which the
-    labellings with their weights are added. work (largest p_i,) is workspace.
+    answer (flat like truth) and most (n,) are the oracle's at w. work (largest p_i,) is workspace.
     """
 
     @njit(cache=True, **JIT)
     def stored(
-        P, w, offset, alpha, label, label_offset, mu, compared, answer, most, rival, worth, inside, work, start, stop
+        P, w, offset, alpha, label, label_offset, compared, answer, most, rival, worth, inside, work, start, stop
     ):
         fingerprint  # noqa: B018
         w, label, answer = one_type(w), one_type(label), one_type(answer)
@@ -241,9 +240,6 @@ def stored_driver(fingerprint: str) -> Callable[..., None]:
             theta = work[: hi - lo]
             P.scores(i, w, theta)
             y, total = answer[P.label_ptr[i] : P.label_ptr[i + 1]], 0.0
-            if mu.size > 0:
-                for j in range(hi - lo):
-                    total += theta[j] * mu[lo + j]
             for a in range(offset[i], offset[i + 1]):
                 z = label[label_offset[a] : label_offset[a + 1]]
                 value = P.value(i, theta, z)
@@ -301,13 +297,12 @@ def compare_stored(
     w: np.ndarray,
     answered: Answers,
     supports: tuple[np.ndarray, ...],
-    mu: np.ndarray,
     spread: Spread = HERE,
 ) -> np.ndarray:
     """float64, (n,): <theta_i, mu_i> at w (d,) of a dual point; OracleError if one of its labellings is worth more than an
     answer.
 
-    `supports` are offset, alpha, label and label_offset as in path.zarr; mu as `stored_driver` says.
+    `supports` are offset, alpha, label and label_offset as in path.zarr.
     """
     certainty, inside = certainty_of(problem), np.empty(problem.n)
     of_answers = answered.labels, answered.most, answered.rival, answered.worth
@@ -315,7 +310,6 @@ def compare_stored(
         problem,
         frozen(w),
         *supports,
-        mu,
         certainty != ESTIMATE,
         *of_answers,
         inside,

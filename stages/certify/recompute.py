@@ -14,10 +14,8 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.certify.kernels import completed, norm2, product
-from gapwise.stages.certify.marginals import expectations, refuse_beyond
 from gapwise.stages.certify.oracle import Answers, OracleError, compare_stored, exact_pass
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
@@ -72,19 +70,18 @@ def chunk_length(d: int) -> int:
 
 @driver
 def rebuild_driver(fingerprint: str) -> Callable[..., None]:
-    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, worst_and_scale, work, chunk, start, stop)`:
+    """`rebuild(P, offset, alpha, label, label_offset, ell, psi, sums, worst_and_scale, work, chunk, start, stop)`:
     blocks start to stop - 1; calls for consecutive ranges come in order and cover all blocks, `sums` (2, d) and
     `worst_and_scale` (2,) begin at 0. work (2, largest p_i) is workspace: fresh memory for each block would take longer
     than what is computed in it.
 
     worst_and_scale <- (largest |sum alpha - 1| or -alpha, scale). ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,)
-    come in zeroed, or with the mu (flat local) and ell of a dual point without supports; an empty mu stands for zeros and
-    takes no memory. Losses are recomputed. scale is mean_i ||B_i (m_i(y_i) - mu_i)||. The sums of `chunk` blocks each are
+    come in zeroed. Losses are recomputed. scale is mean_i ||B_i (m_i(y_i) - mu_i)||. The sums of `chunk` blocks each are
     added up with compensation (Neumaier).
     """
 
     @njit(cache=True, **JIT)
-    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, sums, worst_and_scale, work, chunk, start, stop):
+    def rebuild(P, offset, alpha, label, label_offset, ell, psi, sums, worst_and_scale, work, chunk, start, stop):
         fingerprint  # noqa: B018
         n, label = ell.size, one_type(label)
         worst, scale = worst_and_scale[0], worst_and_scale[1]
@@ -93,8 +90,7 @@ def rebuild_driver(fingerprint: str) -> Callable[..., None]:
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
             mean, residual = work[0, : hi - lo], work[1, : hi - lo]
-            for j in range(hi - lo):
-                mean[j] = mu[lo + j] if mu.size > 0 else 0.0
+            mean[:] = 0.0
             total = 0.0
             for a in range(offset[i], offset[i + 1]):
                 y = label[label_offset[a] : label_offset[a + 1]]
@@ -138,9 +134,7 @@ def exact(
     OracleError if an answer is beaten.
     """
     answered = exact_pass(problem, w, spread, decode=True)
-    inside = compare_stored(problem, w, answered, supports, point.mu, spread)
-    if supports[0][0] == supports[0][-1]:
-        refuse_beyond(answered.most, point.ell, inside)
+    inside = compare_stored(problem, w, answered, supports, spread)
     return math.fsum((answered.most - point.ell - inside) / problem.n), math.fsum(answered.hinges) / problem.n, answered
 
 
@@ -178,11 +172,9 @@ def dual_at(problem: Problem, ell: float, v: np.ndarray, lam: float) -> float:
 
 
 class RebuiltDual(NamedTuple):
-    """A dual point, computed from its supports or its scores."""
+    """A dual point, computed from its supports."""
 
     v: np.ndarray
-    mu: np.ndarray
-    """flat local vectors of a dual point that is not one of supports; otherwise empty, for the supports give them"""
     ell: np.ndarray
     simplex_error: float
     psi_scale: float
@@ -196,26 +188,20 @@ def supports_of(arrays: Mapping[str, np.ndarray], b: int) -> tuple[np.ndarray, .
 
 
 def summed(
-    problem: Problem, supports: tuple[np.ndarray, ...], mu: np.ndarray, ell: np.ndarray, spread: Spread
+    problem: Problem, supports: tuple[np.ndarray, ...], ell: np.ndarray, spread: Spread
 ) -> tuple[np.ndarray, float, float]:
     """What `rebuild_driver` makes of a dual point: psi (d,), |sum alpha - 1| or -alpha at the worst, scale."""
     P, psi, sums, worst_and_scale = problem, np.zeros(problem.d), np.zeros((2, problem.d)), np.zeros(2)
     run, rest = rebuild_driver(P), (worst_and_scale, np.empty((2, max_local_size(P))), chunk_length(P.d))
-    spread.in_order(lambda start, stop: run(P, *supports, mu, ell, psi, sums, *rest, start, stop), P)
+    spread.in_order(lambda start, stop: run(P, *supports, ell, psi, sums, *rest, start, stop), P)
     return psi, float(worst_and_scale[0]), float(worst_and_scale[1])
 
 
 def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int, spread: Spread = HERE) -> RebuiltDual:
-    """Breakpoint b's v (d,), ell (n,) and, without supports, mu; OracleError if the structure's marginals are no means."""
-    P = problem
-    mu, ell = np.empty(0), np.zeros(P.n)
-    scored = "dual_scores" in arrays
-    if scored:  # there are no supports: `rebuild` adds nothing to mu and ell
-        mu, ell = expectations(P, Scores(arrays["dual_scores"][b], arrays["dual_loss_weight"][b]), spread)
-    psi, simplex, scale = summed(P, supports_of(arrays, b), mu, ell, spread)
-    psi = completed(P, psi)
-    simplex = 0.0 if scored else simplex  # scores give weights >= 0 with sum 1, whatever they are
-    return RebuiltDual(psi / float(arrays["lambda"][b]), mu, ell, simplex, scale)
+    """Breakpoint b's v (d,) and ell (n,)."""
+    ell = np.zeros(problem.n)
+    psi, simplex, scale = summed(problem, supports_of(arrays, b), ell, spread)
+    return RebuiltDual(completed(problem, psi) / float(arrays["lambda"][b]), ell, simplex, scale)
 
 
 KEPT = 2**28
@@ -234,11 +220,11 @@ class DualPoints:
         self._kept: dict[int, RebuiltDual] = {}
 
     def __call__(self, b: int, spread: Spread = HERE) -> RebuiltDual:
-        """That of breakpoint b; OracleError as `dual_point`."""
+        """That of breakpoint b."""
         point = self._kept.get(b)
         if point is None:
             point = self._kept[b] = dual_point(self._problem, self._arrays, b, spread)
-            size = 8 * (point.v.size + point.mu.size + point.ell.size)
+            size = 8 * (point.v.size + point.ell.size)
             for other in list(self._kept)[: -max(2, KEPT // size)]:  # the oldest ones
                 self._kept.pop(other, None)  # another thread may have done so
         return point
@@ -294,7 +280,7 @@ def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     hinge = math.fsum(answered.hinges) / P.n
     labels = answered.labels if hinge > 0.0 else P.truth  # if no labelling has a loss, the truth's is the largest
     vertices = frozen(np.arange(P.n + 1)), frozen(np.ones(P.n)), frozen(labels), P.label_ptr
-    psi, _, scale = summed(P, vertices, np.empty(0), np.zeros(P.n), spread)
+    psi, _, scale = summed(P, vertices, np.zeros(P.n), spread)
     psi = completed(P, psi)
     return Zero(hinge, norm2(P, clip(P, psi)), psi, scale)
 

@@ -34,8 +34,6 @@ class Capabilities:
     ----------
     calls_python : bool
         Whether its oracle is Python code, which holds the GIL: threads then gain nothing.
-    marginals : bool
-        Whether it sums over labellings, too (`protocol.Summable`): exponentiated gradient needs it.
     margins : bool
         Whether it knows the best labelling through each label of each entry (`protocol.Scored`).
     n_best : bool
@@ -71,7 +69,6 @@ class Capabilities:
     """
 
     calls_python: bool = False
-    marginals: bool = False
     margins: bool = False
     n_best: bool = False
     whole: tuple[str, ...] = ()
@@ -91,7 +88,7 @@ class Capabilities:
 
 
 FORMER = {
-    "calls_python": "calls_python", "MARGINALS": "marginals", "WHOLE": "whole", "ROWS": "rows", "confusion": "confusion",
+    "calls_python": "calls_python", "WHOLE": "whole", "ROWS": "rows", "confusion": "confusion",
     "for_training": "for_training", "stand_ins": "stand_ins", "decoded": "decoded",
 }  # fmt: skip
 """Former names in a structure's module, and the fields that replace them."""

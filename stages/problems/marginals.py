@@ -10,45 +10,13 @@ and the log of the normaliser. It then has the method `protocol.Summable.margina
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems import capabilities, structures
-from gapwise.stages.problems.capabilities import traits_of
-from gapwise.stages.problems.protocol import PLAIN, Problem
-from gapwise.stages.problems.stored import check_array
+from gapwise.stages.problems.protocol import PLAIN
 
 FAINT = -50.0
 """Below this exponent, exp is less than the rounding error of a sum that has a term of 1."""
-
-
-class Scores(NamedTuple):
-    """The dual point alpha_i(y) proportional to exp(loss_weight_i L_i(y) + <theta_i, m_i(y)>)."""
-
-    theta: np.ndarray
-    """float64, flat local vectors"""
-    loss_weight: np.ndarray
-    """float64, (n,)"""
-
-
-def has_marginals(problem: Problem) -> bool:
-    """Whether the structure of a problem has the method `marginals`."""
-    return traits_of(problem).marginals
-
-
-def structures_with_marginals() -> list[str]:
-    """Names of the structures that have the method `marginals`, as the records of their modules say."""
-    return [name for name in structures() if capabilities(name).marginals]
-
-
-def check_scores(problem: Problem, theta: np.ndarray, loss_weight: np.ndarray) -> Scores:
-    """The scores of a dual point; ValueError, naming the array, unless they fit the problem."""
-    return Scores(
-        check_array("dual_scores", theta, (int(problem.local_ptr[-1]),), np.float64, finite=True),
-        check_array("dual_loss_weight", loss_weight, (problem.n,), np.float64, finite=True),
-    )
 
 
 @njit(**PLAIN)

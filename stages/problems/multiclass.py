@@ -159,7 +159,6 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Multiclass:
 
 
 CAPABILITIES = Capabilities(
-    marginals=True,
     margins=True,
     n_best=True,
     whole=("x", "labels", "block_weight"),

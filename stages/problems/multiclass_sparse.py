@@ -142,7 +142,6 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassSparse:
 
 
 CAPABILITIES = Capabilities(
-    marginals=True,
     margins=True,
     n_best=True,
     whole=("labels", "block_weight"),

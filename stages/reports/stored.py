@@ -16,7 +16,7 @@ from gapwise.storage.files import read_json
 from gapwise.storage.results import read_path, read_trace
 from gapwise.storage.served import served_at
 
-LARGE = ("weights", "block_gap", "support_", "label_offset", "dual_scores", "dual_loss_weight")
+LARGE = ("weights", "block_gap", "support_", "label_offset")
 """Prefixes of the names of those arrays of a path.zarr that grow with features, blocks or atoms."""
 
 

@@ -11,8 +11,6 @@ class MethodCapabilities:
 
     certifies: bool = True
     """Whether it holds a feasible dual point."""
-    labellings: bool = True
-    """Whether the dual point is a list of labellings with weights, from which certificates of other lambdas follow."""
     two_points: bool = False
     """Whether it can certify the lambdas of a path, too, by a w that is not w(alpha)."""
     one_point: bool = True
@@ -21,8 +19,6 @@ class MethodCapabilities:
     """The average of iterates that it certifies, which is not w(alpha) either."""
     any_metric: bool = False
     """Whether it takes norms and inner products of weights from `problems.metric` only, as kernels need."""
-    needs_marginals: bool = False
-    """Whether it sums over all labellings of a block."""
     iterations: bool = False
     """Whether it records its outer iterations in trace.zarr."""
 
@@ -33,8 +29,6 @@ class StructureCapabilities:
 
     own_metric: bool
     """Whether inner products of weights are its own, as with a kernel, which has no weights one by one."""
-    marginals: bool
-    """Whether it sums over all labellings of a block."""
     cone: bool
     """Whether every bound on a weight is 0 or infinite."""
     one_thread: bool = False

@@ -63,12 +63,6 @@ def _type(choice: Choice) -> str:
     return type(choice.problem).__name__
 
 
-def _summing() -> str:
-    from gapwise.stages.problems.marginals import structures_with_marginals
-
-    return ", ".join(structures_with_marginals())
-
-
 def _bounds(choice: Choice) -> str:
     from gapwise.stages.solver.objective import require_cone
 
@@ -106,38 +100,6 @@ REFUSED = (
             c.path.rule,
         ),
         why="w is not w(α), and the rule's certificates need that it is",
-    ),
-    Refused(
-        method=lambda m: not m.labellings,
-        rule=lambda r: r.finds_lambdas,
-        structure=None,
-        says=lambda c: (
-            f"solver.method: the dual point of {c.options.method} has no list of labellings, from which paths derive "
-            "certificates of other lambdas; use path=grid or path=single"
-        ),
-        why="the dual point has no list of labellings",
-    ),
-    Refused(
-        method=lambda m: not m.labellings,
-        rule=lambda r: "warm_start" not in r.unread,
-        structure=None,
-        says=lambda c: (
-            "path.warm_start: keep_primal mixes the dual point with the true labellings, and the mixture is no longer "
-            f"exponential in scores, as {c.options.method} needs it; use keep_dual or none"
-        ),
-        why="only with `path.warm_start=keep_primal`, which leaves the dual points that the method can represent",
-        also=lambda c: c.path.warm_start == "keep_primal",
-    ),
-    Refused(
-        method=lambda m: m.needs_marginals,
-        rule=lambda r: True,
-        structure=lambda s: not s.marginals,
-        says=lambda c: (
-            f"solver.method: {c.options.method} sums over all labellings of a block, which {_type(c)} cannot; structures "
-            f"that can: {_summing()}"
-        ),
-        why="the method sums over all labellings of a block",
-        structures="without marginals",
     ),
     Refused(
         method=lambda m: not m.any_metric,
@@ -228,7 +190,6 @@ def check_choices(problem: Problem, options: MethodOptions, path: PathOptions, t
 def structure_capabilities(problem: Problem) -> StructureCapabilities:
     """What the structure of a problem offers."""
     from gapwise.stages.problems.capabilities import calls_python_of
-    from gapwise.stages.problems.marginals import has_marginals
     from gapwise.stages.problems.metric import own_metric
     from gapwise.stages.solver.objective import require_cone
 
@@ -236,8 +197,8 @@ def structure_capabilities(problem: Problem) -> StructureCapabilities:
     try:
         require_cone(problem)
     except ValueError:
-        return StructureCapabilities(metric, has_marginals(problem), cone=False, one_thread=metric or python)
-    return StructureCapabilities(metric, has_marginals(problem), cone=True, one_thread=metric or python)
+        return StructureCapabilities(metric, cone=False, one_thread=metric or python)
+    return StructureCapabilities(metric, cone=True, one_thread=metric or python)
 
 
 def _check(choice: Choice, structure: StructureCapabilities | None) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from gapwise.records import Json
-from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.solver.ledger import Ledger
 from gapwise.stages.solver.objective import Certificate, Mixture
 from gapwise.stages.solver.options import Status
@@ -82,8 +81,8 @@ class Iterate(Protocol):
     def mean_hinge(self) -> float:
         """R at the last exact pass."""
 
-    def supports(self) -> Supports | Scores | None:
-        """The dual point: labellings with weights, or scores that give all labellings a weight; None: there is none."""
+    def supports(self) -> Supports | None:
+        """The dual point: labellings with weights; None: there is none."""
 
     def block_gaps(self) -> np.ndarray:
         """float64, (n,): the last known block gaps; nan where there are none."""

@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from gapwise.records import Facts, Json
-from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.counts import Counts
@@ -134,7 +133,7 @@ class Solver:
         """float64, (d,): the solution at the current lambda."""
         return self.iterate.primal()
 
-    def supports(self) -> Supports | Scores | None:
+    def supports(self) -> Supports | None:
         """The dual point of the solution; None if the method has none."""
         return self.iterate.supports()
 

@@ -110,7 +110,7 @@ def test_key__stays_what_it_is(words: tuple[str, ...], key: str) -> None:
         ("run.stage=solv", "run.stage", "solve"),
         ("path=single path.lambdas=[1,2]", "path.lambdas", "is not read with path.rule=single; give path=grid"),
         ("solver=ssg", "solver.method", "one with a dual point, for path.rule=two_sided (path=grid|single need none)"),
-        ("solver=eg path=regpath", "solver.method", "the dual point of eg has no list of labellings"),
+        ("solver=eg path=regpath", "solver.method", "one with a dual point, for path.rule=two_sided"),
         ("path.lambda=3", "path.lambda", "is not read with path.rule=two_sided; give path=single"),
         ("+path.kind=grid", "path.kind", "was removed; for regpath write nothing"),
         ("path=grid path.rule=paper", "path.rule", "path=grid sets it; leave out path.rule=paper or path=grid"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tiny import TINY, multiclass
 
+from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.solver.combinations import check_choices, check_path, markdown, structure_capabilities
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import PathOptions
@@ -19,7 +20,7 @@ GIVEN = ("grid", "single")
 
 
 def options_of(method: str):
-    return method_options(method=method, **({"max_passes": 5.0} if method == "ssg" else {}))
+    return method_options(method=method, **({"max_passes": 5.0} if method in ("ssg", "eg") else {}))
 
 
 def path_of(rule: str, **choices) -> PathOptions:
@@ -71,15 +72,8 @@ def test_boxes__that_are_no_cone_are_for_given_lambdas(rule: str) -> None:
         check_choices(problem, method_options(), path_of(rule))
 
 
-def test_warm_starts__that_keep_w_are_not_for_eg() -> None:
-    check_path(options_of("eg"), path_of("grid"))
-    check_path(options_of("eg"), path_of("single", warm_start="keep_primal"))  # which single does not read
-    with pytest.raises(ValueError, match=r"path\.warm_start: keep_primal mixes .* as eg needs it"):
-        check_path(options_of("eg"), path_of("grid", warm_start="keep_primal"))
-
-
 def test_marginals__are_needed_by_eg() -> None:
-    names = [name for name in TINY if not structure_capabilities(TINY[name]()).marginals]
+    names = [name for name in TINY if not traits_of(TINY[name]()).marginals]
     assert names
     with pytest.raises(ValueError, match=r"solver\.method: eg sums over all labellings of a block, which \w+ cannot"):
         check_choices(TINY[names[0]](), options_of("eg"), path_of("single"))

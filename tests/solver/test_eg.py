@@ -1,4 +1,4 @@
-"""Exponentiated gradient: the optimum of the dense QP, a dual that never falls, and what it cannot do."""
+"""Exponentiated gradient: the optimum of the dense QP, a dual that never falls, and resumed bits."""
 
 from __future__ import annotations
 
@@ -6,88 +6,68 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zarr
 from dense import best, primal_value
 from equality import assert_same_path
-from solved import path_of, solved, stopped_and_resumed
-from tiny import instance
-from verified import copy_of
+from solved import options_of, path_of, solved, stopped_and_resumed
+from tiny import all_labels, instance, local
 
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.solver.solver import Solver
-from gapwise.stages.verify import CertificateError, verify
 
 pytestmark = pytest.mark.interpreted
 
 LAM = 0.3
-GRID = {"rule": "grid", "lambdas": [1.0, 0.3], "tolerance": 2e-2}
 
 
-def eg_of(name: str, lam: float = LAM, **choices) -> Solver:
-    options = method_options("eg", **{"max_passes": 3000.0, **choices})
+def eg_of(name: str, **choices) -> Solver:
+    options = method_options("eg", **{"max_passes": 200.0, **choices})
     options.check()
-    return begin(instance(name), options, PathOptions(rule="single", lam=lam), None, seed=0)
+    return begin(instance(name), options, PathOptions(rule="single", lam=LAM), None, seed=0)
+
+
+def dual_value(solver: Solver) -> float:
+    """D of the weights that the scores give all labellings, by enumeration."""
+    P, S, v, ell = solver.problem, solver.iterate.running, np.zeros(solver.problem.d), 0.0
+    for i in range(P.n):
+        lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+        delta = local(P, i, P.truth[P.label_ptr[i] : P.label_ptr[i + 1]])
+        if S.step_size[i] > 0.0:
+            labels = all_labels(P, i)
+            m = np.array([local(P, i, y) for y in labels])
+            losses = np.array([P.loss(i, y) for y in labels])
+            scores = S.loss_weight[i] * losses + m @ S.sigma[lo:hi]
+            weights = np.exp(scores - scores.max())
+            weights /= weights.sum()
+            np.testing.assert_allclose(S.mu[lo:hi], weights @ m, atol=1e-9)
+            delta, ell = delta - weights @ m, ell + float(weights @ losses) / P.n
+            P.push(i, 1.0 / (LAM * P.n), delta, v)
+    np.testing.assert_allclose(S.u, v, atol=1e-9)
+    w = solver.iterate.w
+    return ell + 0.5 * LAM * float(w @ w) - LAM * float(w @ v)
 
 
 @pytest.mark.parametrize("name", ["chain_sparse", "multiclass_cone", "multiclass_sparse"])
-def test_eg__reaches_the_optimum_and_its_dual_never_falls(name: str) -> None:
-    """To a gap of 1e-6: labellings that are nearly as good as those of the optimum lose their weight slowly, so that 1e-8
-    takes ten times the passes. The dual value itself is by then nearer."""
+def test_eg__tends_to_the_optimum_and_its_dual_never_falls(name: str) -> None:
     problem, solver, duals = instance(name), eg_of(name), []
-
-    def boundary(solver: Solver) -> None:
-        duals.append(solver.dual_value())
-
-    status, point = solver.solve(1e-6, boundary)
-    assert status is Status.CONVERGED
+    status, point = solver.solve(1e9, lambda solver: duals.append(dual_value(solver)))
+    assert (status, point) == (Status.PASS_LIMIT, None), "no tolerance ends it, however large"
     assert min(np.diff(duals)) >= -1e-12
-    assert best(name, LAM) - 1e-7 <= point.dual <= best(name, LAM) + 1e-7
-    assert point.primal == pytest.approx(primal_value(problem, solver.primal(), LAM), abs=1e-9)
-    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
+    assert best(name, LAM) - 1e-3 <= duals[-1] <= best(name, LAM) + 1e-9
+    primal = np.array(solver.trace)[:, 9]
+    assert primal[-1] == pytest.approx(primal_value(problem, solver.primal(), LAM), abs=1e-9)
+    assert -1e-9 <= primal[-1] - best(name, LAM) <= min(0.02, 0.2 * (primal[0] - best(name, LAM)))
+    assert solver.supports() is None
     if problem.lower.size:
         assert (solver.primal() >= problem.lower).all()
         assert (solver.primal() <= problem.upper).all()
 
 
-def test_eg__is_bit_equal_when_resumed_and_verified(tmp_path: Path) -> None:
-    problem, path = instance("chain"), path_of(**GRID, warm_start="keep_dual")
-    options = method_options("eg", refresh_every=3)
-    assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
+def test_eg__is_bit_equal_when_resumed(tmp_path: Path) -> None:
+    problem, path = instance("chain"), path_of(rule="grid", lambdas=[1.0, 0.3])
+    options = options_of(method="eg", refresh_every=3, rebase_steps=5, max_passes=20.0)
+    assert solved(problem, tmp_path / "whole", options, path) is Status.PASS_LIMIT
     stops = np.random.default_rng(4).integers(0, 5, size=5)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
-    verdict = verify(problem, tmp_path / "whole")
-    assert verdict["certified"]
-    assert verdict["broken"] == []
-    assert verdict["max_rebuild_error"] < 1e-10
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("eg")
-    assert solved(instance("chain"), run, method_options("eg"), path_of(**GRID)) is Status.CONVERGED
-    return run
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    return copy_of(whole, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "index", "value", "says"),
-    [
-        ("dual_scores", 1, lambda x: 1.01 * x, "lambda 0.3 .breakpoint 1.*is stored as"),
-        ("dual", 1, lambda x: x + 1e-4, "breakpoint 1.*dual is stored as"),
-        ("weights", (0, 1), lambda x: x + 1e-4, "breakpoint 0.*stored weights differ"),
-    ],
-)
-def test_verify__finds_what_was_changed_about_scores(run: Path, name: str, index, value, says: str) -> None:
-    array = zarr.open_group(run / "path.zarr", mode="a")[name]
-    values = array[...]
-    values[index] = value(values[index])
-    array[...] = values
-    with pytest.raises(CertificateError, match=says):
-        verify(instance("chain"), run)

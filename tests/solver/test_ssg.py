@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 from dense import best, primal_value
 from equality import assert_same_path
-from parts_of import method_of
 from single import LAM, never
 from solved import options_of, path_of, solved, stopped_and_resumed
-from tiny import feature_matrix, instance, local, multiclass
+from tiny import feature_matrix, instance, local
 
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
@@ -28,11 +25,6 @@ pytestmark = pytest.mark.interpreted
 NAMES = ["multiclass", "multiclass_cone", "chain_sparse", "segmentation"]
 """Attributes that are all 0 or 1 would make ties, which rounding decides."""
 
-VARIANTS = pytest.mark.parametrize(
-    ("averaging", "project"), list(itertools.product(("none", "weighted"), (False, True))),
-    ids=["last", "last in a ball", "average", "average in a ball"],
-)  # fmt: skip
-
 
 def ssg_of(problem, lam=LAM, **choices):
     options = method_options("ssg", **{"max_passes": 300.0, **choices})
@@ -44,50 +36,41 @@ def clipped(problem, w):
     return np.clip(w, problem.lower, problem.upper) if problem.lower.size else w
 
 
-def naive(problem, lam, steps, project):
-    """w_1, ..., w_T as the formula says, from the labellings that the structure's oracle returns at each; and r."""
-    n, rng, w = problem.n, np.random.default_rng(0), np.zeros(problem.d)
-    radius = math.sqrt(float(np.mean(answers_at(problem, w, range(n)).hinge)) / lam) if project else math.inf
-    points = []
+def naive(problem, lam, steps):
+    """w_1, ..., w_T as the formula says, from the labellings that the structure's oracle returns at each."""
+    n, rng, w, points = problem.n, np.random.default_rng(0), np.zeros(problem.d), []
     for t in range(1, steps + 1):
         i = int(rng.random() * n)
         truth = problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]]
         y = answers_at(problem, w, range(i, i + 1)).vertex[0, : truth.size]
         psi = feature_matrix(problem, i) @ (local(problem, i, truth) - local(problem, i, y))
         w = clipped(problem, (1.0 - 1.0 / t) * w + psi / (lam * t))
-        w = min(1.0, radius / max(float(np.linalg.norm(w)), 1e-300)) * w
         points.append(w)
-    return np.array(points), radius
+    return np.array(points)
 
 
 # -- the steps --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("name", "lam", "averaging", "project"),
-    [(name, (1e-3, 0.3)[k % 2], ("none", "weighted")[k // 2], k in (0, 2)) for k, name in enumerate(NAMES)],
+    ("name", "lam", "averaging"),
+    [(name, (1e-3, 0.3)[k % 2], averaging) for k, name in enumerate(NAMES) for averaging in ("none", "weighted")],
 )
-def test_steps__are_those_of_the_formula(name, lam, averaging, project):
-    """With the small lambda the first projections multiply by 1e-3 together, so that this is moved into the vector."""
+def test_steps__are_those_of_the_formula(name, lam, averaging):
     problem, T = instance(name), 40
-    points, radius = naive(problem, lam, T, project)
-    solver = ssg_of(problem, lam, averaging=averaging, project=project, max_oracle_calls=T + problem.n * project)
+    points = naive(problem, lam, T)
+    solver = ssg_of(problem, lam, averaging=averaging, max_oracle_calls=T)
     assert solver.solve(1e-9, never)[0] is Status.ORACLE_LIMIT
     weights = 2.0 * np.arange(1, T + 1) / (T * (T + 1.0))
     expected = weights @ points if averaging == "weighted" else points[-1]
-    close = 1e-6 if project and name == "chain_sparse" else 1e-9  # its norms are from products of 32 bits
-    np.testing.assert_allclose(solver.primal(), expected, rtol=close, atol=close * np.abs(expected).max())
-    if project:
-        assert method_of(solver).radius == pytest.approx(radius)
-        assert np.linalg.norm(solver.primal()) <= radius * (1.0 + close)
-        assert lam > 0.1 or np.max(np.linalg.norm(points, axis=1)) == pytest.approx(radius), "some steps are projected"
+    np.testing.assert_allclose(solver.primal(), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
     assert solver.steps == T
 
 
 # -- the solve --------------------------------------------------------------------------------------------------------
-@VARIANTS
+@pytest.mark.parametrize("averaging", ["none", "weighted"])
 @pytest.mark.parametrize("name", ["multiclass_cone"])
-def test_solve__tends_to_the_optimum_and_measures_the_primal_objective(name, averaging, project):
+def test_solve__tends_to_the_optimum_and_measures_the_primal_objective(name, averaging):
     problem = instance(name)
-    solver = ssg_of(problem, averaging=averaging, project=project)
+    solver = ssg_of(problem, averaging=averaging)
     status, point = solver.solve(1e9, never)
     assert (status, point) == (Status.PASS_LIMIT, None), "no tolerance ends it, however large"
     trace = np.array(solver.trace)
@@ -101,20 +84,17 @@ def test_solve__tends_to_the_optimum_and_measures_the_primal_objective(name, ave
     # O(log T / T) at the last point, O(1 / T) at the average: at 300 passes much better than at the first check
     assert error[-1] <= 0.05 * best(name, LAM) + 0.01
     assert np.median(error[-5:]) <= 0.35 * error[0]
-    assert passes[0] == 11.0 + project, "ten passes of steps and the exact one, after that which finds the radius"
+    assert passes[0] == 11.0, "ten passes of steps and the exact one"
     np.testing.assert_allclose(np.diff(passes[:-1]), 11.0)
     assert passes[-1] >= 300.0 > passes[-2]
     assert solver.supports() is None
 
 
 # -- what goes on from a commit -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("name", "averaging", "project"),
-    [("multiclass", "weighted", True), ("multiclass_cone", "none", False)],
-)
-def test_resume__is_bit_equal(tmp_path: Path, name, averaging, project) -> None:
+@pytest.mark.parametrize(("name", "averaging"), [("multiclass", "weighted"), ("multiclass_cone", "none")])
+def test_resume__is_bit_equal(tmp_path: Path, name, averaging) -> None:
     problem = instance(name)
-    options = options_of(method="ssg", averaging=averaging, project=project, refresh_every=2, max_passes=15.0)
+    options = options_of(method="ssg", averaging=averaging, refresh_every=2, max_passes=15.0)
     path = path_of(rule="grid", lambdas=[0.01, 0.3])
     assert solved(problem, tmp_path / "whole", options, path) is Status.PASS_LIMIT
     stops = np.random.default_rng(4).integers(0, 9, size=6)
@@ -138,12 +118,3 @@ def test_verify__certifies_nothing_and_recomputes_the_primal_objective(tmp_path:
     assert model_at(tmp_path / "path.zarr", 0.3).gap is None
     with pytest.raises(CertificateError, match="dual_point"):
         verify(problem, tmp_path, asked=asked_for(path, "bcfw", seed=3, key="k"))
-
-
-def test_projection__is_refused_where_the_ball_might_miss_the_optimum() -> None:
-    box = multiclass(lower=np.full(12, 0.5), upper=np.full(12, np.inf))
-    with pytest.raises(ValueError, match=r"solver\.project: the bounds of feature 0, 0\.5 to inf, exclude w = 0"):
-        ssg_of(box, project=True)
-    solver = ssg_of(box)
-    solver.solve(1e-9, never)
-    assert solver.primal().min() >= 0.5

@@ -34,7 +34,7 @@ def test_pass__lets_an_exact_oracle_be(name: str) -> None:
     w = draw(problem, size)
     answers = exact_pass(problem, w, decode=True)
     supports = every_labelling(problem)
-    inside = compare_stored(problem, w, answers, supports, np.empty(0))
+    inside = compare_stored(problem, w, answers, supports)
     offset, alpha, label, label_offset = supports
     for i in range(problem.n):
         theta, mu = np.empty(int(problem.local_ptr[i + 1] - problem.local_ptr[i])), 0.0
@@ -52,7 +52,7 @@ def test_pass__compares_with_the_labellings_of_the_dual_point(name: str, size: f
     answers = exact_pass(problem, w, decode=False)
     answers.most[-1] -= 1e-3 * abs(answers.most[-1])
     with pytest.raises(OracleError, match=f"^block {problem.n - 1}: .* a labelling of the stored dual point "):
-        compare_stored(problem, w, answers, every_labelling(problem), np.empty(0))
+        compare_stored(problem, w, answers, every_labelling(problem))
 
 
 class Truthful(Multiclass):

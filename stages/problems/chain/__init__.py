@@ -8,7 +8,6 @@ from gapwise.stages.problems.chain.features import derived, stand_ins
 from gapwise.stages.problems.chain.metrics import confusion, metrics
 
 CAPABILITIES = Capabilities(
-    marginals=True,
     margins=True,
     n_best=True,
     whole=("block_weight",),

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
-from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.objective import Certificate
@@ -35,9 +34,7 @@ class Breakpoint:
     block_gap: np.ndarray
     """float64, (n,)"""
     supports: Supports
-    """of no atoms if the method has no dual point, or one of another form"""
-    scores: Scores | None = None
-    """The dual point, if it gives all labellings a weight."""
+    """of no atoms if the method has no dual point"""
     certainty: str = EXACT
     """What its gap is: EXACT, UPPER_BOUNDED or ESTIMATE."""
     slack: float = 0.0
@@ -50,19 +47,16 @@ class Breakpoint:
     @property
     def nbytes(self) -> int:
         """Bytes of its arrays."""
-        arrays = (self.weights, self.block_gap, *self.supports, *(self.scores or ()))
+        arrays = (self.weights, self.block_gap, *self.supports)
         return sum(array.nbytes for array in arrays)
 
     def record(self) -> dict[str, object]:
         """Its numbers and arrays under the names of `storage.layout.PATH`."""
         point = self.point
         bounds = {"bound_slack": self.slack, "proven": self.proven} if self.certainty == UPPER_BOUNDED else {}
-        dual = self.scores
-        scores = {} if dual is None else {"dual_scores": dual.theta, "dual_loss_weight": dual.loss_weight}
         apart = {} if math.isnan(self.dual_norm2) else {"dual_norm2": self.dual_norm2}
         return {
             **bounds,
-            **scores,
             **apart,
             "lambda": point.lam,
             "lambda_low": self.lambda_low,
@@ -108,8 +102,7 @@ def breakpoint_of(
         seconds=counts.seconds - seconds_before,
         weights=weights,
         block_gap=solver.iterate.block_gaps(),
-        supports=dual if isinstance(dual, Supports) else no_supports(solver.problem),
-        scores=dual if isinstance(dual, Scores) else None,
+        supports=no_supports(solver.problem) if dual is None else dual,
         certainty=certainty_of(solver.problem),
         slack=counts.slack,
         proven=counts.proven,
@@ -118,7 +111,7 @@ def breakpoint_of(
 
 
 def no_supports(problem: Problem) -> Supports:
-    """No labellings: the supports of a method whose dual point, if it has one, is no list of them."""
+    """No labellings: the supports of a method without a dual point."""
     nothing = np.empty(0)
     offset = np.zeros(problem.n + 1, np.int64)
     return Supports(offset, nothing, nothing, np.empty(0, np.int64), np.empty(0, problem.truth.dtype), offset[:1])
