@@ -25,7 +25,6 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem
-from gapwise.stages.problems.weightless import task_loss
 from gapwise.storage.backend import Location
 from gapwise.storage.features import open_features
 from gapwise.storage.files import write_json
@@ -213,7 +212,7 @@ def loss_driver(fingerprint: str) -> Kernel:
     def losses(P, labels, out):
         fingerprint  # noqa: B018
         for i in range(out.size):
-            out[i] = task_loss(P, i, labels[P.label_ptr[i] : P.label_ptr[i + 1]])
+            out[i] = P.loss(i, labels[P.label_ptr[i] : P.label_ptr[i + 1]])
 
     return losses
 

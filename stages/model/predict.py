@@ -10,7 +10,6 @@ from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
-from gapwise.stages.problems.weightless import task_loss
 
 
 @driver
@@ -30,7 +29,7 @@ def predict_driver(fingerprint: str) -> Kernel:
             start, end = end, end + P.label_ptr[i + 1] - P.label_ptr[i]
             y = labels[start:end]
             P.decode(i, theta, y, scratch)
-            losses[k] = task_loss(P, i, y)
+            losses[k] = P.loss(i, y)
 
     return predict
 

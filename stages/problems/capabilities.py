@@ -122,8 +122,6 @@ class Traits:
 
     Parameters
     ----------
-    weightless : bool
-        Whether the score has a part without weights (`stages.problems.weightless`).
     features_per_block : float
         Mean number of features that `scores` reads of a block (`stages.solver.margins`); 0 if that is not told.
     decodes_only : bool
@@ -146,7 +144,6 @@ class Traits:
         What scores and losses of a block are multiplied with (`block_weight`).
     """
 
-    weightless: bool = False
     features_per_block: float = 0.0
     decodes_only: bool = False
     own_metric: bool = False
@@ -191,7 +188,6 @@ def traits_of(problem: object) -> Traits:
     """The record of a problem: which optional methods and properties its class has, which a user may have written. Calls no
     oracle."""
     return Traits(
-        weightless=bool(getattr(problem, "weightless", False)),
         features_per_block=float(getattr(problem, "features_per_block", 0.0)),
         decodes_only=bool(getattr(problem, "decodes_only", False)),
         own_metric=hasattr(problem, "inner"),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import config, errors, njit
 
-from gapwise.stages.problems import moves, weightless
+from gapwise.stages.problems import moves
 from gapwise.stages.problems.contract import ContractError, Writeable, read_only, writeable
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
@@ -95,11 +95,6 @@ def _ranked_scratch(P, m):
 
 
 @njit(**JIT)
-def _task_loss(P, i, y):
-    return weightless.task_loss(P, i, y)
-
-
-@njit(**JIT)
 def _pair_norm2(P, i, y, z, delta):
     return moves.pair_norm2(P, i, y, z, delta)
 
@@ -131,7 +126,7 @@ def _score_labels(P, i, w, labels, slots, theta, scores):
 
 FUNCTIONS: dict[str, Kernel] = {
     "scores": _scores, "max_oracle": _max_oracle, "max_bound": _max_bound, "decode": _decode, "value": _value, "add": _add,
-    "norm2": _norm2, "push": _push, "loss": _loss, "scratch": _scratch, "task_loss": _task_loss, "pair_norm2": _pair_norm2,
+    "norm2": _norm2, "push": _push, "loss": _loss, "scratch": _scratch, "pair_norm2": _pair_norm2,
     "pair_norms": _pair_norms, "pair_push": _pair_push, "pair_move": _pair_move, "pair_follow": _pair_follow,
     "score_labels": _score_labels, "max_marginals": _max_marginals, "n_best": _n_best, "ranked_scratch": _ranked_scratch,
     "max_oracles": _max_oracles, "max_oracles_scratch": _max_oracles_scratch,
@@ -206,7 +201,7 @@ def _in_short(error: errors.NumbaError) -> str:
 
 def compiled(problem: Problem) -> Problem:
     """The same problem, whose methods are compiled at their first call; without the JIT they are the plain ones."""
-    known = (FUNCTIONS.keys() & {*dir(type(problem))}) | {"task_loss"}
+    known = FUNCTIONS.keys() & {*dir(type(problem))}
     methods = {name: _forwarded(name) for name in known}
     same: Problem = type(type(problem).__name__, (_Compiled,), methods)(problem)
     return same

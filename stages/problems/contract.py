@@ -23,7 +23,6 @@ from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_norms, pair_push, score_labels
 from gapwise.stages.problems.operations import are_operations
 from gapwise.stages.problems.protocol import Listing, Problem, Ranked, Scored, Scratch, frozen
-from gapwise.stages.problems.weightless import is_weightless, task_loss
 
 ROUNDING = 1e-6
 """Share of the size of its terms by which a number may be off: features may be float32."""
@@ -64,16 +63,16 @@ def losses_are_sound(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: 
     if not least >= 0.0:
         raise ContractError(f"{_where(P, 'least_loss', i)}: must be >= 0, is {least:g}")
     for y in [truth, *labellings]:
-        solved, task, same = P.loss(i, y), task_loss(P, i, y), np.array_equal(y, truth)
-        if same and (solved != 0.0 or task != 0.0):
-            raise ContractError(f"{_where(P, 'loss', i)}: the loss of the truth must be 0, is {solved:g}")
-        if not 0.0 <= task < math.inf or not math.isfinite(solved):
-            raise ContractError(f"{_where(P, 'loss', i)}: must be finite and >= 0, is {task:g} for {y.tolist()}")
-        if task == 0.0:  # rows that say what the truth says are the truth
+        loss, same = P.loss(i, y), np.array_equal(y, truth)
+        if same and loss != 0.0:
+            raise ContractError(f"{_where(P, 'loss', i)}: the loss of the truth must be 0, is {loss:g}")
+        if not 0.0 <= loss < math.inf:
+            raise ContractError(f"{_where(P, 'loss', i)}: must be finite and >= 0, is {loss:g} for {y.tolist()}")
+        if loss == 0.0:  # rows that say what the truth says are the truth
             same = same or np.array_equal(local(P, i, y), local(P, i, truth))
-        if not same and not is_weightless(P) and task < least * (1.0 - ROUNDING):
+        if not same and loss < least * (1.0 - ROUNDING):
             raise ContractError(
-                f"{_where(P, 'least_loss', i)}: {least:g} is no lower bound, the loss of {y.tolist()} is {task:g}"
+                f"{_where(P, 'least_loss', i)}: {least:g} is no lower bound, the loss of {y.tolist()} is {loss:g}"
             )
 
 
@@ -114,12 +113,12 @@ def oracles_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: 
             raise ContractError(f"{_where(P, 'max_oracle, decode', i)}: answers must be labels 0, ..., {P.labels - 1}")
         if certainty not in (EXACT, UPPER_BOUNDED):
             continue
-        decoded = _task_worth(P, i, theta, z)
+        decoded = P.value(i, theta, z)
         for rival in [truth_of(P, i), y, z, *labellings]:
             value, terms = P.value(i, theta, rival), np.abs(theta) @ np.abs(local(P, i, rival))
             _not_more(P, method, i, P.loss(i, rival) + value, most, 1.0 + 2.0 * terms, rival)
             if certainty == EXACT:
-                _not_more(P, "decode", i, _task_worth(P, i, theta, rival), decoded, 1.0 + 2.0 * terms, rival)
+                _not_more(P, "decode", i, P.value(i, theta, rival), decoded, 1.0 + 2.0 * terms, rival)
 
 
 def answers_repeat(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
@@ -249,11 +248,11 @@ def max_marginals_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray],
         if not np.array_equal(y, z):
             raise ContractError(f"{_where(P, 'max_marginals', i)}: answers {y.tolist()}, decode {z.tolist()}")
         terms = 1.0 + 2.0 * np.abs(theta) @ np.abs(local(P, i, y))
-        common = _task_worth(P, i, theta, y) - float(out[0, y[0]])  # of all labellings: that of a part without weights
+        common = P.value(i, theta, y) - float(out[0, y[0]])  # of all labellings
         for t, label in enumerate(y.tolist()):
             _same(P, "max_marginals", i, float(out[t, label]), float(out[0, y[0]]), terms)
         for rival in labellings:
-            worth = _task_worth(P, i, theta, rival) - common
+            worth = float(P.value(i, theta, rival) - common)
             for t, label in enumerate(rival.tolist()):
                 _not_more(P, "max_marginals", i, worth, float(out[t, label]), terms, rival)
 
@@ -367,11 +366,6 @@ def _theta(P: Problem, i: int, w: np.ndarray) -> np.ndarray:
     theta = np.full(size(P, i), JUNK)
     P.scores(i, w, theta)
     return theta
-
-
-def _task_worth(P: Problem, i: int, theta: np.ndarray, y: np.ndarray) -> float:
-    """What `decode` maximises: <theta, m_i(y)>, and the part of the score without weights."""
-    return float(P.value(i, theta, y) + P.loss(i, y) - task_loss(P, i, y))
 
 
 def _where(P: Problem, method: str, i: int) -> str:

@@ -140,7 +140,7 @@ class Problem(Protocol):
         """w += c B_i delta."""
 
     def loss(self, i: int, y: np.ndarray) -> float:
-        """Task loss L_i(y) >= 0, zero at the truth. (Where the score has a part without weights: `weightless`.)"""
+        """Task loss L_i(y) >= 0, zero at the truth."""
 
     def least_loss(self, i: int) -> float:
         """A lower bound on L_i over all labellings but the truth; 0 if none is known.

@@ -91,14 +91,13 @@ def _check_labellings(
     _refuse("label_offset", wrong, block, lengths, "labellings as long as the block's truth", "a length of ")
     of, values = slice(first, last), label[edges[0] : edges[-1]]
     _refuse("support_alpha", ~np.isfinite(alpha[of]), block, alpha[of], "finite weights")
-    traits = traits_of(P)
-    least, wanted = (-np.inf, "finite losses") if traits.weightless else (0.0, "finite losses >= 0")
-    _refuse("support_loss", ~(np.isfinite(losses[of]) & (losses[of] >= least)), block, losses[of], wanted)
+    _refuse("support_loss", ~(np.isfinite(losses[of]) & (losses[of] >= 0.0)), block, losses[of], "finite losses >= 0")
     outside = (values < 0) | (values >= P.labels)
     if outside.any():
         _refuse("support_label", outside, np.repeat(block, lengths), values, f"labels 0 to {P.labels - 1}")
-    if traits.forbidden is not None:
-        wrong = traits.forbidden(block, values, edges - edges[0])
+    forbidden = traits_of(P).forbidden
+    if forbidden is not None:
+        wrong = forbidden(block, values, edges - edges[0])
         _refuse("support_label", wrong, block, np.arange(first, last), "labellings that the structure allows", "atom ")
 
 

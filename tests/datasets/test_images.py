@@ -15,7 +15,6 @@ from PIL import Image
 from gapwise.stages.datasets import DataError, open_dataset, specimen
 from gapwise.stages.problems import build
 from gapwise.stages.problems.certainty import certainty_of
-from gapwise.stages.problems.segmentation import FixedSegmentation
 from gapwise.stages.problems.void import VOID
 
 SMALL = {"superpixels": 16, "colour_words": 4, "sift_words": 5}
@@ -99,14 +98,16 @@ def test_two_classes__are_the_exact_structure_and_void_counts_for_nothing(tmp_pa
 def test_two_classes__with_a_fixed_weight_cut_no_edge_of_a_void_superpixel_in_training(tmp_path):
     options = {"name": "images", "root": str(folder_of(tmp_path, void=True)), **SMALL, "potts": 0.5}
     train, test, sink, meta = problems(open_dataset("images", options))
-    assert isinstance(train, FixedSegmentation)
-    assert train.d == meta["d_unary"]
+    weights = train.lower[meta["d_unary"] :]
+    assert (weights == 0.5).all()
+    assert (train.upper[meta["d_unary"] :] == weights).all()
     void = sink.arrays("train")["labels"] == VOID
     image = np.repeat(np.arange(train.n), np.diff(train.images.edge_ptr))
     ends = void[train.label_ptr[image][:, None] + train.images.edges].any(axis=1)
-    assert (train.strength[ends] == 0.0).all()
-    assert (train.strength[~ends] >= 0.5).all()
-    assert (test.strength >= 0.5).all()  # void ones too: they are neighbours
+    strength = train.pairwise @ weights
+    assert (strength[ends] == 0.0).all()
+    assert (strength[~ends] >= 0.5).all()
+    assert (test.pairwise @ weights >= 0.5).all()  # void ones too: they are neighbours
     encoded = specimen(options)
     assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(train)
 

@@ -10,7 +10,6 @@ from memory_sink import problems
 from gapwise.stages.datasets import open_dataset
 from gapwise.stages.datasets.vision.horse_scenes import compose
 from gapwise.stages.datasets.vision.own_columns import own_columns, own_width
-from gapwise.stages.problems.segmentation import FixedSegmentation
 
 SAMPLE = {"name": "horses_sample", "n_train": 2, "n_test": 1, "superpixels": 20, "colour_words": 3, "sift_words": 4}
 WIDTHS = (16, 128, 512)
@@ -35,13 +34,13 @@ def test_columns__are_649_and_those_of_the_superpixel():
 
 
 @pytest.mark.parametrize(("potts", "weight"), [(None, 1.0), (0.25, 0.25)])
-def test_s15__has_no_pairwise_weights(potts, weight):
+def test_s15__has_one_pairwise_weight_that_is_fixed(potts, weight):
     train, test, sink, meta = problems(open_dataset("horses_sample", {**SAMPLE, "features": "s15", "potts": potts}))
-    assert isinstance(train, FixedSegmentation)
-    assert train.d == test.d == meta["d_unary"] == 1 + 8 + 3 + 4
+    assert train.d - 1 == test.d - 1 == meta["d_unary"] == 1 + 8 + 3 + 4
     assert meta["potts"] == weight
-    assert (train.strength == weight).all()
-    assert train.strength.size == len(sink.arrays("train")["edges"]) > 0
+    assert train.lower[-1:] == train.upper[-1:] == test.upper[-1:] == [weight]
+    assert (train.pairwise == 1.0).all()
+    assert len(train.pairwise) == len(sink.arrays("train")["edges"]) > 0
     whole, _, other, _ = problems(open_dataset("horses_sample", SAMPLE))
     for name in ("edges", "labels", "area", "foreground"):  # only the features differ
         assert (sink.arrays("train")[name] == other.arrays("train")[name]).all()
@@ -51,8 +50,9 @@ def test_s15__has_no_pairwise_weights(potts, weight):
 def test_weight__may_be_fixed_with_all_features():
     train, _, _, meta = problems(open_dataset("horses_sample", {**SAMPLE, "potts": 0.5}))
     whole, _, _, _ = problems(open_dataset("horses_sample", SAMPLE))
-    assert train.d == whole.d - 100 == meta["d_unary"]
-    np.testing.assert_allclose(train.strength, 0.5 * whole.pairwise.sum(axis=1), rtol=1e-6)
+    assert train.d == whole.d == meta["d_unary"] + 100
+    assert (train.lower[-100:] == 0.5).all()
+    assert (train.upper[-100:] == 0.5).all()
 
 
 def test_new_pictures__are_encoded_as_featurized(tmp_path):

@@ -20,7 +20,6 @@ CODES = TWO | {"unary": (100 * np.abs(TWO["unary"])).astype(np.uint8), "unary_sc
 CASES: dict[str, tuple[str, Arrays, dict, set[str]]] = {
     "segmentation": ("segmentation", TWO, {}, set()),
     "segmentation of codes": ("segmentation", CODES, {}, set()),
-    "segmentation with a fixed weight": ("segmentation", TWO, {"potts": 0.5}, {"pairwise"}),
     "potts": ("potts", ragged(potts_blocks()), {"classes": 3}, set()),
     "potts of codes": ("potts", CODES, {"classes": 2}, {"unary"}),
     "tree": ("tree", tree_arrays(0, [-1, 0], 3, [(1, 3), (3, 1)]), {}, set()),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiny import TINY, all_labels, by_all_methods, chain, instance, segmentation
+from tiny import TINY, all_labels, by_all_methods, chain, instance
 from tiny.chain_instances import FORBIDDEN
 
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.compiled_methods import compiled
 from gapwise.stages.problems.contract import draw_w, local
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.problems.segmentation.fixed import with_fixed_weight
-from gapwise.stages.problems.weightless import task_loss
 
 SCORED = by_all_methods(sorted(name for name in TINY if traits_of(instance(name)).margins))
 RANKED = by_all_methods(sorted(name for name in TINY if traits_of(instance(name)).n_best))
@@ -85,16 +83,14 @@ def test_n_best__of_many_labels_begins_with_the_best_pairs() -> None:
     assert listed(problem, 0, theta, 50)[0] == [y for _, y in every[:50]]
 
 
-@pytest.mark.parametrize("name", [*SCORED, pytest.param("fixed", marks=pytest.mark.interpreted)])
+@pytest.mark.parametrize("name", SCORED)
 def test_max_marginals__are_those_of_enumeration(name: str) -> None:
-    made = with_fixed_weight(segmentation(), 0.7) if name == "fixed" else instance(name)
-    problem, rng = compiled(made), np.random.default_rng(4)
+    problem, rng = compiled(instance(name)), np.random.default_rng(4)
     for i in range(problem.n):
         theta = np.empty(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
         problem.scores(i, draw_w(problem, rng), theta)
         every = all_labels(problem, i)
-        # with the part of the score that has no weights, if there is one
-        worth = [problem.value(i, theta, y) + problem.loss(i, y) - task_loss(problem, i, y) for y in every]
+        worth = [problem.value(i, theta, y) for y in every]
         expected = np.full((every[0].size, problem.labels), -np.inf)
         for y, value in zip(every, worth, strict=True):
             entries = np.arange(y.size), y.astype(int)

@@ -6,11 +6,17 @@ import itertools
 
 import numpy as np
 import pytest
+from dense import optimum
+from scipy.optimize import minimize
 from tiny import all_labels, ragged, segmentation, segmentation_u8
 
 from gapwise.stages.problems.segmentation import build, derived, metrics
 from gapwise.stages.problems.segmentation.kernels import PIECE, rows_add, rows_dot
 from gapwise.stages.problems.void import VOID
+from gapwise.stages.solver.engine import solve
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import require_cone
+from gapwise.stages.solver.options import CacheOptions
 
 
 def block(**changes):
@@ -116,6 +122,49 @@ def test_bounds__keep_only_the_pairwise_weights_positive():
     problem = build(ragged([block()]), {})
     np.testing.assert_array_equal(problem.lower, [-np.inf, -np.inf, 0, 0])
     assert (problem.upper == np.inf).all()
+
+
+@pytest.mark.interpreted
+def test_fixed_weight__solves_the_problem_whose_only_unknowns_are_unary_weights():
+    """Written out with the Potts terms beside the losses (S15), and minimised over w_U and a slack per image."""
+    lam, weight = 0.3, 0.4
+    problem = segmentation(potts=weight)
+    assert problem.lower[-2:].tolist() == problem.upper[-2:].tolist() == [weight, weight]
+    free, rows, least = problem.unary.shape[1], [], []
+    for i in range(problem.n):
+        nodes, arcs = (slice(*p[i : i + 2]) for p in (problem.label_ptr, problem.images.edge_ptr))
+        x, truth, edges = problem.unary[nodes].astype(float), problem.truth[nodes], problem.images.edges[arcs]
+        strength = weight * problem.pairwise[arcs].astype(float).sum(axis=1)
+        energy = {y.tobytes(): strength @ (y[edges[:, 0]] != y[edges[:, 1]]) for y in all_labels(problem, i)}
+        for y in all_labels(problem, i):
+            psi = x.T @ (2.0 * truth - 2.0 * y)
+            rows.append(np.append(psi, np.eye(problem.n)[i]))
+            loss = problem.images.loss_if_wrong[nodes] @ (y != truth)
+            least.append(loss - energy[y.tobytes()] + energy[truth.tobytes()])
+    a, b, mean = np.array(rows), np.array(least), np.append(np.zeros(free), np.full(problem.n, 1 / problem.n))
+    written = minimize(
+        lambda z: 0.5 * lam * z[:free] @ z[:free] + mean @ z,
+        np.append(np.zeros(free), np.full(problem.n, max(least))),
+        jac=lambda z: np.append(lam * z[:free], mean[free:]),
+        constraints=[{"type": "ineq", "fun": lambda z: a @ z - b, "jac": lambda z: a}],
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-13},
+    )
+    assert written.success
+    constant = 0.5 * lam * 2 * weight**2  # of the two weights that are fixed
+    assert optimum(problem, lam) == pytest.approx(written.fun + constant, abs=1e-8)
+    for choices in ({"method": "accelerated"}, {"method": "bcfw", "step": "pairwise"}):
+        options = method_options(cache=CacheOptions("gap"), max_passes=2000.0, **choices)
+        solved = solve(problem, lam, options, tolerance=1e-8)
+        assert solved.breakpoint.point.dual == pytest.approx(written.fun + constant, abs=1e-7)
+        assert (solved.weights[free:] == weight).all()
+        np.testing.assert_allclose(solved.weights[:free], written.x[:free], atol=1e-3)
+
+
+def test_fixed_weight__leaves_no_path():
+    with pytest.raises(ValueError, match=r"bounds must be 0 or \+-inf .* lower=0.4. Use path=grid or path=single"):
+        require_cone(segmentation(potts=0.4))
+    require_cone(segmentation(potts=0.0))
 
 
 def test_loss__halves_the_missed_share_of_each_class():

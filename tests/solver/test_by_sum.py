@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from parts_of import visits_of
 from single import solver_of
-from tiny import instance
+from tiny import instance, segmentation
 from tiny.potts import potts
 
 from gapwise.stages.problems.moves import by_sum
-from gapwise.stages.problems.segmentation.fixed import with_fixed_weight
 from gapwise.stages.solver.block.views.features import room_for_sum
 
 pytestmark = pytest.mark.interpreted
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.interpreted
 MADE = {
     "codes": lambda: instance("segmentation_u8"),
     "rows": lambda: instance("segmentation"),
-    "fixed weight": lambda: with_fixed_weight(instance("segmentation"), 0.5),
+    "fixed weight": lambda: segmentation(potts=0.5),
     "potts": potts,
 }
 

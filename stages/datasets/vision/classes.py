@@ -19,7 +19,7 @@ class PottsOptions:
     """Options of the structure `potts`, which its problems find among the facts of the features."""
 
     potts: NonNegative | None = None
-    """Fixed weight of all pairwise features; None: learned, >= 0."""
+    """Fixed weight of all pairwise features, which allows no paths; None: learned, >= 0."""
     oracle: Annotated[str, one_of("trws", "expansion", "trws_expansion")] = "trws_expansion"
     sweeps: Whole = 150
     slack: NonNegative = 5e-4

@@ -10,8 +10,7 @@ labelled pixels that lie in superpixels with a wrong label, or the mean of that 
 (`meta["loss"]`, as `images.costs_by` names them). *Void* superpixels have no true label: they have no loss, and in
 training their feature rows and those of their edges are 0 (`void.silenced`), so that they do not enter the score either.
 
-w_P is learned, with w_P >= 0, or fixed (`meta["potts"]`): its bounds are then equal, which allows single lambdas and grids
-but no path (S15 has one such weight, 1).
+w_P is learned, or one number that all of it is equal to (`images.bounds`; S15's is 1).
 
 With K > 2 the maximum is NP-hard. `meta["oracle"]` chooses how it is approached:
 
@@ -43,6 +42,7 @@ from gapwise.stages.problems.segmentation.images import (
     NEGATIVE,
     Images,
     arcs_of,
+    bounds,
     checked_images,
     costs_by,
     wrong_area,
@@ -261,20 +261,15 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Potts:
     checked = checked_images(
         "potts", arrays, classes, costs, codes=False, features_checked=bool(meta.get("checked", False))
     )
-    first = classes * checked.unary.shape[1]
-    width = first + checked.pairwise.shape[1]
-    lower, upper = np.full(width, -np.inf), np.full(width, np.inf)
-    lower[first:] = 0.0
-    if meta.get("potts") is not None:
-        lower[first:] = upper[first:] = float(meta["potts"])
+    lower, upper = bounds("potts", classes * checked.unary.shape[1], checked.pairwise.shape[1], meta.get("potts"))
     return Potts(
         n=checked.label_ptr.size - 1,
-        d=width,
+        d=lower.size,
         local_ptr=frozen(classes * checked.label_ptr + checked.images.edge_ptr),
         label_ptr=checked.label_ptr,
         truth=checked.truth,
-        lower=frozen(lower),
-        upper=frozen(upper),
+        lower=lower,
+        upper=upper,
         classes=classes,
         oracle=ORACLES.index(oracle),
         sweeps=sweeps,
@@ -288,13 +283,12 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Potts:
 def _options(meta: Facts) -> tuple[int, str, int, float]:
     """classes, oracle, sweeps and slack; ValueError names what is wrong."""
     classes, oracle = int(meta["classes"]), str(meta.get("oracle", "trws"))
-    sweeps, slack, weight = meta.get("sweeps", SWEEPS), float(meta.get("slack", SLACK)), meta.get("potts")
+    sweeps, slack = meta.get("sweeps", SWEEPS), float(meta.get("slack", SLACK))
     for name, value, ok, expected in (
         ("classes", classes, 2 <= classes <= MOST_LABELS, f"2 to {MOST_LABELS}"),
         ("oracle", oracle, oracle in ORACLES, "one of " + ", ".join(ORACLES)),
         ("sweeps", sweeps, isinstance(sweeps, int) and sweeps >= 1, "a whole number >= 1"),
         ("slack", slack, 0.0 <= slack < np.inf, "a number >= 0"),
-        ("potts", weight, weight is None or 0.0 <= float(weight) < np.inf, "a number >= 0, or null to learn it"),
     ):
         if not ok:
             raise ValueError(f"potts: {name} is {value!r}, expected {expected}")

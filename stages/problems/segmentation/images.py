@@ -1,4 +1,4 @@
-"""Images as graphs of superpixels: what segmentation, its form with a fixed weight, and Potts segmentation share."""
+"""Images as graphs of superpixels: what segmentation and Potts segmentation share."""
 
 from __future__ import annotations
 
@@ -131,6 +131,20 @@ def least_cost(images: Images, start: int, stop: int) -> float:
     """
     costs = images.loss_if_wrong[start:stop]
     return float(np.min(costs[costs > 0.0], initial=np.inf))
+
+
+def bounds(structure: str, unary: int, pairwise: int, potts: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """lower and upper (unary + pairwise,): weights of pairs are >= 0, or all equal to `potts` unless it is None.
+
+    A fixed weight adds lambda / 2 times its square, once for each pairwise weight, to every objective. Unless it is 0, it
+    allows single lambdas and grids but no path (`objective.require_cone`). ValueError for one that is < 0 or not finite.
+    """
+    if potts is not None and not 0.0 <= float(potts) < np.inf:
+        raise ValueError(f"{structure}: potts is {potts!r}, expected a number >= 0, or null to learn the weights")
+    lower, upper = np.full(unary + pairwise, -np.inf), np.full(unary + pairwise, np.inf)
+    lower[unary:] = 0.0 if potts is None else float(potts)
+    upper[unary:] = np.inf if potts is None else float(potts)
+    return frozen(lower), frozen(upper)
 
 
 class Checked(NamedTuple):

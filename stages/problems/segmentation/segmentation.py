@@ -10,6 +10,8 @@ counts one half, or all of it if the other is absent (``balanced``), or all pixe
 over superpixels, so the loss-augmented argmax is also one cut. Ties go to the background. *Void* superpixels have no true
 label and no loss; in training their feature rows and those of their edges must be 0 (`stages.problems.void`).
 
+w_P is learned, or one number that all of it is equal to (`images.bounds`; S15).
+
 Unary rows are the stored ones times `unary_scale`: float32, or uint8 codes, which the kernels read directly (the dtype
 specialises the compiled code), so that a memory map is never expanded. Everything else is about the scaled rows.
 """
@@ -31,6 +33,7 @@ from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.segmentation.cut import best_labelling, forced_scores, forced_workspace
 from gapwise.stages.problems.segmentation.images import (
     Images,
+    bounds,
     check_features,
     checked_images,
     costs_by,
@@ -162,7 +165,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
         Features of these dtypes are not copied, so they may be memory-mapped. Shared by all images: ``unary_scale``
         (1,), which uint8 needs. ``block_weight`` (n,) may hold weights of images.
     meta : Mapping
-        ``loss``: a name of `images.costs_by`, by default ``balanced``; ``per_pixel`` needs ``mean_area``. ``checked`` is
+        ``loss``: a name of `images.costs_by`, by default ``balanced``; ``per_pixel`` needs ``mean_area``. ``potts``: the
+        fixed weight of all pairwise features, None to learn them (`images.bounds`). ``checked`` is
         true if every block has passed `check_features` (featurize runs it through `derived`); then opening tens of gigabytes
         does not read them.
 
@@ -176,15 +180,15 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
     checked = checked_images(
         "segmentation", arrays, 2, costs, codes=True, features_checked=bool(meta.get("checked", False))
     )
-    free, clipped = checked.unary.shape[1], checked.pairwise.shape[1]
+    lower, upper = bounds("segmentation", checked.unary.shape[1], checked.pairwise.shape[1], meta.get("potts"))
     return Segmentation(
         n=checked.label_ptr.size - 1,
-        d=free + clipped,
+        d=lower.size,
         local_ptr=frozen(checked.label_ptr + checked.images.edge_ptr),
         label_ptr=checked.label_ptr,
         truth=checked.truth,
-        lower=frozen(np.concatenate([np.full(free, -np.inf), np.zeros(clipped)])),
-        upper=frozen(np.full(free + clipped, np.inf)),
+        lower=lower,
+        upper=upper,
         unary=checked.unary,
         unary_scale=scale,
         pairwise=checked.pairwise,

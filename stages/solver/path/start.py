@@ -12,7 +12,6 @@ from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
-from gapwise.stages.problems.weightless import is_weightless
 from gapwise.stages.solver.objective import require_cone
 from gapwise.stages.solver.options import PathOptions
 from gapwise.stages.solver.oracles import answers_at
@@ -98,13 +97,8 @@ def paper_start(problem: Problem, path: PathOptions, spread: Spread = HERE) -> P
     Raises
     ------
     ValueError
-        If a bound is neither 0 nor infinite, or if the score has a part without weights.
+        If a bound is neither 0 nor infinite.
     """
-    if is_weightless(problem):
-        raise ValueError(
-            "path.rule=paper: its first lambda needs the largest <w, phi>, but these predictions also count a part without "
-            "weights; use path.rule=one_sided or two_sided"
-        )
     labels, losses, psi, scale = at_zero(problem, spread)
     hinge, psi_norm2 = float(np.sum(losses)) / problem.n, norm2_of(problem, psi)
     over = np.concatenate(spread.blocks(excess, problem, psi, range(problem.n)))

@@ -12,7 +12,13 @@ from tiny.blocks import ragged
 
 
 def segmentation(
-    seed: int = 2, n: int = 5, d_unary: int = 3, d_pairwise: int = 2, smoothing: float = 1.0, codes: bool = False
+    seed: int = 2,
+    n: int = 5,
+    d_unary: int = 3,
+    d_pairwise: int = 2,
+    smoothing: float = 1.0,
+    codes: bool = False,
+    potts: float | None = None,
 ) -> Problem:
     """Images of 1 to 6 superpixels on random graphs; one is all background, one has no edge. Codes: unary in uint8."""
     rng = np.random.default_rng(seed)
@@ -31,7 +37,7 @@ def segmentation(
         block = {"unary": unary, "pairwise": pairwise, "edges": edges, "labels": labels, "area": area}
         block["foreground"] = area * np.where(labels, 0.8, 0.1)
         blocks.append(block | structure("segmentation").derived(**block, **shared))
-    return build("segmentation", ragged(blocks) | shared, {})
+    return build("segmentation", ragged(blocks) | shared, {"potts": potts})
 
 
 def segmentation_u8() -> Problem:
@@ -40,4 +46,4 @@ def segmentation_u8() -> Problem:
 
 
 INSTANCES = {"segmentation": segmentation, "segmentation_u8": segmentation_u8}
-LABELS = dict.fromkeys(("Segmentation", "FixedSegmentation"), lambda problem: 2)
+LABELS = {"Segmentation": lambda problem: 2}
