@@ -136,15 +136,11 @@ def solve(
     Status
         CONVERGED, or why the path ends early; INTERRUPTED if it did not end. After TIME_LIMIT a later call continues.
     """
-    task.check(session.spread)
+    task.check()
     check_ending(task.path, ending)
     parts = SnapshotParts(run_dir / "snapshots")
     taken = Snapshots(parts, snapshots)
     taken.check(task.options)
-    if snapshots.every_passes and task.path.parallel > 1:
-        raise ValueError(
-            "snapshots.every_passes: there is no order of w's where lambdas are solved side by side; use path.parallel=1"
-        )
     make_directory(run_dir)
     remove_leftovers(run_dir)
     target = run_dir / "path.zarr"

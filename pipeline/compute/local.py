@@ -130,7 +130,7 @@ class Compute:
         if self.kind in REMOTE:
             self.cluster.prepare(str(features))
         elif not (self.kind == "processes" and python):
-            return Spread(self.map_ranges, check=self._check, workers=self.workers)
+            return Spread(self.map_ranges, check=self._check)
         return Spread(self.map_ranges, Sender(self.map_tasks, features, folder), self._check)
 
     def _check(self) -> None:

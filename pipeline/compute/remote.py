@@ -2,8 +2,7 @@
 
 An errand names a function of a module, a split of a feature store, a file with w, and blocks. Problems and features are
 never sent: each process opens the feature store itself, once. It reads the features of the blocks of its errands alone: on a
-disk as pages of mapped files, behind a URL as ranges of files (`storage.ranges`). Work on a whole problem is an errand for
-all blocks, with a file that has the solver's state in place of w.
+disk as pages of mapped files, behind a URL as ranges of files (`storage.ranges`).
 """
 
 from __future__ import annotations
@@ -12,11 +11,7 @@ import functools
 import hashlib
 import platform
 import socket
-import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -28,9 +23,8 @@ from numba import config
 
 from gapwise import parts
 from gapwise.stages.featurize import open_for_blocks
-from gapwise.stages.problems.parallel import BlockFunction, JobFunction
+from gapwise.stages.problems.parallel import BlockFunction
 from gapwise.stages.problems.protocol import Problem, frozen
-from gapwise.stages.solver.combinations import structure_capabilities
 from gapwise.storage.backend import Location, location
 from gapwise.storage.ranges import RangedArrays
 from gapwise.storage.weights import mapped, published
@@ -54,12 +48,6 @@ MUST_AGREE = ("sources", "python", "numpy", "numba", "distributed", "processor")
 """Facts about a process that must be the same everywhere; otherwise the last bits, or everything, may differ."""
 
 
-POLL, LOOK = 0.05, 1.0
-"""Seconds between two looks at whether jobs are to be given up: by the process that sends them, and by workers."""
-
-_ALONE = threading.Lock()
-
-
 class WorkerError(OSError):
     """A worker cannot do its task; the message names the machine and says what to do."""
 
@@ -75,18 +63,6 @@ class Errand(Generic[R]):
     blocks: range | np.ndarray
     sources: str
     """Hash of Gapwise's code in the process that sends the errand."""
-
-
-@dataclass(frozen=True)
-class Job(Generic[R]):
-    """Work on a whole problem: everything that is sent to a worker."""
-
-    fn: JobFunction[R]
-    features: str
-    split: str
-    state: str
-    """A file, which is gone once nobody waits for the result."""
-    sources: str
 
 
 class Sender:
@@ -116,22 +92,6 @@ class Sender:
             errands = [Errand(fn, str(self.features), split, str(path), blocks, sources()) for blocks in parts]
             return self.map_tasks(do, errands, places)
 
-    def jobs(
-        self, jobs: Iterable[tuple[JobFunction[R], np.ndarray]], split: str, stop: Callable[[], object]
-    ) -> list[R] | None:
-        """fn(problem of the split, state, given_up) of every function and its state, in order, or None after `stop()`."""
-        with ExitStack() as stack:
-            pool = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="jobs"))
-            tasks = [
-                Job(fn, str(self.features), split, str(stack.enter_context(published(self.folder, state))), sources())
-                for fn, state in jobs
-            ]
-            results = pool.submit(self.map_tasks, do_job, tasks)
-            while not wait([results], timeout=POLL).done:
-                if stop():
-                    return None  # the files go first, and workers that look for them give up
-            return results.result()
-
 
 def do(errand: Errand[R]) -> R:
     """Do an errand, on a worker."""
@@ -139,34 +99,16 @@ def do(errand: Errand[R]) -> R:
     return errand.fn(_problem(errand, blocks), _weights(errand.weights), blocks)
 
 
-def do_job(job: Job[R]) -> R:
-    """Do a job, on a worker: one at a time, where one thread at a time can use the structure."""
-    problem, looked = _problem(job, None), time.monotonic()
-
-    def given_up() -> bool:
-        nonlocal looked
-        if time.monotonic() - looked < LOOK:
-            return False
-        looked = time.monotonic()
-        try:
-            return not location(job.state).exists()
-        except OSError:  # storage that does not answer now
-            return False
-
-    with _ALONE if structure_capabilities(problem).one_thread else nullcontext():
-        return job.fn(problem, _published(job.state), given_up)
-
-
-def _problem(task: Errand[R] | Job[R], blocks: np.ndarray | None) -> Problem:
-    """The problem of an errand or a job, with the features of `blocks`; None: of all."""
-    if task.sources != sources():
+def _problem(errand: Errand[R], blocks: np.ndarray) -> Problem:
+    """The problem of an errand, with the features of `blocks`."""
+    if errand.sources != sources():
         raise WorkerError(
             f"compute: {_here()} runs another version of Gapwise or has other parts; install the same ones and "
             "restart the worker"
         )
-    problem, ranged = opened(task.features, task.split)
+    problem, ranged = opened(errand.features, errand.split)
     if ranged is not None:
-        ranged.need(np.arange(problem.n) if blocks is None else blocks)
+        ranged.need(blocks)
     return problem
 
 
@@ -184,10 +126,6 @@ def opened(features: str, split: str) -> tuple[Problem, RangedArrays | None]:
 
 @functools.lru_cache(maxsize=2)
 def _weights(path: str) -> np.ndarray:
-    return _published(path)
-
-
-def _published(path: str) -> np.ndarray:
     try:
         return frozen(mapped(location(path)))
     except FileNotFoundError:

@@ -22,6 +22,7 @@ REMOVED = {
     "solver.project": "leave it out: ssg makes no projections",
     "solver.growth": "leave it out: step sizes of eg grow by a twentieth",
     # the group path
+    "path.parallel": "the workers of compute share the oracle calls of each λ; leave it out",
     "path.kind": "for regpath write nothing, for the others path=heuristic, path=grid or path=single",
 }
 """What to do instead, by command, key (``path.kind``), value (``solver.method=eg``) or preset (``solver=eg``).

@@ -109,9 +109,7 @@ class Settings:
         """
         solver, path = by_user_name("solver", self.solver), by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
-        if self.path.parallel == 1:  # keys of such runs do not depend on this option, nor on the next
-            del path["parallel"]
-        if self.path.end == WHOLE:
+        if self.path.end == WHOLE:  # keys of such runs do not depend on this option
             del path["end"]
         if self.path.can.open_ended:  # where to stop, like a limit of time
             del path["eps"]

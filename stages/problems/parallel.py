@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -24,10 +24,6 @@ R = TypeVar("R")
 
 MapRanges = Callable[[Callable[[int, int], Any], list[tuple[int, int]]], list[Any]]
 """map_ranges(fn, ranges): fn(start, stop) of every range, in order, by threads that share this process's arrays."""
-
-JobFunction = Callable[[Problem, np.ndarray, Callable[[], bool]], R]
-"""fn(problem, state, given_up): a module-level function, or a partial of one. It works on all blocks, from an array that it
-understands; once given_up() is True nobody waits for its result."""
 
 BlockFunction = Callable[[Problem, np.ndarray, np.ndarray], R]
 """fn(problem, w, blocks): a module-level function, so that only its name is sent; entry k of the result is for blocks[k]."""
@@ -143,14 +139,6 @@ class Elsewhere(Protocol):
         Entry k of `places`, in [0, 1), says where among all blocks part k begins, by the work before it.
         """
 
-    def jobs(
-        self, jobs: Iterable[tuple[JobFunction[R], np.ndarray]], split: str, stop: Callable[[], object]
-    ) -> list[R] | None:
-        """fn(problem of the split, state, given_up) of every function and its state, in order, several at a time.
-
-        `stop` is asked several times a second; once it returns something true, all are given up, and the result is None.
-        """
-
 
 def serial(fn: Callable[[int, int], object], ranges: list[tuple[int, int]]) -> list[Any]:
     """The plainest `MapRanges`."""
@@ -184,8 +172,6 @@ class Spread:
         Of work that calls oracles.
     plain_pace : Pace
         Of work that does not.
-    workers : int
-        How many threads of this process work at a time where several lambdas are solved side by side.
     """
 
     map_ranges: MapRanges = serial
@@ -193,7 +179,6 @@ class Spread:
     check: Callable[[], None] = nothing
     pace: Pace = field(default_factory=Pace, compare=False)
     plain_pace: Pace = field(default_factory=lambda: Pace(PLAIN_WORK), compare=False)
-    workers: int = 1
 
     def blocks(
         self, fn: BlockFunction[R], problem: Problem, w: np.ndarray, blocks: range | np.ndarray, split: str = "train"

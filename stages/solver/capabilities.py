@@ -19,8 +19,6 @@ class MethodCapabilities:
     """The average of iterates that it certifies, which is not w(alpha) either."""
     any_metric: bool = False
     """Whether it takes norms and inner products of weights from `problems.metric` only, as kernels need."""
-    iterations: bool = False
-    """Whether it records its outer iterations in trace.zarr."""
 
 
 @dataclass(frozen=True)
@@ -31,5 +29,3 @@ class StructureCapabilities:
     """Whether inner products of weights are its own, as with a kernel, which has no weights one by one."""
     cone: bool
     """Whether every bound on a weight is 0 or infinite."""
-    one_thread: bool = False
-    """Whether only one thread at a time can use it: its oracle is Python code, or it keeps rows of a kernel."""

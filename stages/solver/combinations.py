@@ -28,8 +28,6 @@ class Choice:
     path: PathOptions
     problem: Problem | None = None
     """None where only the configuration is known."""
-    threads: int = 1
-    """Of this process, which would work on the problem at a time."""
 
 
 @dataclass(frozen=True)
@@ -126,40 +124,6 @@ REFUSED = (
     ),
     Refused(
         method=lambda m: True,
-        rule=lambda r: not r.abreast,
-        structure=None,
-        says=lambda c: (
-            f"path.parallel: path.rule={c.path.rule} hands out one lambda at a time; use path.rule=two_sided or anytime, or "
-            "path.parallel=1"
-        ),
-        why="only with `path.parallel` above 1: the rule hands out one λ at a time",
-        also=lambda c: c.path.parallel > 1,
-    ),
-    Refused(
-        method=lambda m: m.iterations,
-        rule=lambda r: r.abreast,
-        structure=None,
-        says=lambda c: (
-            f"path.parallel: {c.options.method} records its outer iterations, which have no order between lambdas that are "
-            "solved side by side; use another solver, or path.parallel=1"
-        ),
-        why="only with `path.parallel` above 1: the record of outer iterations has one order",
-        also=lambda c: c.path.parallel > 1,
-    ),
-    Refused(
-        method=lambda m: True,
-        rule=lambda r: r.abreast,
-        structure=lambda s: s.one_thread,
-        says=lambda c: (
-            f"path.parallel: one thread at a time can use a {_type(c)}; use compute=processes (oracles in Python) or "
-            "cluster, whose processes solve a lambda each, compute.workers=1, or path.parallel=1"
-        ),
-        why="only with `path.parallel` above 1 on threads: one thread at a time can use the structure",
-        structures="in Python, or with a kernel",
-        also=lambda c: c.path.parallel > 1 and c.threads > 1,
-    ),
-    Refused(
-        method=lambda m: True,
         rule=lambda r: r.finds_lambdas,
         structure=lambda s: not s.cone,
         says=_bounds,
@@ -175,30 +139,29 @@ def check_path(options: MethodOptions, path: PathOptions) -> None:
     _check(Choice(options, path), None)
 
 
-def check_choices(problem: Problem, options: MethodOptions, path: PathOptions, threads: int = 1) -> None:
-    """Raise ValueError for combinations that cannot be solved or certified, where so many threads share the problem."""
+def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -> None:
+    """Raise ValueError for combinations that cannot be solved or certified."""
     from gapwise.stages.problems.capabilities import traits_of
 
     if traits_of(problem).decodes_only:
         raise ValueError(
             "problem: its blocks are not for training (a test or validation split); they can only be decoded"
         )
-    _check(Choice(options, path, problem, threads), structure_capabilities(problem))
+    _check(Choice(options, path, problem), structure_capabilities(problem))
     options.check_problem(problem)
 
 
 def structure_capabilities(problem: Problem) -> StructureCapabilities:
     """What the structure of a problem offers."""
-    from gapwise.stages.problems.capabilities import calls_python_of
     from gapwise.stages.problems.metric import own_metric
     from gapwise.stages.solver.objective import require_cone
 
-    metric, python = own_metric(problem), calls_python_of(problem)
     try:
         require_cone(problem)
+        cone = True
     except ValueError:
-        return StructureCapabilities(metric, cone=False, one_thread=metric or python)
-    return StructureCapabilities(metric, cone=True, one_thread=metric or python)
+        cone = False
+    return StructureCapabilities(own_metric(problem), cone)
 
 
 def _check(choice: Choice, structure: StructureCapabilities | None) -> None:

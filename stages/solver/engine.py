@@ -27,7 +27,6 @@ from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path, rule_of
 from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
-from gapwise.stages.solver.side_by_side import Lanes, Setting, walk_abreast
 from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.supports import Supports
 from gapwise.stages.solver.trace import trace_of
@@ -67,10 +66,9 @@ class Task:
         """Whether a method may go on with other steps at a hard lambda of this task."""
         return self.switches or self.path.can.switches
 
-    def check(self, spread: Spread = HERE) -> None:
+    def check(self) -> None:
         """Raise ValueError for combinations that cannot be solved or certified."""
-        threads = 1 if spread.elsewhere is not None else spread.workers
-        check_choices(self.problem, self.options, self.path, threads)
+        check_choices(self.problem, self.options, self.path)
 
     def without_steps(self) -> Task:
         """The same with nothing left but one exact pass a lambda, which certifies the point where it is."""
@@ -87,40 +85,33 @@ class Engine:
     rule: PathRule
     start: PathStart | None
     spread: Spread = HERE
-    """Where oracles of exact passes are called and lambdas are solved side by side, and `Spread.check`, which may raise an
-    error to stop; changes no bit."""
+    """Where oracles of exact passes are called, and `Spread.check`, which may raise an error to stop; changes no bit."""
     status: Status | None = None
     """How the last `walk` ended."""
     stopped: bool = False
     """Whether it ended at a boundary."""
-    lanes: Lanes | None = None
-    """Where lambdas are solved side by side; `solver` then stands for all of them."""
 
     @classmethod
     def begin(cls, task: Task, spread: Spread = HERE) -> Self:
         """At the first lambda; ValueError for what cannot be solved."""
-        task.check(spread)
+        task.check()
         problem, path = task.problem, task.path
         start = task.start or rule_of(path).start(problem, path, spread)
         solver = begin(problem, task.options, path, start, task.seed, spread, task.initial)
         rule = in_metric_of(problem, rule_of(path).begin(path, start))
-        lanes = Lanes.begin(problem, setting_of(task), solver) if path.parallel > 1 else None
-        return cls(task, solver, rule, start, spread, lanes=lanes)
+        return cls(task, solver, rule, start, spread)
 
     @classmethod
     def restored(cls, task: Task, arrays: Mapping[str, np.ndarray], attrs: Facts, spread: Spread = HERE) -> Self:
         """At a packed state; ValueError, KeyError or TypeError if that does not fit the task."""
-        task.check(spread)
+        task.check()
         problem, path, nothing = task.problem, task.path, np.empty(0)
         own, scalars, of_method = own_primal(task.options, path), attrs["start"], dict(attrs["method"])
         start = None if scalars is None else PathStart(labels=nothing, losses=nothing, psi=nothing, **scalars)
         kind = method(of_method.pop("name"))
         solver = kind.restored(problem, task.options, task.seed, arrays, of_method, own_primal=own, spread=spread)
         rule = rule_of(path).restored(path, start, arrays, attrs["rule"])
-        lanes = None
-        if path.parallel > 1:
-            lanes = Lanes.restored(problem, setting_of(task), kind.specs, arrays, attrs["lanes"])
-        return cls(task, solver, in_metric_of(problem, rule), start, spread, lanes=lanes)
+        return cls(task, solver, in_metric_of(problem, rule), start, spread)
 
     @property
     def certainty(self) -> str:
@@ -155,18 +146,13 @@ class Engine:
             waiting.clear()
             return taken
 
-        def asked() -> Status | None:
-            """How the walk is to end here, if it is."""
-            answers = [observer(Event(Kind.BOUNDARY, self)) for observer in observers]
-            self.status = self.status or next((answer for answer in answers if answer), None) or limit_of(self)
-            return self.status
-
         def boundary(solver: Solver) -> Status | None:
-            status = asked()
-            self.stopped = status is not None
+            answers = [observer(Event(Kind.BOUNDARY, self)) for observer in observers]
+            self.status = next((answer for answer in answers if answer), None) or limit_of(self)
+            self.stopped = self.status is not None
             if not self.stopped:
                 solver.ledger.may_stop = sink is not None and sink.offer(self.pack, handed())
-            return status
+            return self.status
 
         def tell(event: Event) -> None:
             for observer in observers:
@@ -174,11 +160,7 @@ class Engine:
 
         self.status = None
         self.solver.ledger.switches = self.task.may_switch
-        if self.lanes is None:
-            breakpoints = walk(self.solver, self.rule, self.task.path, boundary)
-        else:
-            most, spread = self.task.path.parallel, self.spread
-            breakpoints = walk_abreast(self.lanes, self.solver, self.rule, most, spread, boundary, asked)
+        breakpoints = walk(self.solver, self.rule, self.task.path, boundary)
         try:
             while True:
                 try:
@@ -226,9 +208,6 @@ class Engine:
             "start": None if self.start is None else self.start.scalars(),
         }
         specs = (*solver.recipe.specs, *rule.specs)
-        if self.lanes is not None:
-            lane_arrays, attrs["lanes"] = self.lanes.packed()
-            specs, rule_arrays = (*specs, *self.lanes.all_specs()), {**rule_arrays, **lane_arrays}
         if sorted([*arrays, *rule_arrays]) != sorted(spec[0] for spec in specs):
             raise TypeError(f"solver.method={solver.options.method}: the arrays it packs differ from its specs")
         return Packed(specs, {**arrays, **rule_arrays}, attrs, trace_of(solver, rule)[0])
@@ -237,13 +216,6 @@ class Engine:
         """An engine at the present boundary that certifies the given lambdas where it stands, as after a time limit."""
         state = self.pack()
         return Engine.restored(self.task.without_steps(), state.arrays, state.attrs, self.spread)
-
-
-def setting_of(task: Task) -> Setting:
-    """What the lanes of a walk share."""
-    path = task.path
-    own, can = own_primal(task.options, path), path.can
-    return Setting(task.options, task.seed, own, can.open_ended, task.may_switch, path.relative)
 
 
 @dataclass(frozen=True)

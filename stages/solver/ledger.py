@@ -41,8 +41,7 @@ class Ledger:
     spread: Spread = HERE
     """Where the oracles of exact passes are called; does not change the result."""
     untouched: bool = False
-    """True while an exact pass, or a round of lambdas side by side, runs. It changes no state until it succeeds, so the last
-    rebase point can be committed."""
+    """True while an exact pass runs. It changes no state until it succeeds, so the last rebase point can be committed."""
     may_stop: bool = True
     """Whether `spread.check` may end the work between two rebase points, because the last one is kept elsewhere, or
     because nothing has been done yet."""

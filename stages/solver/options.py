@@ -50,9 +50,6 @@ STALLED, LEAST_FALL = 1000, 1e-6
 """A lambda is given up when this many certificates in a row have not lowered the least gap of as many before by this share:
 a gap that falls like 1 / t still does so after a million passes."""
 
-MOST_LANES = 1024
-"""Most lambdas of a round; a path has some dozens."""
-
 CACHES = ("none", "gap")
 AVERAGES = ("none", "weighted")
 MEASURED_COSTS = "measured"
@@ -270,7 +267,7 @@ class MultiplaneOptions(BlockOptions):
     @property
     def capabilities(self) -> MethodCapabilities:
         """As of all block methods, with averaging."""
-        return MethodCapabilities(any_metric=True, averaging=self.averaging, iterations=True)
+        return MethodCapabilities(any_metric=True, averaging=self.averaging)
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -314,8 +311,6 @@ class PathOptions:
     """`tolerance` bounds gap / dual instead; on a path whose rule allows it, `eps` bounds gap / primal."""
     warm_start: str = "keep_dual"
     max_breakpoints: int = 100_000
-    parallel: int = 1
-    """Most lambdas of a path that are solved side by side."""
     end: str = WHOLE
     """`loss_rises`: the path may end sooner, where the loss on held-out blocks has clearly risen."""
 
@@ -345,13 +340,11 @@ class PathOptions:
         check("path.lambda", self.lam, 0 < self.lam < math.inf, "a number > 0")
         check("path.tolerance", self.tolerance, self.tolerance > 0, "a number > 0")
         check("path.max_breakpoints", self.max_breakpoints, self.max_breakpoints >= 1, "an integer >= 1")
-        check("path.parallel", self.parallel, 1 <= self.parallel <= MOST_LANES, f"an integer from 1 to {MOST_LANES}")
         check_one_of("path.end", self.end, PATH_ENDS)
         if self.end == LOSS_RISES:
             by_rule = f"{WHOLE}, as path.rule={self.rule}"
             check("path.end", self.end, self.can.finds_lambdas, f"{by_rule} is given its lambdas")
             check("path.end", self.end, not self.can.open_ended, f"{by_rule} may be stopped anywhere")
-            check("path.end", self.end, self.parallel == 1, f"{WHOLE}, or path.parallel=1: losses are compared λ by λ")
         path_rule(self.rule).check(self)
 
     @property

@@ -71,7 +71,7 @@ class Solver:
             stop = boundary(self)
             self.stopped = stop is not None
             if stop is not None:
-                self.stay()
+                self.iterate.fresh = True  # a later call goes on as after a restore
                 return stop, None
             with self.ledger.timed():
                 ended = self.schedule.advance(goal)
@@ -82,10 +82,6 @@ class Solver:
     def rebase(self) -> None:
         """Go to a rebase point."""
         self.iterate.rebase()
-
-    def stay(self) -> None:
-        """The state is at a rebase point, from which a later call goes on as after a restore."""
-        self.iterate.fresh = True
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls, so that seconds exclude compilation; changes no result."""

@@ -111,7 +111,6 @@ def test_end__is_in_the_key_unless_it_is_the_whole_path() -> None:
         (OWN[:2], "give dataset.validation=0.2, and no folds"),
         ((*OWN, "run.criterion=error_rate"), "looks at the loss, and run.criterion=error_rate may still gain below"),
         ((*OWN, "path.rule=anytime"), "expected whole, as path.rule=anytime may be stopped anywhere, got 'loss_rises'"),
-        ((*OWN, "path.parallel=2"), "expected whole, or path.parallel=1"),
     ],
 )
 def test_end__is_refused_where_no_loss_could_end_it(words: tuple[str, ...], said: str) -> None:

@@ -35,8 +35,6 @@ class Capabilities:
     which is no part of a run's key. `PathRule.open_end` then returns an `OpenEnded`."""
     mixes: bool = False
     """Whether it has the method `mixture` (`rule.Mixes`), by which a lambda between solved ones may take no oracle call."""
-    abreast: bool = False
-    """Whether it hands out several lambdas at once (`path.abreast.Abreast`), which `path.parallel` solves side by side."""
     switches: bool = False
     """Whether a method may go on with other steps at a lambda that takes many passes. A paper's rule is False: its passes
     are those of the paper's steps."""

@@ -325,7 +325,6 @@ def attributes_of(path: PathOptions) -> dict[str, Json]:
         "relative": path.relative,
         "kappa": path.kappa,
         "lambda_min": path.lambda_min,
-        **({"parallel": path.parallel} if path.parallel > 1 else {}),
         **({"end": path.end} if path.end != WHOLE else {}),
     }
 

@@ -13,7 +13,7 @@ import numpy as np
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.objective import Mixture, Product, plain_product
 from gapwise.stages.solver.path.cell_arrays import CELL_COLUMNS, cells_of, flat_cells
-from gapwise.stages.solver.path.cells import Cell, Goal, Pair, SolvedPoint, zero
+from gapwise.stages.solver.path.cells import Cell, Pair, SolvedPoint, zero
 from gapwise.stages.solver.path.rule import PathStart
 
 if TYPE_CHECKING:
@@ -97,17 +97,6 @@ class Stack:
                     w += share[0] * self.vectors[k]
                 return Mixture(w, pair.hinge(share), most)
         return None
-
-    def failing(self, goal: Goal, top: float, close: float) -> tuple[list[float], bool]:
-        """The worst lambdas, up to `top`, of intervals that are not certified; whether two points are as `close`."""
-        lams, narrow = [], False
-        for k in range(len(self.points) - 1):
-            pair = self.pair(k)
-            low, high = pair.below.lam, min(pair.above.lam, top)
-            if low < high and not pair.cells(goal, 0, low, high):
-                lams.append(pair.worst(goal, low, high))
-                narrow = narrow or low >= (1.0 - close) * pair.above.lam
-        return lams, narrow
 
     def pop(self, cells: list[Cell]) -> None:
         """The first interval is certified by these cells."""

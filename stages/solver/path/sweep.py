@@ -52,11 +52,6 @@ class Sweep:
                 return []
         return wanted
 
-    def worst_lambdas(self, most: int) -> list[float]:
-        """The `most` wanted lambdas of the largest bounds, each once, by falling lambda; [] as `wanted_at_level`."""
-        worst = sorted(self.wanted_at_level(), key=lambda worst: -worst.bound)
-        return sorted({worst.lam for worst in worst[:most]}, reverse=True)
-
     def wanted(self) -> list[Worst]:
         """The worst lambda of each interval whose bound is above the level, and one below the last if that is."""
         open_intervals = []

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -32,7 +32,6 @@ from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.objective import Certificate, Product
 from gapwise.stages.solver.options import PathOptions, Status, check
 from gapwise.stages.solver.packed import number
-from gapwise.stages.solver.path.abreast import Round
 from gapwise.stages.solver.path.axis import DUALS, SPECS, Axis, Levels, Member, packed_members, restored_members
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cell_arrays import bound_of, model_of
@@ -54,7 +53,7 @@ class Anytime:
     """What the solved lambdas certify (`path.axis`), the order of lambdas (`path.sweep`), the eps after each solved one."""
 
     capabilities = Capabilities(
-        kappa=0.85, between=True, two_points=True, takes_product=True, open_ended=True, abreast=True, switches=True
+        kappa=0.85, between=True, two_points=True, takes_product=True, open_ended=True, switches=True
     )
 
     path: PathOptions
@@ -125,17 +124,6 @@ class Anytime:
             return Following(math.nan, point.lam, ended)
         lam = self.sweep.following_lambda(point.lam)
         return Following(lam, point.lam) if lam else Following(math.nan, point.lam, Status.ROUNDING_LIMIT)
-
-    def following_round(self, solved: Sequence[Solved], most: int) -> Round:
-        """Wanted lambdas of the level; those of the largest bounds, if there are more than `most`."""
-        lows: list[float] = []
-        for one in solved:
-            assert one.point is not None
-            lows.append(one.point.lam)
-            if ended := self.take(one, one.point):
-                return Round([], lows, ended)
-        most = min(most, self.path.max_breakpoints - solved[-1].index - 1)
-        return Round(self.sweep.worst_lambdas(most), lows, Status.ROUNDING_LIMIT)
 
     def take(self, solved: Solved, point: Certificate) -> Status | None:
         """Certify with another solved lambda; returns how the path ends, None if it goes on."""

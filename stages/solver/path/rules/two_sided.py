@@ -8,16 +8,14 @@ down to which everything is certified, and those below it, whose intervals are n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from gapwise.stages.solver.objective import Certificate, Mixture, Product
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.path.abreast import LAST_ALONE, Round, next_lambdas
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cell_arrays import bound_of, model_of
 from gapwise.stages.solver.path.cells import (
@@ -64,7 +62,7 @@ class TwoSided:
     """Solved points, the cells certified so far, the length of steps; all of it is committed."""
 
     capabilities = Capabilities(
-        kappa=0.7, kappa_apart=0.84, between=True, two_points=True, takes_product=True, mixes=True, abreast=True,
+        kappa=0.7, kappa_apart=0.84, between=True, two_points=True, takes_product=True, mixes=True,
         switches=True,
     )  # fmt: skip
 
@@ -72,8 +70,6 @@ class TwoSided:
     zero: PathStart
     stack: Stack
     stride: Stride
-    above: SolvedPoint | None = None
-    """The lowest point but one, where lambdas are handed out several at a time."""
 
     # -- the rule -----------------------------------------------------------------------------------------------------
     @classmethod
@@ -129,31 +125,6 @@ class TwoSided:
         if lam is None:
             lam = max(self.stride.below(self.stack.points[0], goal), self.floor_here())
         return Following(lam, point.lam)
-
-    def following_round(self, solved: Sequence[Solved], most: int) -> Round:
-        """The worst lambda of each interval that is not certified; then lambdas one step below the other, below the last."""
-        goal = Goal(closing(self.path.eps), self.path.relative)
-        lows = [one.point.lam for one in solved if one.point is not None]
-        for k, one in enumerate(solved):
-            point, lowest = one.point, self.stack.points[-1]
-            assert point is not None
-            if not self.add(one, point, goal):
-                return Round([], lows[: k + 1], one.status)
-            if point.lam < lowest.lam:
-                self.above = SolvedPoint(lowest.lam, 0.0, lowest.hinge, 0.0, lowest.norm2, 0.0, 0.0)
-        if self.advance(goal) is None and (ended := self.finish(goal)):
-            return Round([], [self.lower_end(lam) for lam in lows], ended)
-        last = self.stack.points[-1]
-        between, narrow = self.stack.failing(goal, self.zero.lam_top, NARROW)
-        room = min(most, self.path.max_breakpoints - solved[-1].index - 1)
-        if narrow or room <= 0:
-            return Round([], lows, Status.STALLED if narrow else Status.PASS_LIMIT)
-        lams = between[:room]
-        if not self.bottom(last, goal)[0]:
-            below, least = partial(self.stride.below, goal=goal), self.floor_here()
-            enough = 0.0 if self.path.relative else LAST_ALONE * goal.eps
-            lams += next_lambdas(last, self.above, below, least, enough, room - len(lams))
-        return Round(lams, lows)
 
     def add(self, solved: Solved, point: Certificate, goal: Goal) -> bool:
         """Add a solved lambda to the stack: its numbers, its w, and its w(alpha) if that is another; False if its gap misses
@@ -231,9 +202,7 @@ class TwoSided:
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and scalars."""
-        above = self.above
-        before: dict[str, Json] = {} if above is None else {"above": [above.lam, above.hinge, above.norm2]}
-        return self.stack.packed(), {**self.stride.packed(), **before}
+        return self.stack.packed(), self.stride.packed()
 
     @classmethod
     def restored(
@@ -242,11 +211,7 @@ class TwoSided:
         """The rule in its packed state; ValueError, naming the array, if one is not what `packed` gives."""
         assert start is not None
         stack = Stack.restored(start.hinge_at_zero, arrays)
-        rule = cls(path, start, stack, Stride(path, start.hinge_at_zero, start.lam_top).restored(attrs))
-        if "above" in attrs:
-            lam, hinge, norm2 = cast("list[float]", attrs["above"])
-            rule.above = SolvedPoint(lam, 0.0, hinge, 0.0, norm2, 0.0, 0.0)
-        return rule
+        return cls(path, start, stack, Stride(path, start.hinge_at_zero, start.lam_top).restored(attrs))
 
     # -- results ------------------------------------------------------------------------------------------------------
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
