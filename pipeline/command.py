@@ -37,10 +37,6 @@ def _job(cfg: DictConfig) -> None:
         from gapwise.pipeline.sweep.papers import papers
 
         _codes.append(papers(cfg))
-    elif cfg.get("practice"):
-        from gapwise.pipeline.practice.run import practice
-
-        _codes.append(practice(cfg))
     elif sweep.get("variants") or sweep.get("cv") is not None or HydraConfig.get().mode == RunMode.MULTIRUN:
         _one_of_many(cfg)
     else:

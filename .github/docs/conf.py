@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -13,8 +12,6 @@ sys.path.insert(0, str(HERE))
 
 import configuration  # noqa: E402
 import drawings  # noqa: E402
-
-from gapwise.pipeline.practice.page import overview, rows_of  # noqa: E402
 
 project, author, release = "Gapwise", "The Gapwise developers", "0.1.0"
 project_copyright = "The Gapwise developers"
@@ -53,8 +50,9 @@ def write_generated(_app: Sphinx) -> None:
     folder = HERE / "_generated"
     folder.mkdir(exist_ok=True)
     (folder / "configuration.inc.md").write_text(configuration.page(), encoding="utf-8")
-    numbers = json.loads((HERE.parent / "results" / "practice.json").read_text(encoding="utf-8"))
-    (folder / "practice.inc.md").write_text("\n".join(overview(rows_of(numbers))), encoding="utf-8")
+    practice = (HERE.parent / "results" / "PRACTICE.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    table = [line for line in practice.splitlines() if line.startswith("|")]
+    (folder / "practice.inc.md").write_text("\n".join(table), encoding="utf-8")
     drawings.primer(folder)
 
 

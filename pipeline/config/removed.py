@@ -11,7 +11,7 @@ REMOVED = {
     "completion": "gapwise --help lists commands, and gapwise ls runs",
     "status": "gapwise show does its work",
     # the group solver
-    "solver=cutting_plane_nslack": "solver=cutting_plane has one slack, and solver=accelerated takes a fifteenth of the time",
+    "solver=cutting_plane_nslack": "use solver=cutting_plane, which has one slack, or solver=accelerated",
     "solver.method=cutting_plane_nslack": "use cutting_plane, which has one slack, or accelerated",
     "solver.cutting_plane.unused_iterations": "planes without weight for 50 iterations are dropped",
     "solver.cutting_plane.quadratic_variables": "it was of cutting_plane_nslack; use solver=cutting_plane or accelerated",
@@ -21,6 +21,8 @@ REMOVED = {
     "solver.batch_step": "solver=fw moves all blocks at once; otherwise leave it out",
     "solver.project": "leave it out: ssg makes no projections",
     "solver.growth": "leave it out: step sizes of eg grow by a twentieth",
+    # experiments
+    "experiment=practice": "python tests/benchmarks/practice FOLDER makes the comparison",
     # the group path
     "path.parallel": "the workers of compute share the oracle calls of each λ; leave it out",
     "path.kind": "for regpath write nothing, for the others path=heuristic, path=grid or path=single",

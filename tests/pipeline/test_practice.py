@@ -1,4 +1,4 @@
-"""`+experiment=practice`: its options, the page and its numbers, the machinery on tiny data."""
+"""The comparison with practitioners' packages (`tests/benchmarks/practice`) on tiny data."""
 
 from __future__ import annotations
 
@@ -10,34 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from configs import composed
 
-from gapwise.pipeline.config.settings import CONF
-from gapwise.pipeline.practice.page import page
-from gapwise.pipeline.practice.run import PracticeOptions
-from gapwise.pipeline.practice.table import TASKS
-
-ROOT = CONF.parent
-
-
-def test_options__are_those_of_conf_and_refused_by_name() -> None:
-    options = PracticeOptions(**composed("+experiment=practice").practice)
-    options.check()
-    assert options.tasks == [*TASKS]
-    for given, said in (
-        ({"size": "small"}, r"practice\.size: expected one of tiny, full, got 'small'"),
-        ({"only": ["ocr"]}, r"practice\.only: there is no 'ocr'; there are: ocr_small"),
-        ({"who": ["crf"]}, r"practice\.who: there is no 'crf'; there are: gapwise"),
-        ({"seconds": 0.0}, r"practice\.seconds: expected CPU seconds > 0, got 0\.0"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            PracticeOptions(**given).check()
-
-
-def test_page__is_what_its_numbers_say() -> None:
-    numbers = json.loads((ROOT / ".github" / "results" / "practice.json").read_text())
-    assert numbers["size"] == "full"
-    assert (ROOT / ".github" / "results" / "PRACTICE.md").read_text(encoding="utf-8") == page(numbers)
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "tests" / "benchmarks" / "practice"
 
 
 def letters(folder: Path) -> None:
@@ -56,20 +31,26 @@ def letters(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_practice__measures_and_says_who_is_left_out(tmp_path: Path) -> None:
+def test_practice__measures_once_and_leaves_out_what_has_no_data(tmp_path: Path) -> None:
     letters(tmp_path / "ocr")
-    given = ("practice.size=tiny", "practice.only=[ocr_small,usps]", "practice.who=[gapwise,liblinear]")
-    command = [sys.executable, "-m", "pipeline", "+experiment=practice", *given, "practice.record=here"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs"), "GAPWISE_DATA": str(tmp_path)}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    folder = tmp_path / "runs" / "practice" / "tiny"
-    assert done.stdout.splitlines()[-1] == f"practice: {folder / 'PRACTICE.md'}"
-    numbers = json.loads((folder / "practice.json").read_text())
-    assert (tmp_path / "here" / "PRACTICE.md").read_text(encoding="utf-8") == page(numbers)
-    measured = {r["who"]: r["figures"]["letter error"] for r in numbers["records"] if "figures" in r}
-    assert [*measured] == ["gapwise", "liblinear"]
-    assert max(measured.values()) < 0.5  # of four letters 0.75 is chance
-    (left_out,) = (r for r in numbers["records"] if "left_out" in r)
-    assert left_out["task"] == "usps"
-    assert "dataset.root: must be given" in left_out["left_out"]
+    words = ["--tiny", "--tasks", "ocr_small", "usps", "--who", "gapwise", "liblinear"]
+    env = {**os.environ, "GAPWISE_DATA": str(tmp_path)}
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(SCRIPT), str(tmp_path / "out"), *words],
+            env=env, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+
+    first = run()
+    assert first.returncode == 0, first.stderr
+    numbers = json.loads((tmp_path / "out" / "practice.json").read_text())["records"]
+    (ours,), (peer,) = numbers["ocr_small"]["gapwise"], numbers["ocr_small"]["liblinear"]
+    assert max(ours["figures"]["letter error"], peer["figures"]["letter error"]) < 0.5  # of four letters 0.75 is chance
+    assert peer["setting"].startswith("C = ")
+    assert not numbers["usps"]["gapwise"]
+    assert "dataset.root: must be given" in first.stderr
+    (record,) = (tmp_path / "out" / "ocr_small").glob("gapwise-*")
+    before = record.stat().st_mtime_ns
+    assert run().returncode == 0
+    assert record.stat().st_mtime_ns == before
