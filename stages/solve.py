@@ -265,7 +265,7 @@ def kept_of(engine: Engine) -> list[int] | None:
 def attributes(engine: Engine, status: Status, key: str) -> Record:
     """The attributes of path.zarr."""
     task, solver, start, rule = engine.task, engine.solver, engine.start, engine.rule.open_end()
-    dual_point = solver.options.capabilities.certifies
+    dual_point = solver.options.certifies
     return {
         "key": key,
         "seed": task.seed,
@@ -275,7 +275,7 @@ def attributes(engine: Engine, status: Status, key: str) -> Record:
         **attributes_of(task.path),
         "certified": claims(
             exact=task.path.can.exact,
-            dual_point=solver.options.capabilities.certifies,
+            dual_point=solver.options.certifies,
             sense=certainty_of(task.problem),
         ),
         "certainty": engine.certainty,

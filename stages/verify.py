@@ -107,7 +107,7 @@ def asked_for(
     ValueError
         If there is no such method or path rule.
     """
-    can = method_options(method=method).capabilities
+    can = method_options(method=method)
     one_kind = can.two_points != can.one_point  # if a method has both, the audit recomputes whichever is stored
     own = {"own_primal": can.two_points} if path.can.finds_lambdas and one_kind else {}
     attributes = {

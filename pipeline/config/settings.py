@@ -41,7 +41,7 @@ from gapwise.pipeline.errors import did_you_mean
 from gapwise.records import Record
 from gapwise.stages import datasets
 from gapwise.stages.choice.rules import LOSS
-from gapwise.stages.solver.combinations import check_path
+from gapwise.stages.solver.check import check_path
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import LOSS_RISES, WHOLE, MethodOptions, PathOptions, check_one_of
 from gapwise.stages.solver.path.rules import capabilities, rules

@@ -67,8 +67,8 @@ def solver_options(
     options = solver_preset(asked) if asked in known else None
     if options is None and (says := hint(f"solver={name}")):
         raise ValueError(says)
-    if options is None or not options.capabilities.certifies:
-        certified = [preset for preset in known if solver_preset(preset).capabilities.certifies]
+    if options is None or not options.certifies:
+        certified = [preset for preset in known if solver_preset(preset).certifies]
         raise refuse("solver", name, f"auto, {', '.join(certified)}")
     passes, seconds = limits.get("max_passes", options.max_passes), limits.get("max_seconds", options.max_seconds)
     options = dataclasses.replace(options, max_passes=passes, max_seconds=seconds)

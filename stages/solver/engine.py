@@ -19,7 +19,7 @@ from gapwise.records import Facts
 from gapwise.stages import Stopped
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.combinations import check_choices
+from gapwise.stages.solver.check import check_choices
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.events import Event, Kind, Observer, Packed, Sink, limit_of
 from gapwise.stages.solver.methods import method, method_options

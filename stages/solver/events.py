@@ -168,7 +168,7 @@ def progress(engine: Walking) -> dict[str, float | str]:
         "passes": solver.ledger.passes_here,
         "gap": gap,
         "certainty": engine.certainty,
-        "tolerance": asked.gap if solver.options.capabilities.certifies else math.nan,
+        "tolerance": asked.gap if solver.options.certifies else math.nan,
         "relative": asked.relative,
         "oracle_calls": solver.oracle_calls,
         "seconds": counts.seconds,

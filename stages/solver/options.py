@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import SAMPLERS, STEP_RULES
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rules import capabilities, path_rule, rules
@@ -85,10 +84,19 @@ class MethodOptions:
     max_seconds: float = math.inf
     """Seconds of solving in the whole stage, over all invocations."""
 
+    certifies: ClassVar[bool] = True
+    """Whether the method holds a feasible dual point."""
+    two_points: ClassVar[bool] = False
+    """Whether it can certify the lambdas of a path, too, by a w that is not w(alpha)."""
+    one_point: ClassVar[bool] = True
+    """Whether it can certify w(alpha), which some rules of paths need."""
+    any_metric: ClassVar[bool] = False
+    """Whether it takes norms and inner products of weights from `problems.metric` only, as kernels need."""
+
     @property
-    def capabilities(self) -> MethodCapabilities:
-        """What the method can do with these options, for those who only read the configuration."""
-        return MethodCapabilities()
+    def average(self) -> str:
+        """The average of iterates that it certifies, which is not w(alpha) either; "none" without one."""
+        return "none"
 
     @property
     def certifies_unseen(self) -> bool:
@@ -131,10 +139,7 @@ class BlockOptions(MethodOptions):
     rebase_steps: int = 0
     """Steps between two points where the state can be committed; 0: ten per block."""
 
-    @property
-    def capabilities(self) -> MethodCapabilities:
-        """Norms and inner products of weights are those of `problems.metric`."""
-        return MethodCapabilities(any_metric=True)
+    any_metric: ClassVar[bool] = True
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -156,9 +161,9 @@ class BcfwOptions(BlockOptions):
     averaging: str = "none"
 
     @property
-    def capabilities(self) -> MethodCapabilities:
-        """As of all block methods, with averaging."""
-        return MethodCapabilities(any_metric=True, averaging=self.averaging)
+    def average(self) -> str:
+        """`averaging`."""
+        return self.averaging
 
     @property
     def certifies_unseen(self) -> bool:
@@ -200,15 +205,15 @@ class AccelerationOptions:
 
 @dataclass
 class CachedPassOptions(BlockOptions):
-    """The options of `accelerated`."""
+    """The options of `accelerated`.
+
+    The mean, which is certified where the rule of a path keeps two points, is not w(alpha).
+    """
+
+    two_points: ClassVar[bool] = True
 
     cache: CacheOptions = field(default_factory=lambda: CacheOptions(kind="gap"))
     acceleration: AccelerationOptions = field(default_factory=AccelerationOptions)
-
-    @property
-    def capabilities(self) -> MethodCapabilities:
-        """The mean, which is certified where the rule of a path keeps two points, is not w(alpha)."""
-        return MethodCapabilities(any_metric=True, two_points=True)
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -265,9 +270,9 @@ class MultiplaneOptions(BlockOptions):
     averaging: str = "none"
 
     @property
-    def capabilities(self) -> MethodCapabilities:
-        """As of all block methods, with averaging."""
-        return MethodCapabilities(any_metric=True, averaging=self.averaging)
+    def average(self) -> str:
+        """`averaging`."""
+        return self.averaging
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -321,9 +326,7 @@ class PathOptions:
     def for_method(self, options: MethodOptions) -> PathOptions:
         """The same with the share that the rule prefers for this method; only for a kappa that nobody gave."""
         apart = self.can.kappa_apart
-        return (
-            replace(self, kappa=self.can.kappa if apart is None else apart) if options.capabilities.two_points else self
-        )
+        return replace(self, kappa=self.can.kappa if apart is None else apart) if options.two_points else self
 
     def check(self) -> None:
         """Raises ValueError naming the key."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from gapwise.records import Facts, Json
 from gapwise.stages.problems.parallel import Pace, drawn_work
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
 from gapwise.stages.solver.objective import Certificate, squared_norm
@@ -47,10 +46,7 @@ class PrimalOptions(MethodOptions):
     """Steps between two points where the state can be committed, at most; 0: ten per block."""
     max_passes: float = 100.0
 
-    @property
-    def capabilities(self) -> MethodCapabilities:
-        """There is no dual point."""
-        return MethodCapabilities(certifies=False)
+    certifies: ClassVar[bool] = False
 
     def check(self) -> None:
         """Raises ValueError naming the key."""

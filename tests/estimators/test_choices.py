@@ -16,7 +16,7 @@ from gapwise.pipeline.estimators.choices import path_options, seed_of, solver_op
 @pytest.mark.parametrize("preset", ["accelerated", "bcpfw_gap_cache", "expensive_oracle", "mpbcpfw", "ssg"])
 def test_preset__is_that_of_the_pipeline(preset: str) -> None:
     theirs = read(composed(f"solver={preset}", "path=single")).solver
-    if not theirs.capabilities.certifies:
+    if not theirs.certifies:
         with pytest.raises(ValueError, match=f"solver: expected auto, .*, got '{preset}'"):
             solver_options(preset, path=False, max_passes=None, max_seconds=None)
         return

@@ -17,7 +17,7 @@ from gapwise.stages.problems.chain import derived, features, metrics, stand_ins
 from gapwise.stages.problems.chain.features import with_biases
 from gapwise.stages.problems.chain.metrics import chunk_scores, encode_names
 from gapwise.stages.problems.protocol import JIT
-from gapwise.stages.solver.combinations import check_choices
+from gapwise.stages.solver.check import check_choices
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions
 

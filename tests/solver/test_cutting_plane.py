@@ -14,7 +14,7 @@ from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import KINDS, TINY, feature_matrix, instance, local
 
 from gapwise.stages.problems import build
-from gapwise.stages.solver.combinations import check_choices
+from gapwise.stages.solver.check import check_choices
 from gapwise.stages.solver.methods import cutting_plane, method, method_options
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.solver import Solver

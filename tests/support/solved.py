@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from gapwise.stages.solve import Session, Spacing, Task, solve
-from gapwise.stages.solver.combinations import check_path
+from gapwise.stages.solver.check import check_path
 from gapwise.stages.solver.methods import method_options, methods, options_type
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
 
@@ -52,7 +52,7 @@ def path_methods() -> list[str]:
             check_path(method_options(method=name), path)
         except ValueError:
             continue
-        names += [name] if method_options(method=name).capabilities.certifies else []
+        names += [name] if method_options(method=name).certifies else []
     return names
 
 

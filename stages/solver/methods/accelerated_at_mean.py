@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -42,7 +42,6 @@ from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.catalyst import SPECS as CATALYST
 from gapwise.stages.solver.catalyst import Proximal, ProximalCounts
 from gapwise.stages.solver.codes import ORACLE_CALLS
@@ -109,10 +108,7 @@ class Options(CachedPassOptions):
     n_best: int = 1
     """Labellings that an oracle call at the mean returns, all of which are cached; 0: as many as pay (`listing`)."""
 
-    @property
-    def capabilities(self) -> MethodCapabilities:
-        """The mean, which is certified, is not w(alpha)."""
-        return MethodCapabilities(any_metric=True, two_points=True, one_point=False)
+    one_point: ClassVar[bool] = False
 
     def check(self) -> None:
         """Raises ValueError naming the key."""

@@ -19,13 +19,13 @@ resumed solve computes the slopes, 8 d bytes each, again from its labels. Every 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from gapwise.stages.problems.metric import product_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import FW, STEPS, StepRule
 from gapwise.stages.solver.exact import exact_pass, judged
 from gapwise.stages.solver.iterate import Iterate
@@ -51,10 +51,7 @@ MOST_STEPS = 10_000
 class Options(MethodOptions):
     """The options of the 1-slack method."""
 
-    @property
-    def capabilities(self) -> MethodCapabilities:
-        """Norms and inner products of weights are those of `problems.metric`."""
-        return MethodCapabilities(any_metric=True)
+    any_metric: ClassVar[bool] = True
 
     def check_problem(self, problem: Problem) -> None:
         """Raises ValueError where weights are bounded: the dual is then no quadratic function."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -31,7 +32,6 @@ from gapwise.stages.problems.moves import pair_move
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, widest_block
 from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import FW, STEPS, StepRule
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, exact_pass, judged
@@ -50,10 +50,7 @@ class Options(MethodOptions):
     line_search: bool = True
     """Whether gamma maximises the dual objective; if not, it is 2 / (k + 2)."""
 
-    @property
-    def capabilities(self) -> MethodCapabilities:
-        """Norms and inner products of weights are those of `problems.metric`."""
-        return MethodCapabilities(any_metric=True)
+    any_metric: ClassVar[bool] = True
 
 
 @dataclass

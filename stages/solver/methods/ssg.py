@@ -29,7 +29,6 @@ from gapwise.stages.problems.moves import pair_move
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, widest_block
 from gapwise.stages.solver.box import clip_into
-from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.options import AVERAGES, check_one_of
 from gapwise.stages.solver.packed import ArraySpec
@@ -43,9 +42,9 @@ class Options(PrimalOptions):
     averaging: str = "none"
 
     @property
-    def capabilities(self) -> MethodCapabilities:
-        """There is no dual point."""
-        return MethodCapabilities(certifies=False, averaging=self.averaging)
+    def average(self) -> str:
+        """`averaging`."""
+        return self.averaging
 
     def check(self) -> None:
         """Raises ValueError naming the key."""

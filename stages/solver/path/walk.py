@@ -52,7 +52,7 @@ def in_metric_of(problem: Problem, rule: PathRule) -> PathRule:
 
 def own_primal(options: MethodOptions, path: PathOptions) -> bool:
     """Whether the certified w may differ from w(alpha): on a path only where method and rule keep two points."""
-    return not path.can.finds_lambdas or (options.capabilities.two_points and path.can.two_points)
+    return not path.can.finds_lambdas or (options.two_points and path.can.two_points)
 
 
 def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) -> Generator[Breakpoint, None, Status]:

@@ -1,21 +1,17 @@
-"""Combinations of structure, method and path rule: what is refused, by which message, and that the README says the same."""
+"""Combinations of structure, method and path rule: what is refused, and by which message."""
 
 from __future__ import annotations
-
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tiny import TINY, multiclass
 
 from gapwise.stages.problems.capabilities import traits_of
-from gapwise.stages.solver.combinations import check_choices, check_path, markdown, structure_capabilities
+from gapwise.stages.solver.check import check_choices, check_path
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import PathOptions
 from gapwise.stages.solver.path.rules import rules
 
-ROOT = Path(__file__).resolve().parents[2]
 GIVEN = ("grid", "single")
 
 
@@ -25,15 +21,6 @@ def options_of(method: str):
 
 def path_of(rule: str, **choices) -> PathOptions:
     return PathOptions(rule=rule, lambdas=[1.0, 0.1], **choices)
-
-
-def test_readme__has_the_table() -> None:
-    text = (ROOT / ".github" / "docs" / "solver.md").read_text(encoding="utf-8")
-    table = re.search(r"<!-- combinations -->\n(.*?)\n<!-- end of combinations -->", text, re.DOTALL)
-    assert table is not None
-    assert table[1].splitlines() == markdown(), (
-        ".github/docs/solver.md is behind solver/combinations.py: paste markdown()"
-    )
 
 
 @pytest.mark.parametrize("rule", rules())
@@ -64,7 +51,6 @@ def test_averages__are_for_given_lambdas(rule: str) -> None:
 @pytest.mark.parametrize("rule", rules())
 def test_boxes__that_are_no_cone_are_for_given_lambdas(rule: str) -> None:
     problem = multiclass(lower=np.full(12, -np.inf), upper=np.full(12, 2.5))
-    assert not structure_capabilities(problem).cone
     if rule in GIVEN:
         check_choices(problem, method_options(), path_of(rule))
         return
