@@ -173,10 +173,6 @@ class GapwiseEstimator(BaseEstimator):
         """
         raise NotImplementedError
 
-    def _structure_of(self, data: Data) -> str:
-        """The structure of these data."""
-        return self._structure
-
     def _portable(self) -> tuple[Record, dict[str, np.ndarray]] | None:
         """Facts and shared arrays of a feature store with this feature map, named ``dataset`` there; None: there is none."""
         return None
@@ -196,7 +192,7 @@ class GapwiseEstimator(BaseEstimator):
     @contextlib.contextmanager
     def _problems(self, train: Data, held: Data | None, compute: Compute) -> Iterator[tuple[Problem, Held | None]]:
         """The problems over both parts of the data."""
-        name = self._structure_of(train)
+        name = self._structure
         sink = Blocks(name)
         meta = self._learn(sink, train, held, compute)
         first = build(name, sink.arrays("train"), meta)
@@ -207,7 +203,7 @@ class GapwiseEstimator(BaseEstimator):
     @contextlib.contextmanager
     def _divided(self, data: Data, chosen: np.ndarray, compute: Compute) -> Iterator[tuple[Problem, Problem, Held]]:
         """The problems over all blocks, over those not `chosen`, and over the others, with the features of all blocks."""
-        name = self._structure_of(data)
+        name = self._structure
         sink = Blocks(name)
         meta = self._learn(sink, data, None, compute)
         whole, train = (build(name, arrays, meta) for arrays in (sink.arrays("train"), sink.part("train", ~chosen)))
@@ -218,7 +214,7 @@ class GapwiseEstimator(BaseEstimator):
         learner = copy.copy(self)  # if anything fails, self is left as it was
         data = learner._checked(X, y, sample_weight)
         name, n = type(self).__name__, len(data.y)
-        plan = Plan.of(self, learner._structure_of(data), n, learner._groups(data))
+        plan = Plan.of(self, learner._structure, n, learner._groups(data))
         for said in learner._cautions(data):
             warnings.warn(f"{name}: {said}", stacklevel=3)
         source = Source(name, learner._problems, learner._divided, learner._own_digest, learner._options)

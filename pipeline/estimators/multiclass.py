@@ -24,14 +24,14 @@ from gapwise.pipeline.estimators.portable import stored_labels
 from gapwise.records import Record
 from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import Blocks
-from gapwise.stages.datasets.arrays.kernels import STRUCTURE, WithPoints
+from gapwise.stages.datasets.arrays.kernels import WithPoints
 from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
 from gapwise.stages.model.confidence import refuse_without_lists
 from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.chain.losses import balanced_weights
 from gapwise.stages.problems.loss_names import BALANCED
-from gapwise.stages.problems.multiclass_sparse import class_weights
+from gapwise.stages.problems.multiclass.rows import class_weights
 from gapwise.storage.backend import Location
 
 
@@ -57,8 +57,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         Loss of predicting column k where row c is true, classes in sorted order; >= 0, with a zero diagonal.
     kernel : {None, "linear", "poly", "rbf"}
         None: scores are linear in X. Otherwise they are sums over training examples z, with kernels of scikit-learn's names:
-        <x, z>, (gamma <x, z> + coef0) ** degree, or exp(-gamma ||x - z||^2). Not for sparse X. The structure is
-        `multiclass_kernel`.
+        <x, z>, (gamma <x, z> + coef0) ** degree, or exp(-gamma ||x - z||^2). Not for sparse X.
     gamma : "scale", "auto" or float
         Of poly and rbf. "scale": 1 / (n_features · variance of X), with the sample weights; "auto": 1 / n_features.
     coef0, degree : float, int
@@ -150,7 +149,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         Parameters
         ----------
         X : array or sparse matrix, shape (n, n_features)
-            float32 is kept, anything else becomes float64. Sparse matrices stay sparse (structure `multiclass_sparse`).
+            float32 is kept, anything else becomes float64. Sparse matrices stay sparse.
         y : array-like, shape (n,)
             Classes, at least two.
         sample_weight : array-like, shape (n,), optional
@@ -187,11 +186,6 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     def _cautions(self, data: Data) -> Iterator[str]:
         if self.kernel != "rbf" and isinstance(data.x, np.ndarray):
             yield from cautions_of_columns(data.x, vars(self).get("feature_names_in_"), self._bias)
-
-    def _structure_of(self, data: Data) -> str:
-        if self.kernel is not None:
-            return STRUCTURE
-        return "multiclass_sparse" if isinstance(data.x, Csr) else "multiclass"
 
     def _groups(self, data: Data) -> np.ndarray:
         return np.asarray(data.y)
@@ -253,9 +247,9 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
 
     def _portable(self) -> tuple[Record, dict[str, np.ndarray]]:
         columns = [*map(str, vars(self).get("feature_names_in_", ()))] or None
-        arrays = {"width": self.n_features_in_, "bias": self._bias, "dtype": self._dtype, "columns": columns}
-        linear = "multiclass_sparse" if self._sparse else "multiclass"
-        facts = {"dataset": "multiclass_arrays", "structure": linear if self._points is None else STRUCTURE}
+        arrays = {"width": self.n_features_in_, "bias": self._bias, "dtype": self._dtype, "sparse": self._sparse,
+                  "columns": columns}  # fmt: skip
+        facts = {"dataset": "multiclass_arrays", "structure": self._structure}
         sizes = {"classes": self.classes_.size, **self._sizes}
         form = {"label_column": None, "first_index": None, "class_names": stored_labels(self.classes_)}
         given = {"points": self._points, "cost": None if self.costs is None else np.asarray(self.costs, float)}
@@ -272,7 +266,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
 
     def _model(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights (K, n_features) and biases (K,)."""
-        rows = class_weights(w, self.classes_.size) if self._sparse else w.reshape(self.classes_.size, -1)
+        rows = class_weights(w, self.classes_.size, self._sparse)
         return (rows[:, :-1], rows[:, -1]) if self.fit_intercept else (rows, np.zeros(len(rows)))
 
     def _sums(self, w: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Weights over kernels, recomputed by code of the audit's own (`stages.problems.multiclass_kernel` says what they are).
+"""Weights over kernels, recomputed by code of the audit's own (`stages.problems.multiclass.kernel` says what they are).
 
 Of such weights the audit takes nothing but the coefficients. Their scores on the training points, from which hinges and
 norms follow, are computed here: the Gram matrix block by block as a product of matrices, where the solver adds up rows of it
@@ -7,16 +7,14 @@ and evaluates each from differences of features. Weights of all other structures
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
-from gapwise.stages.problems.kernel_rows import POLY, RBF, Kernel
 from gapwise.stages.problems.metric import own_metric
+from gapwise.stages.problems.multiclass.kernel import POLY, RBF, Kernel, OverKernel
+from gapwise.stages.problems.multiclass.multiclass import KernelMulticlass
 from gapwise.stages.problems.protocol import Problem, frozen
-
-if TYPE_CHECKING:
-    from gapwise.stages.problems.multiclass_kernel import MulticlassKernel
 
 ENTRIES = 1 << 22
 """Entries of the Gram matrix in memory at a time."""
@@ -26,16 +24,20 @@ def of_audit(problem: Problem) -> Problem:
     """The problem as the audit uses it: `push` fills in coefficients only, and norms of blocks are recomputed."""
     if not own_metric(problem):
         return problem
-    over = cast("MulticlassKernel", problem)
-    norms2 = over.block_weight**2 * np.array([gram(over.kernel, row[None], row[None])[0, 0] for row in over.x])
-    return cast("Problem", over._replace(follow=False, norms2=frozen(norms2)))
+    over, rows = cast("KernelMulticlass", problem), _rows(problem)
+    norms2 = over.block_weight**2 * np.array([gram(rows.kernel, row[None], row[None])[0, 0] for row in rows.x])
+    return cast("Problem", over._replace(rows=rows._replace(follow=False), norms2=frozen(norms2)))
+
+
+def _rows(problem: Problem) -> OverKernel:
+    return cast("OverKernel", cast("KernelMulticlass", problem).rows)
 
 
 def completed(problem: Problem, w: np.ndarray) -> np.ndarray:
     """w (d,) with the scores that its coefficients have; w itself for a structure without kernels."""
     if not own_metric(problem):
         return w
-    over = cast("MulticlassKernel", problem)
+    over = _rows(problem)
     m = len(over.points)
     coefficients = w[: w.size // 2].reshape(-1, m)
     supports = np.flatnonzero(coefficients.any(axis=0))

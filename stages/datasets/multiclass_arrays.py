@@ -8,10 +8,10 @@ true class. ``kernel`` (dense rows): the options of `arrays.kernels`.
 Formats: `arrays.npz_rows`, `arrays.csv_rows`, `arrays.svmlight`, `arrays.costs`.
 
 Labels are whole numbers or names; classes are numbered in sorted order. In a text each spelling is a class of its own: 1 is
-not 01. Sparse files stay sparse (structure `multiclass_sparse`). Columns that only a sparse test file has are left out:
+not 01. Sparse files stay sparse. Columns that only a sparse test file has are left out:
 their weights would be 0. Columns of CSV files with a header are matched by name, and other columns are an error.
 
-Two classes make the binary SVM of LIBLINEAR with lambda = 2 / (n C): see `stages.problems.multiclass_sparse`.
+Two classes make the binary SVM of LIBLINEAR with lambda = 2 / (n C): see `stages.problems.multiclass`.
 
 New input for `encoder`: an array (n, D), a scipy.sparse matrix, or a table of pandas, without the bias column. Columns of a
 table are matched by name if those of the training data have names, else by place.
@@ -72,8 +72,8 @@ class MulticlassArrays:
     costs: Path | None
     test_fraction: float
     seed: int
-    structure: str
-    """`multiclass`, or `multiclass_sparse` for sparse files"""
+    sparse: bool
+    structure: str = "multiclass"
 
     def files(self) -> dict[str, Path]:
         files = {"train": self.file, "test": self.test_file, "costs": self.costs}
@@ -111,7 +111,13 @@ class MulticlassArrays:
             "n_train": len(train.labels),
             "n_test": len(test.labels),
             "values_in_test_columns_only": dropped,
-            "arrays": {"width": train.width, "bias": self.bias, "dtype": dtype.name, "columns": train.columns.names},
+            "arrays": {
+                "width": train.width,
+                "bias": self.bias,
+                "dtype": dtype.name,
+                "sparse": self.sparse,
+                "columns": train.columns.names,
+            },
             "label_column": train.columns.label,
             "first_index": first,
         }
@@ -215,7 +221,7 @@ read_new, stored_input, show, truth = new_rows.read_new, new_rows.stored_input, 
 def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> ArraysEncoder:
     """The encoder of a feature store of this reader."""
     columns = Columns(meta["arrays"].get("columns"), meta.get("label_column"), meta["arrays"]["width"])
-    return ArraysEncoder(**{**meta["arrays"], "columns": columns}, sparse=meta["structure"] == "multiclass_sparse")
+    return ArraysEncoder(**{**meta["arrays"], "columns": columns})
 
 
 def specimen(options: Facts, sink: Sink) -> Record:
@@ -227,7 +233,7 @@ def _specimen(reader: MulticlassArrays, sink: Sink) -> Record:
     dtype = stored_type(reader.file) if reader.format == "npz" else np.dtype(np.float64)
     eye = np.eye(2, dtype=dtype)
     x = Csr(np.arange(3), np.arange(2, dtype=np.int32), np.ones(2, dtype), 2)
-    write(sink, "train", x if reader.structure == "multiclass_sparse" else eye, None)
+    write(sink, "train", x if reader.sparse else eye, None)
     sink.put("train", "labels", np.array([0, 1], np.uint8))
     return {"classes": 2, "width": 2}
 
@@ -243,10 +249,12 @@ def open(options: Facts) -> MulticlassArrays | Kernelized:
         raise OptionError(f"dataset.costs: expected a file that ends in .npy or .csv, got {given.costs}")
     kind = given.format or _ending(given.file)
     sparse = kind == "svmlight" or (kind == "npz" and is_sparse(given.file))
+    if sparse and given.kernel.kernel is not None:
+        raise OptionError("dataset.kernel: needs dense rows; these are sparse, so leave it null")
     reader = MulticlassArrays(
         file=given.file, test_file=given.test_file, format=kind, label_column=given.label_column, bias=given.bias,
         costs=given.costs, test_fraction=given.test_fraction, seed=given.seed,
-        structure="multiclass_sparse" if sparse else "multiclass",
+        sparse=sparse,
     )  # fmt: skip
     return with_kernel(reader, given.kernel)
 

@@ -27,11 +27,11 @@ from gapwise.stages.problems.chain.forbidden import BLOCKED
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.multiclass import Multiclass
-from gapwise.stages.problems.multiclass_sparse import MulticlassSparse, class_weights
+from gapwise.stages.problems.multiclass.rows import Csr, Dense, class_weights
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 
-EXPLAINED = ("chain", "multiclass", "multiclass_sparse")
+EXPLAINED = ("chain", "multiclass")
 """Structures whose predictions are explained."""
 EXCLUDED = 1e10 * BLOCKED
 """Score of a label that a rival must not have: where no other is possible, the rival breaks a constraint instead."""
@@ -172,9 +172,14 @@ def _parts(problem: Problem, names: NamedWeights, i: int, y: list[int], z: list[
 
 def _row(problem: Problem, i: int, entry: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the features of an entry that are not 0, and their values."""
+    if isinstance(problem, Multiclass) and isinstance(problem.rows, Dense):
+        x = problem.rows.x[i]
+        ids = np.flatnonzero(x)
+        return ids, np.asarray(x[ids], np.float64)
     if isinstance(problem, Multiclass):
-        ids = np.flatnonzero(problem.x[i])
-        return ids, np.asarray(problem.x[i][ids], np.float64)
+        assert isinstance(problem.rows, Csr)
+        own = slice(*problem.rows.ptr[i : i + 2].tolist())
+        return np.asarray(problem.rows.ids[own], np.int64), np.asarray(problem.rows.values[own], np.float64)
     if isinstance(problem, DenseChain):
         row, p = int(problem.first[i]) + entry, problem.width
         x = problem.values[row * p : (row + 1) * p]
@@ -182,7 +187,7 @@ def _row(problem: Problem, i: int, entry: int) -> tuple[np.ndarray, np.ndarray]:
         biases = p + np.flatnonzero([True, entry == 0, last])
         ids = np.flatnonzero(x)
         return np.append(ids, biases), np.append(x[ids].astype(np.float64), np.ones(biases.size))
-    assert isinstance(problem, Chain | MulticlassSparse)
+    assert isinstance(problem, Chain)
     row = int(problem.label_ptr[i]) + entry
     entries = slice(int(problem.row_ptr[row]), int(problem.row_ptr[row + 1]))
     ids = np.asarray(problem.ids[entries], np.int64)
@@ -190,17 +195,17 @@ def _row(problem: Problem, i: int, entry: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def names_of(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) -> NamedWeights:
-    """Weights w (d,) with the names of features and labels; ValueError unless their structure is one of `EXPLAINED`."""
-    structure = str(meta["structure"])
+    """Weights w (d,) with the names of features and labels; ValueError unless it is one of `EXPLAINED`, without a kernel."""
+    structure = str(meta["structure"]) + (" over a kernel" if "kernel" in meta else "")
     if structure not in EXPLAINED:
         raise ValueError(
             f"explain: models of the structure {structure} are not explained; expected {', '.join(EXPLAINED)}"
         )
     if structure == "chain":
         return named_weights(meta, shared, w)
-    K = int(meta["classes"])
-    emissions = class_weights(w, K).T if structure == "multiclass_sparse" else w.reshape(K, -1).T
-    bias = (meta.get("arrays") or {}).get("bias") is not None
-    names = (meta.get("arrays") or {}).get("columns") or columns(len(emissions) - bias)
+    K, arrays = int(meta["classes"]), meta.get("arrays") or {}
+    emissions = class_weights(w, K, bool(arrays.get("sparse"))).T
+    bias = arrays.get("bias") is not None
+    names = arrays.get("columns") or columns(len(emissions) - bias)
     attributes = [*names, *([BIASES[0]] if bias else [])]
     return NamedWeights(labels_of(meta) or [*range(K)], attributes, emissions, np.zeros((K, K)))

@@ -43,7 +43,9 @@ def structure(name: str) -> ModuleType:
         part = import_module(f"{__name__}.{name}")
         if hasattr(part, "build"):
             return part
-    raise ValueError(f"unknown structure {name!r}; known: {', '.join(structures())}")
+    raise ValueError(
+        f"unknown structure {name!r}; known: {', '.join(structures())}. What an earlier version has made, make again"
+    )
 
 
 def capabilities(name: str) -> Capabilities:

@@ -1,7 +1,7 @@
 """Inner products of weight vectors, by default those of the numbers that represent them.
 
 A structure over kernels has weights in a space of any dimension and represents them by other numbers
-(`stages.problems.multiclass_kernel`). It has a method ``inner(a, b)``, which whatever needs ||w||^2 goes through.
+(`stages.problems.multiclass.kernel`). It has a method ``inner(a, b)``, which whatever needs ||w||^2 goes through.
 """
 
 from __future__ import annotations

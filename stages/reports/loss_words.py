@@ -26,8 +26,6 @@ LOSSES = {
     ("segmentation", PER_PIXEL): PIXELS,
     ("potts", PER_PIXEL): PIXELS,
     ("multiclass", ""): "1 for a wrong class, 0 for the right one",
-    ("multiclass_sparse", ""): "1 for a wrong class, 0 for the right one",
-    ("multiclass_kernel", ""): "1 for a wrong class, 0 for the right one",
     ("matching", ""): "the cost of missed and of wrong links between the two sentences",
     ("tree", ""): "the squared distance of each part from its true place, at most 1, averaged over the parts",
     ("ranking", ""): "how much worse the ranking is than the ideal one, from 0 to 1",

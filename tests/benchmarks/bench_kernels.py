@@ -33,7 +33,7 @@ def digits(data: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
 def problem_of(x: np.ndarray, labels: np.ndarray, classes: int, gamma: float):
     """RBF kernel."""
     arrays = {"x": x, "points": x, "labels": labels, "row": np.arange(len(x))}
-    return build("multiclass_kernel", arrays, {"classes": classes, "kernel": "rbf", "gamma": gamma})
+    return build("multiclass", arrays, {"classes": classes, "kernel": "rbf", "gamma": gamma})
 
 
 def solved(problem, method: str, path: PathOptions) -> tuple[dict[str, np.ndarray], float]:
@@ -84,10 +84,10 @@ def budget(data: Path, megabytes: str, gamma: float = 0.02) -> None:
     path = PathOptions(rule="single", lam=1e-4, tolerance=0.02, relative=True)
     path_arrays, seconds = solved(problem, "accelerated", path)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    asked, computed = problem.rows.counts
+    asked, computed = problem.rows.kept.counts
     passes, gap, primal = (float(path_arrays[name][0]) for name in ("effective_passes", "gap", "primal"))
     print(
-        f"{megabytes} MB: {len(problem.rows.point):,} of {problem.n:,} rows kept, {computed:,} computed for {asked:,}"
+        f"{megabytes} MB: {len(problem.rows.kept.point):,} of {problem.n:,} rows kept, {computed:,} computed for {asked:,}"
     )
     print(
         f"{passes:.1f} passes, gap {gap:.2g} of {primal:.3g}; CPU {seconds:.1f} s; {before:,} MB before, {peak:,} at most"

@@ -39,7 +39,7 @@ CLOSE, EXACT = 1e-4, 1e-8
 
 def compare(problem: Multiclass, name: str, lam: float, turns: int) -> None:
     """The lines of one lambda."""
-    x, truth = problem.x.astype(np.float64), problem.truth
+    x, truth = problem.rows.x.astype(np.float64), problem.truth
     _, best = timed_solve(problem, lam, EXACT)
     seconds, weights = linear_svc(x, truth, lam, 1e-6)
     theirs = objective(x, truth, weights, lam)

@@ -17,5 +17,5 @@ def test_problem__has_one_block_with_many_wrong_answers_and_others_with_one() ->
     assert (problem.n, problem.d) == (6, 30)
     costs = problem.cost[problem.truth]
     assert costs.sum(axis=1).tolist() == [1, 1, 1, 4, 1, 1]
-    np.testing.assert_allclose(problem.x @ problem.x.T, 0.4 * 0.01 * 6 * np.eye(6), rtol=1e-6)
+    np.testing.assert_allclose(problem.rows.x @ problem.rows.x.T, 0.4 * 0.01 * 6 * np.eye(6), rtol=1e-6)
     assert reader.files() == {}

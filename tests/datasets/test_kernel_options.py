@@ -29,19 +29,19 @@ def test_kernel__makes_the_training_rows_its_points(tmp_path: Path) -> None:
     train, test, sink, meta = problems(opened(tmp_path, kernel="rbf"))
     assert (meta["kernel"], meta["gamma"], meta["d"]) == ("rbf", 0.5, 2 * 2 * 4)
     assert "degree" not in meta
-    assert train.row.tolist() == [0, 1, 2, 3]
-    assert test.row.tolist() == [-1, -1]
+    assert train.rows.row.tolist() == [0, 1, 2, 3]
+    assert test.rows.row.tolist() == [-1, -1]
     for problem in (train, test):
-        np.testing.assert_array_equal(problem.points, X)
+        np.testing.assert_array_equal(problem.rows.points, X)
     specimens = specimen(options(tmp_path, kernel="rbf"))
     assert {name: array.dtype for name, array in specimens.arrays.items()} == {
         name: array.dtype for name, array in sink.arrays("train").items()
     }
     assert type(build(specimens.structure, specimens.arrays, specimens.meta)) is type(train)
     shared = {"points": sink.arrays("train")["points"]}
-    encoded = FeatureMap({**meta, "dataset": "multiclass_arrays", "structure": "multiclass_kernel"}, shared).encode(X)
-    again = build("multiclass_kernel", encoded.arrays, encoded.meta)
-    assert (again.row.tolist(), again.d) == ([-1] * 4, train.d)
+    encoded = FeatureMap({**meta, "dataset": "multiclass_arrays", "structure": "multiclass"}, shared).encode(X)
+    again = build("multiclass", encoded.arrays, encoded.meta)
+    assert (again.rows.row.tolist(), again.d) == ([-1] * 4, train.d)
     assert NEW not in shared
 
 
@@ -52,13 +52,13 @@ def test_kernel__of_a_validation_split_keeps_held_out_rows_as_points(tmp_path: P
     given["validation"] = {"share": 0.5, "seed": 0}
     featurize(given, tmp_path / "features", key="k", map_blocks=map, report=lambda *_: None)
     train, held_out = (open_problem(tmp_path / "features", split) for split in ("train", "validation"))
-    assert sorted([*train.row, *held_out.row]) == [0, 1, 2, 3]
-    assert train.points.shape == held_out.points.shape == (4, 2)
+    assert sorted([*train.rows.row, *held_out.rows.row]) == [0, 1, 2, 3]
+    assert train.rows.points.shape == held_out.rows.points.shape == (4, 2)
     w, theta = np.zeros(train.d), np.empty(2)
     train.push(0, 1.0, np.array([1.0, -1.0]), w)
     for i in range(2):  # scores that are kept for the points are those of held-out rows as well
         held_out.scores(i, w, theta)
-        assert theta[0] == -theta[1] == pytest.approx(held_out.x[i] @ train.x[0])
+        assert theta[0] == -theta[1] == pytest.approx(held_out.rows.x[i] @ train.rows.x[0])
 
 
 @pytest.mark.parametrize(

@@ -56,11 +56,11 @@ def opened(*arguments, **more):
 
 
 def dense(problem) -> np.ndarray:
-    """The rows of a problem of either structure, (n, D)."""
-    if hasattr(problem, "x"):
-        return problem.x
-    width = problem.d // problem.labels
-    return sparse.csr_array((problem.values, problem.ids, problem.row_ptr), shape=(problem.n, width)).toarray()
+    """The rows of a problem, (n, D)."""
+    rows = problem.rows
+    if hasattr(rows, "x"):
+        return rows.x
+    return sparse.csr_array((rows.values, rows.ids, rows.ptr), shape=(rows.n, rows.width)).toarray()
 
 
 @pytest.mark.parametrize("labels", [Y, [NAMES[y] for y in Y]], ids=["numbers", "names"])
@@ -101,10 +101,10 @@ def test_split__takes_a_share_of_each_class_and_depends_on_the_seed(tmp_path):
     train, test = first[:2]
     assert np.bincount(train.truth).tolist() == [30, 6]
     assert np.bincount(test.truth).tolist() == [10, 2]
-    assert sorted([*train.x[:, 0], *test.x[:, 0]]) == x[:, 0].tolist()
-    again, other = (problems(opened(tmp_path, csv(x, y), seed=seed))[1].x for seed in (1, 2))
-    assert (again == test.x).all()
-    assert not np.array_equal(other, test.x)
+    assert sorted([*train.rows.x[:, 0], *test.rows.x[:, 0]]) == x[:, 0].tolist()
+    again, other = (problems(opened(tmp_path, csv(x, y), seed=seed))[1].rows.x for seed in (1, 2))
+    assert (again == test.rows.x).all()
+    assert not np.array_equal(other, test.rows.x)
 
 
 @pytest.mark.parametrize(("ending", "content"), [(".csv", csv), (".svm", svmlight)])
@@ -254,7 +254,7 @@ NAMED = "a,b,c,class\n1,2,3,x\n4,5,6,y\n7,8,9.5,x\n"
 )
 def test_csv__header_is_told_from_an_example(tmp_path, text):
     train, _, _, meta = problems(opened(tmp_path, text, text))
-    assert train.x.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9.5]]
+    assert train.rows.x.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9.5]]
     assert [meta["class_names"][k] for k in train.truth] in (["x", "y", "x"], [10, 20, 10])
 
 
@@ -273,7 +273,7 @@ def test_csv__first_line_that_may_be_either_is_refused(tmp_path, first):
 def test_csv__columns_go_by_name(tmp_path):
     for label in (None, "class", -1):
         train, test, _, meta = problems(opened(tmp_path, NAMED, "class,c,a,b\ny,3,1,2\nx,6,4,5\n", label_column=label))
-        assert (test.x.tolist(), test.truth.tolist()) == ([[1, 2, 3], [4, 5, 6]], [1, 0])
+        assert (test.rows.x.tolist(), test.truth.tolist()) == ([[1, 2, 3], [4, 5, 6]], [1, 0])
         assert (meta["arrays"]["columns"], meta["label_column"], train.n) == (["a", "b", "c"], "class", 3)
 
 

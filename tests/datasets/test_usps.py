@@ -49,7 +49,7 @@ def test_usps__all_formats_give_the_same_digits(tmp_path, form):
     assert (meta["n_train"], meta["n_test"]) == (4, 3)
     for problem, split in ((train, "train"), (test, "test")):
         np.testing.assert_array_equal(problem.truth, data[f"y_{split}"])
-        np.testing.assert_array_equal(problem.x, (data[f"X_{split}"] / 1000).astype(np.float32))
+        np.testing.assert_array_equal(problem.rows.x, (data[f"X_{split}"] / 1000).astype(np.float32))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_usps__grey_values_in_arrays_are_no_thousandths(tmp_path):
     data = arrays()
     np.savez(tmp_path / "usps.npz", **{name: x / 1000 if name[0] == "X" else x for name, x in data.items()})
     train, *_ = problems(open_dataset("usps", {"root": tmp_path}))
-    np.testing.assert_array_equal(train.x, (data["X_train"] / 1000).astype(np.float32))
+    np.testing.assert_array_equal(train.rows.x, (data["X_train"] / 1000).astype(np.float32))
 
 
 @pytest.mark.parametrize("pixels", [np.arange(256), np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8) % 2])
@@ -107,5 +107,5 @@ def test_usps__real_data_has_the_sizes_of_the_papers(shared_data):
     assert (train.n, test.n, train.d) == (7291, 2007, 2560)
     assert np.bincount(train.truth).tolist() == [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644]
     assert np.bincount(test.truth).tolist() == [359, 264, 198, 166, 200, 160, 170, 147, 166, 177]
-    assert train.x.min() == -1.0
-    assert train.x.max() == 1.0
+    assert train.rows.x.min() == -1.0
+    assert train.rows.x.max() == 1.0

@@ -15,8 +15,8 @@ from gapwise.stages.certify.kernels import completed, gram, of_audit
 from gapwise.stages.datasets.arrays.kernels import NAMES as NAMES_OF_OPTIONS
 from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
-from gapwise.stages.problems.kernel_rows import NAMES, Kernel, evaluate
 from gapwise.stages.problems.metric import norm2_of, product_of
+from gapwise.stages.problems.multiclass.kernel import NAMES, Kernel, evaluate
 from gapwise.stages.solver.options import Status
 from gapwise.stages.verify import verify
 from gapwise.storage.results import read_path
@@ -38,7 +38,7 @@ def examples(seed: int = 0, n: int = 24, classes: int = 2, width: int = 4) -> tu
 def problem_of(kernel: str = "rbf", *, seed: int = 0, n: int = 24, classes: int = 2, **more):
     x, labels = examples(seed, n, classes)
     arrays = {"x": x, "points": x, "labels": labels, "row": np.arange(n)}
-    return build("multiclass_kernel", arrays, {"classes": classes, **KERNELS[kernel], **more})
+    return build("multiclass", arrays, {"classes": classes, **KERNELS[kernel], **more})
 
 
 def reference(kernel: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -52,11 +52,11 @@ def reference(kernel: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def some_w(problem, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """w by random pushes, and its coefficients (m, K); every third example stays out."""
     rng, w, K = np.random.default_rng(seed), np.zeros(problem.d), problem.labels
-    coefficients = np.zeros((len(problem.points), K))
+    coefficients = np.zeros((len(problem.rows.points), K))
     for i in range(problem.n):
         delta = rng.normal(size=K) * (i % 3 > 0)
         problem.push(i, 0.5, delta, w)
-        coefficients[problem.row[i]] += 0.5 * delta
+        coefficients[problem.rows.row[i]] += 0.5 * delta
     return w, coefficients
 
 
@@ -74,7 +74,7 @@ def test_values__are_those_of_scikit_learn_in_the_solver_and_in_the_audit(kernel
 def test_weights__have_the_scores_and_norms_that_the_gram_matrix_gives(kernel: str) -> None:
     problem = problem_of(kernel, classes=3)
     (w, c), (other, c_other) = some_w(problem), some_w(problem, seed=1)
-    K, theta = reference(kernel, problem.points, problem.points), np.empty(3)
+    K, theta = reference(kernel, problem.rows.points, problem.rows.points), np.empty(3)
     for i in range(problem.n):
         problem.scores(i, w, theta)
         np.testing.assert_allclose(theta, (K @ c)[i], rtol=1e-10, atol=1e-12)
@@ -82,8 +82,8 @@ def test_weights__have_the_scores_and_norms_that_the_gram_matrix_gives(kernel: s
     assert norm2_of(problem, w) == pytest.approx(np.sum(c * (K @ c)), rel=1e-10)
     assert product_of(problem, w, other) == pytest.approx(np.sum(c * (K @ c_other)), rel=1e-9, abs=1e-12)
     new = examples(5, 6, 3)[0]
-    outside = problem._replace(n=6, x=new, row=np.full(6, -1))
-    for i, expected in enumerate(reference(kernel, new, problem.points) @ c):
+    outside = problem._replace(n=6, rows=problem.rows._replace(x=new, row=np.full(6, -1)))
+    for i, expected in enumerate(reference(kernel, new, problem.rows.points) @ c):
         outside.scores(i, w, theta)
         np.testing.assert_allclose(theta, expected, rtol=1e-10, atol=1e-12)
 
@@ -93,9 +93,9 @@ def test_rows__that_are_kept_change_no_bit_and_stay_within_the_budget(monkeypatc
     for megabytes, capacity, computed in (("1", 24, 16), ("0.0004", 2, 32), ("0", 1, 32)):
         monkeypatch.setenv("GAPWISE_KERNEL_MB", megabytes)
         problem = problem_of()
-        assert problem.rows.values.shape == (capacity, 24)
+        assert problem.rows.kept.values.shape == (capacity, 24)
         weights[megabytes] = [some_w(problem, seed)[0].tobytes() for seed in (0, 0)]
-        assert problem.rows.counts[1] == computed  # 16 of 24 examples move, twice
+        assert problem.rows.kept.counts[1] == computed  # 16 of 24 examples move, twice
     assert len({w for both in weights.values() for w in both}) == 1
     monkeypatch.setenv("GAPWISE_KERNEL_MB", "lots")
     with pytest.raises(
@@ -112,7 +112,7 @@ def test_two_classes__are_the_svm_of_libsvm_to_six_digits(tmp_path: Path) -> Non
 
     C, problem = 2.0, problem_of(n=24)
     n, sign = problem.n, 2.0 * problem.truth - 1.0
-    K = reference("rbf", problem.points, problem.points)
+    K = reference("rbf", problem.rows.points, problem.rows.points)
     svm = SVC(kernel="precomputed", C=C / 2.0, tol=1e-12)
     svm.fit(np.block([[K, -K], [-K, K]]), np.concatenate([sign, -sign]))
     decision = svm.decision_function(np.hstack([K, -K]))
@@ -161,7 +161,7 @@ def test_paths__that_mix_points_take_the_inner_products_of_explicit_features(
     assert len(result["samples"]) == 20
     arrays, _ = read_path(tmp_path / "path.zarr")
     coefficients = arrays["weights"][:, : problem.d // 2].reshape(-1, 3, problem.n)
-    plain = (coefficients @ explicit(kernel, problem.x)).reshape(len(coefficients), -1)
+    plain = (coefficients @ explicit(kernel, problem.rows.x)).reshape(len(coefficients), -1)
     np.testing.assert_allclose(arrays["norm2"], np.sum(plain**2, axis=1), rtol=1e-9)
     checked = 0
     for k, inner in zip(arrays["cell_interval"], arrays["cell_inner"], strict=True):
@@ -195,7 +195,7 @@ def test_verify__takes_kernels_from_nowhere_but_its_own_code(tmp_path: Path) -> 
     problem = problem_of()
     w, c = some_w(problem)
     forged = np.concatenate([w[: w.size // 2], 1.01 * w[w.size // 2 :]])
-    K = reference("rbf", problem.points, problem.points)
+    K = reference("rbf", problem.rows.points, problem.rows.points)
     np.testing.assert_allclose(completed(problem, forged)[w.size // 2 :].reshape(2, -1), (K @ c).T, rtol=1e-9)
     audited, mine = of_audit(problem), np.zeros(problem.d)
     audited.push(0, 1.0, np.array([1.0, -1.0]), mine)
@@ -209,7 +209,7 @@ def test_verify__recomputes_the_norms_of_weighted_blocks(kernel: str) -> None:
     x, labels = examples(n=9, classes=3)
     weight, others = np.linspace(0.25, 3.0, 9), np.linspace(1.0, 2.0, 9)
     arrays = {"x": x, "points": x, "labels": labels, "row": np.arange(9), "block_weight": weight}
-    problem = build("multiclass_kernel", arrays, {"classes": 3, **KERNELS[kernel]})
+    problem = build("multiclass", arrays, {"classes": 3, **KERNELS[kernel]})
     audited, K = of_audit(problem._replace(norms2=others)), reference(kernel, x, x)
     np.testing.assert_allclose(audited.norms2, weight**2 * np.diag(K), rtol=1e-12)
     for i, delta in enumerate(np.random.default_rng(3).normal(size=(9, 3))):
@@ -235,7 +235,7 @@ def explicit(kernel: str, x: np.ndarray) -> np.ndarray:
 )
 def test_methods__find_the_optimum_of_explicit_features(tmp_path: Path, kernel: str, method: str) -> None:
     problem = problem_of(kernel, n=12, classes=3)
-    features = {"x": explicit(kernel, problem.x), "labels": problem.truth}
+    features = {"x": explicit(kernel, problem.rows.x), "labels": problem.truth}
     plain = build("multiclass", features, {"classes": 3})
     path, values = path_of(**{**SINGLE, "lam": 0.3, "tolerance": 1e-8}), []
     for name, either in (("kernel", problem), ("plain", plain)):
@@ -251,7 +251,7 @@ def test_methods__find_the_optimum_of_explicit_features(tmp_path: Path, kernel: 
     ("change", "message"),
     [
         ({"row": np.array([0, 1, 24])}, "block 2 is none of the 3 points"),
-        ({"points": np.zeros((3, 5))}, r"points \(m, D\); got \(3, 4\), \(3,\), \(3, 5\)"),
+        ({"points": np.zeros((3, 5))}, r"points \(m, D\); got \(3, 4\) and \(3, 5\)"),
         ({"x": np.array([[0.0] * 4, [np.inf] * 4, [0.0] * 4])}, "block 1 has a feature that is not finite"),
     ],
 )
@@ -259,4 +259,4 @@ def test_build__names_what_does_not_fit(change, message: str) -> None:
     x = np.zeros((3, 4))
     arrays = {"x": x, "points": x, "labels": np.array([0, 1, 0]), "row": np.arange(3), **change}
     with pytest.raises(ValueError, match=message):
-        build("multiclass_kernel", arrays, {"classes": 2, **KERNELS["rbf"]})
+        build("multiclass", arrays, {"classes": 2, **KERNELS["rbf"]})

@@ -8,7 +8,7 @@ from liblinear import linear_svc, objective
 from tiny import csr
 
 from gapwise.stages.problems import build
-from gapwise.stages.problems.multiclass_sparse import class_weights
+from gapwise.stages.problems.multiclass.rows import class_weights
 from gapwise.stages.solver.engine import solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions
@@ -22,9 +22,9 @@ def examples(seed: int = 0, n: int = 24, width: int = 5) -> tuple[np.ndarray, np
     return x * (rng.random((n, width)) < 0.7), labels
 
 
-def binary(structure: str, x: np.ndarray, labels: np.ndarray):
-    rows = csr(x) if structure == "multiclass_sparse" else {"x": x}
-    return build(structure, rows | {"labels": labels}, {"classes": 2, "width": x.shape[1]})
+def binary(sparse: bool, x: np.ndarray, labels: np.ndarray):
+    rows = csr(x) if sparse else {"x": x}
+    return build("multiclass", rows | {"labels": labels}, {"classes": 2, "width": x.shape[1]})
 
 
 def solved(problem, lam: float, tolerance: float):
@@ -39,11 +39,11 @@ def test_rows__give_what_the_dense_structure_gives():
     x = rng.normal(size=(5, width)) * (rng.random((5, width)) < 0.5)
     labels, cost = np.array([0, 1, 2, 3, 1]), rng.random((4, 4)) * (1 - np.eye(4))
     dense = build("multiclass", {"x": x, "labels": labels}, {"classes": classes, "cost": cost})
-    sparse = build("multiclass_sparse", csr(x) | {"labels": labels, "cost": cost}, {"classes": classes, "width": width})
+    sparse = build("multiclass", csr(x) | {"labels": labels, "cost": cost}, {"classes": classes, "width": width})
     assert (dense.d, sparse.d) == (24, 24)
     np.testing.assert_allclose(sparse.norms2, dense.norms2)
     w = rng.normal(size=sparse.d)
-    stacked, delta = class_weights(w, classes), rng.normal(size=classes)
+    stacked, delta = class_weights(w, classes, True), rng.normal(size=classes)
     for i in range(sparse.n):
         theta, other = np.full(classes, np.nan), np.full(classes, np.nan)
         sparse.scores(i, w, theta)
@@ -52,13 +52,11 @@ def test_rows__give_what_the_dense_structure_gives():
         a, b = np.zeros(sparse.d), np.zeros(dense.d)
         sparse.push(i, 0.7, delta, a)
         dense.push(i, 0.7, delta, b)
-        np.testing.assert_allclose(class_weights(a, classes).reshape(-1), b, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(class_weights(a, classes, True).reshape(-1), b, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("structure", "C"), [("multiclass", 1.0), pytest.param("multiclass_sparse", 0.05, marks=pytest.mark.interpreted)]
-)
-def test_two_classes__are_the_svm_of_liblinear_to_six_digits(structure, C):
+@pytest.mark.parametrize(("sparse", "C"), [(False, 1.0), pytest.param(True, 0.05, marks=pytest.mark.interpreted)])
+def test_two_classes__are_the_svm_of_liblinear_to_six_digits(sparse, C):
     from sklearn.svm import LinearSVC
 
     x, labels = examples()
@@ -66,8 +64,8 @@ def test_two_classes__are_the_svm_of_liblinear_to_six_digits(structure, C):
     svm = LinearSVC(loss="hinge", dual=True, fit_intercept=False, C=C, tol=1e-10, max_iter=1_000_000, random_state=0)
     u = svm.fit(x, labels).coef_[0]
     best = 0.5 * u @ u + C * np.maximum(0.0, 1.0 - (2 * labels - 1) * (x @ u)).sum()
-    solution, w = solved(binary(structure, x, labels), lam=2.0 / (n * C), tolerance=1e-13)
-    w_0, w_1 = class_weights(w, 2) if structure == "multiclass_sparse" else w.reshape(2, -1)
+    solution, w = solved(binary(sparse, x, labels), lam=2.0 / (n * C), tolerance=1e-13)
+    w_0, w_1 = class_weights(w, 2, sparse)
     assert solution.point.primal * n * C == pytest.approx(best, rel=1e-7)
     np.testing.assert_allclose(w_1, 0.5 * u, rtol=1e-6, atol=1e-6 * np.abs(u).max())
     np.testing.assert_allclose(w_0, -w_1, rtol=1e-9, atol=1e-12)
@@ -103,6 +101,6 @@ def test_build__refuses_what_is_no_sparse_matrix(change, message):
         "labels": np.array([0, 1, 2]),
     }
     meta = {"classes": 3, "width": 5}
-    assert build("multiclass_sparse", arrays, meta).norms2.tolist() == [5.0, 0.0, 9.0]
+    assert build("multiclass", arrays, meta).norms2.tolist() == [5.0, 0.0, 9.0]
     with pytest.raises(ValueError, match=message):
-        build("multiclass_sparse", arrays | change, meta)
+        build("multiclass", arrays | change, meta)

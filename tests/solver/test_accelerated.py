@@ -15,6 +15,7 @@ from solved import options_of, path_of
 from tiny import TINY, by_all_methods, multiclass
 
 from gapwise.stages.problems import build
+from gapwise.stages.problems.multiclass.rows import Dense
 from gapwise.stages.problems.protocol import frozen
 from gapwise.stages.solver import catalyst, iterate
 from gapwise.stages.solver.box import clip_into
@@ -71,7 +72,7 @@ def test_accelerated__does_not_change_with_the_scale_of_features():
     calls = []
     for s in (1.0, 64.0):
         problem = multiclass()
-        scaled = problem._replace(x=frozen(problem.x * s), norms2=frozen(problem.norms2 * s * s))
+        scaled = problem._replace(rows=Dense(frozen(problem.rows.x * s)), norms2=frozen(problem.norms2 * s * s))
         solver = accelerated_of(scaled, lam=LAM * s * s)
         solver.solve(1e-5, never)
         calls.append(solver.oracle_calls)

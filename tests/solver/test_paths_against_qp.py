@@ -10,8 +10,8 @@ from walks import EPS, walked
 
 from gapwise.stages.certify.kernels import of_audit
 from gapwise.stages.problems import build
-from gapwise.stages.problems.kernel_rows import Kernel, evaluate
 from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.multiclass.kernel import Kernel, evaluate
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.options import Status
 
@@ -56,7 +56,7 @@ def test_path__of_a_kernel_is_within_epsilon_of_a_dense_qp(kernel: str, weighted
     x = rng.normal(size=(n, 3)) + 0.8 * np.eye(classes)[labels]
     weight = np.linspace(0.25, 1.75, n) if weighted else np.ones(n)
     arrays = {"x": x, "points": x, "labels": labels, "row": np.arange(n), "block_weight": weight}
-    problem = build("multiclass_kernel", arrays, {"classes": classes, **KERNELS[kernel]})
+    problem = build("multiclass", arrays, {"classes": classes, **KERNELS[kernel]})
     gram = np.array([[evaluate(Kernel.of(KERNELS[kernel]), a, b) for b in x] for a in x])
     values, vectors = np.linalg.eigh(gram)
     rows = vectors * np.sqrt(np.maximum(values, 0.0))  # rows @ rows.T is the Gram matrix

@@ -46,16 +46,17 @@ class Numbered:
     """A reader of `count` training blocks; every feature of block k is k + 1."""
 
     def __init__(self, structure: str, count: int) -> None:
-        self.structure, self.count = structure, count
+        self.structure, self.count = "multiclass" if structure == "sparse" else structure, count
+        self.sparse = structure == "sparse"
 
     def featurize(self, sink, map_blocks, report):
         for split, count in (("train", self.count), ("test", 3)):
             numbers = np.arange(1, count + 1, dtype=np.float32)
-            if self.structure == "multiclass":
+            if self.structure == "multiclass" and not self.sparse:
                 sink.put(split, "x", np.repeat(numbers[:, None], 2, axis=1))
                 sink.put(split, "labels", np.zeros(count, np.uint8))
                 continue
-            if self.structure == "multiclass_sparse":  # block k has the first k % 3 features
+            if self.sparse:  # block k has the first k % 3 features
                 sizes = np.arange(1, count + 1) % 3
                 sink.put(split, "row_ptr", np.append(0, np.cumsum(sizes)))
                 sink.put(split, "ids", np.concatenate([np.arange(size, dtype=np.int32) for size in sizes]))
@@ -115,7 +116,7 @@ def test_featurize__refuses_an_empty_side(monkeypatch, tmp_path: Path, count: in
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("structure", ["multiclass_sparse", "segmentation", "potts"])
+@pytest.mark.parametrize("structure", ["sparse", "segmentation", "potts"])
 def test_featurize__divides_features_that_are_there(monkeypatch, tmp_path: Path, structure: str) -> None:
     validation = {"folds": 4, "fold": 1, "seed": 0}
     alone = stored(monkeypatch, tmp_path / "alone", structure, 13, validation)

@@ -24,7 +24,7 @@ UNIT = 0.5 * float(np.finfo(float).eps)
 
 def psi_by_fsum(problem: Problem, labels: np.ndarray) -> np.ndarray:
     """(1/n) sum_i psi_i of multiclass vertices, rounded once."""
-    x, truth = problem.x, problem.truth
+    x, truth = problem.rows.x, problem.truth
     parts = [x * ((truth == k).astype(float) - (labels == k))[:, None] for k in range(problem.cost.shape[0])]
     return np.array([math.fsum(part[:, j]) for part in parts for j in range(x.shape[1])]) / problem.n
 

@@ -48,7 +48,7 @@ def problem_of(kind: str, s: float, t: float) -> Problem:
         x, labels = np.repeat(np.random.default_rng(0).normal(size=(3, 2)), 2, axis=0), np.array([0, 1, 1, 2, 2, 0])
     else:
         plain = multiclass()
-        x, labels = plain.x, plain.truth
+        x, labels = plain.rows.x, plain.truth
     return build("multiclass", {"x": s * x, "labels": labels}, {"classes": 3, "cost": t * (1.0 - np.eye(3))})
 
 

@@ -1,7 +1,7 @@
-"""Options that turn rows of features with labels into a problem over kernels (`stages.problems.multiclass_kernel`).
+"""Options that turn rows of features with labels into a problem over kernels (`stages.problems.multiclass.kernel`).
 
 ``kernel``: linear, poly or rbf; null: weights, without a kernel. ``gamma`` (poly, rbf; null: 1 / columns), ``coef0`` and
-``degree`` (poly; 0 and 3). `stages.problems.kernel_rows` has the formulas. Any reader of dense rows with the structure
+``degree`` (poly; 0 and 3). That module has the formulas. Any reader of dense rows with the structure
 `multiclass` can offer them: its options have the part `KernelOptions`, its `open` returns ``with_kernel(reader, part)``, and
 it lists `OPTIONS` in its ``LATER``.
 """
@@ -21,7 +21,6 @@ from gapwise.stages.datasets.offers.options import NonNegative, Positive, Whole,
 
 OF_KERNEL = {"linear": (), "poly": ("gamma", "coef0", "degree"), "rbf": ("gamma",)}
 NAMES = tuple(OF_KERNEL)
-STRUCTURE = "multiclass_kernel"
 R = TypeVar("R", bound=Reader)
 
 
@@ -45,7 +44,7 @@ class Kernelized:
     reader: Reader
     kernel: Facts
     """kernel, and those of gamma, coef0 and degree that it has; gamma may be None"""
-    structure: str = STRUCTURE
+    structure: str = "multiclass"
 
     def files(self) -> Mapping[str, Path]:
         return self.reader.files()
@@ -91,10 +90,6 @@ def with_kernel(reader: R, options: KernelOptions) -> R | Kernelized:
             raise OptionError(f"dataset.{key}: only with dataset.kernel={' or '.join(having)}, got kernel {name}")
     if name is None:
         return reader
-    if reader.structure != "multiclass":
-        raise OptionError(
-            f"dataset.kernel: needs dense rows; these are for the structure {reader.structure}, so leave it null"
-        )
     defaults = {"gamma": None, "coef0": 0.0, "degree": 3}
     given = {key: getattr(options, key) for key in used}
     return Kernelized(reader, {"kernel": name, **{k: defaults[k] if v is None else v for k, v in given.items()}})

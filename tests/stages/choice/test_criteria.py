@@ -31,8 +31,8 @@ def test_measures__have_a_direction(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "measure", "rising"),
     [("chain", "chunk_f1", True), ("chain", "token_error", False), ("multiclass", "error_rate", False),
-     ("multiclass_kernel", "error_rate", False), ("multiclass_sparse", "error_rate", False), ("matching", "aer", False),
-     ("matching", "precision", True), ("segmentation", "foreground_iou", True), ("potts", "class_accuracy", True),
+     ("matching", "aer", False), ("matching", "precision", True), ("segmentation", "foreground_iou", True),
+     ("potts", "class_accuracy", True),
      ("ranking", "ndcg_at_10", True), ("ranking", "swapped_pairs", False), ("tree", "pcp", True),
      ("tree", "misplaced_nodes", False), ("python_oracle", "label_error", False), ("chain", "loss", False)],
 )  # fmt: skip

@@ -90,11 +90,11 @@ def test_structures_without__are_refused_in_one_sentence() -> None:
     refuse_without_margins("segmentation")
     refuse_without_lists("chain", 3)
     with pytest.raises(
-        ValueError, match=r"^margins: the structure tree has none, .*; these have: chain, multiclass, .*, segm"
+        ValueError, match=r"^margins: the structure tree has none, .*; these have: chain, multiclass, segm"
     ):
         refuse_without_margins("tree")
     with pytest.raises(
-        ValueError, match=r"^n_best: the structure segmentation lists no .*; these do: chain, multiclass, "
+        ValueError, match=r"^n_best: the structure segmentation lists no .*; these do: chain, multiclass$"
     ):
         refuse_without_lists("segmentation", 3)
     with pytest.raises(ValueError, match=r"^n_best: expected a whole number >= 1, got"):

@@ -29,15 +29,15 @@ def multiclass_sparse(seed: int = 3, n: int = 6, width: int = 5, classes: int = 
     labels = rng.integers(classes, size=n)
     x = (rng.normal(size=(n, width)) + 2.0 * np.eye(classes, width)[labels]) * (rng.random((n, width)) < 0.5)
     x[1] = 0.0
-    return build("multiclass_sparse", csr(x) | {"labels": labels}, {"classes": classes, "width": width, **meta})
+    return build("multiclass", csr(x) | {"labels": labels}, {"classes": classes, "width": width, **meta})
 
 
 def csr(x: np.ndarray) -> dict[str, np.ndarray]:
-    """The rows of x (n, D) as `multiclass_sparse` stores them."""
+    """The rows of x (n, D) as sparse ones are stored."""
     row, ids = np.nonzero(x)
     counts = np.bincount(row, minlength=len(x))
     return {"ids": ids.astype(np.int32), "values": x[row, ids], "row_ptr": np.cumsum([0, *counts])}
 
 
 INSTANCES = {"multiclass": multiclass, "multiclass_cone": multiclass_cone, "multiclass_sparse": multiclass_sparse}
-LABELS = dict.fromkeys(("Multiclass", "MulticlassSparse"), lambda problem: problem.labels)
+LABELS = {"Multiclass": lambda problem: problem.labels}

@@ -23,7 +23,7 @@ PAIRS, SHOWN = 25, 40
 
 def applies(run: ReportedRun) -> bool:
     """True for classes and label sequences with predictions."""
-    return run.structure in ("multiclass", "multiclass_sparse", "chain") and "labels" in run.predictions
+    return run.structure in ("multiclass", "chain") and "labels" in run.predictions
 
 
 def content(run: ReportedRun) -> Markup:

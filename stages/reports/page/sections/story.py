@@ -22,7 +22,6 @@ LEARNS = {
     "segmentation": "segment images into object and background",
     "potts": "label the regions of images",
     "multiclass": "tell classes apart",
-    "multiclass_sparse": "tell classes apart",
 }
 """What models of each structure learn to do."""
 

@@ -1,0 +1,259 @@
+"""Rows over a kernel: block-coordinate Frank-Wolfe on alpha alone (LJ13 App. B.5).
+
+The features of an example are phi(x), of any dimension, with k(x, z) = <phi(x), phi(z)>:
+
+* linear: <x, z>;
+* poly: (gamma <x, z> + coef0) ** degree, which needs gamma > 0, coef0 >= 0 and a whole degree to be positive semidefinite;
+* rbf: exp(-gamma ||x - z||^2).
+
+Classes have weights w_k = sum_j c_jk phi(x_j) over the m training points, and with Crammer and Singer's dual the
+coefficients are those of alpha: c_jk = (1 / lambda n) (m_j(y_j) - mu_j)_k. They take the place of w. Beside them stand their
+scores on the training points,
+
+    F_ik = <w_k, phi(x_i)> = sum_j k(x_i, x_j) c_jk,
+
+so "w" is the vector (c, F), of d = 2 K m numbers, class by class. Everything that the solver does to w is linear, so c and F
+stay each other's: a step of block i adds to c_i and adds k(x_i, .) to the columns of F that change, with one row of the Gram
+matrix, and blocks whose alpha stays at the truth need none. An oracle reads its K scores. Norms need no further kernel:
+
+    <w, w'> = sum_jk c_jk F'_jk.
+
+So primal, dual and gap come from kernels alone, and so do all path rules, which need R, ell and such inner products only.
+At a rebase point c is derived from alpha, and F from c, like any w; the committed state is alpha.
+
+Points that are not in training (`row` is -1) have their scores computed from the points with c_j != 0, the support vectors.
+
+A kept row of the Gram matrix has the bits of a computed one, so no result depends on their budget. That is
+``$GAPWISE_KERNEL_MB`` megabytes (512 without that variable); memory is taken as rows are computed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple, Self
+
+import numpy as np
+from numba import njit
+
+from gapwise.records import Facts
+from gapwise.stages.problems.multiclass.rows import check_finite
+from gapwise.stages.problems.operations import SEARCH, Operations
+from gapwise.stages.problems.protocol import FAST, PLAIN, dot, frozen
+from gapwise.stages.problems.scale import check_norms
+
+LINEAR, POLY, RBF = range(3)
+NAMES = ("linear", "poly", "rbf")
+BUDGET_VARIABLE, DEFAULT_MEGABYTES = "GAPWISE_KERNEL_MB", 512.0
+OUTSIDE = -1
+
+
+class Kernel(NamedTuple):
+    """A kernel with its parameters; a parameter that the kernel lacks is 0."""
+
+    kind: int
+    """LINEAR, POLY or RBF"""
+    gamma: float
+    coef0: float
+    degree: int
+
+    @classmethod
+    def of(cls, facts: Facts) -> Kernel:
+        """The kernel that a reader's facts describe: ``kernel``, ``gamma``, ``coef0``, ``degree``."""
+        if facts.get("kernel") not in NAMES:
+            raise ValueError(f"multiclass: kernel must be one of {', '.join(NAMES)}, got {facts.get('kernel')!r}")
+        numbers = float(facts.get("gamma") or 0.0), float(facts.get("coef0") or 0.0), int(facts.get("degree") or 0)
+        return cls(NAMES.index(facts["kernel"]), *numbers)
+
+
+class Kept(NamedTuple):
+    """The most recently used rows of the Gram matrix. One thread at a time may ask for a row."""
+
+    values: np.ndarray
+    """float64, (capacity, m)"""
+    slot: np.ndarray
+    """int64, (m,): where the row of a point is kept; -1 if it is not"""
+    point: np.ndarray
+    """int64, (capacity,): the point whose row a slot holds; -1 for an empty slot"""
+    used: np.ndarray
+    """int64, (capacity,): count of requests when it was last asked for"""
+    counts: np.ndarray
+    """int64, (2,): requests, rows computed"""
+
+    @classmethod
+    def empty(cls, m: int, megabytes: float) -> Kept:
+        """Space for as many rows of m numbers as fit into the budget, at least one."""
+        capacity = int(min(max(megabytes * 2**20 // (8 * max(m, 1)), 1), max(m, 1)))
+        nowhere = np.full(m, -1, np.int64), np.full(capacity, -1, np.int64)
+        return cls(np.empty((capacity, m)), *nowhere, np.zeros(capacity, np.int64), np.zeros(2, np.int64))
+
+
+def _budget() -> float:
+    """Megabytes for kept rows; ValueError if the environment's are not a number >= 0."""
+    given = os.environ.get(BUDGET_VARIABLE, "")
+    try:
+        megabytes = float(given) if given else DEFAULT_MEGABYTES
+        if not 0.0 <= megabytes < float("inf"):
+            raise ValueError
+    except ValueError:
+        raise ValueError(f"{BUDGET_VARIABLE}: expected megabytes for kernel rows, such as 512, got {given!r}") from None
+    return megabytes
+
+
+@njit(**FAST)
+def _product(a, b):
+    total = 0.0
+    for j in range(a.size):
+        total += np.float64(a[j]) * np.float64(b[j])
+    return total
+
+
+@njit(**FAST)
+def _distance2(a, b):
+    total = 0.0
+    for j in range(a.size):
+        difference = np.float64(a[j]) - np.float64(b[j])
+        total += difference * difference
+    return total
+
+
+@njit(**PLAIN)
+def evaluate(kernel, a, b):
+    """k(a, b) of two rows of features (D,)."""
+    if kernel.kind == RBF:
+        return np.exp(-kernel.gamma * _distance2(a, b))
+    product = _product(a, b)
+    if kernel.kind == POLY:
+        product = (kernel.gamma * product + kernel.coef0) ** kernel.degree
+    return product
+
+
+@njit(**PLAIN)
+def row_of(kept, kernel, points, r):
+    """The slot of `kept` that holds k(points[r], points[j]) for all j; computed unless it is kept.
+
+    Where all slots are taken, the row that was not asked for the longest makes room.
+    """
+    kept.counts[0] += 1
+    s = kept.slot[r]
+    if s < 0:
+        s = np.int64(kept.counts[1])
+        if s >= kept.point.size:
+            s = np.int64(np.argmin(kept.used))
+            kept.slot[kept.point[s]] = -1
+        for j in range(points.shape[0]):
+            kept.values[s, j] = evaluate(kernel, points[r], points[j])
+        kept.counts[1] += 1
+        kept.slot[r], kept.point[s] = s, r
+    kept.used[s] = kept.counts[0]
+    return s
+
+
+@njit(**FAST)
+def add_row(c, row, w, start):
+    """w[start : start + m] += c row."""
+    for j in range(row.size):
+        w[start + j] += c * row[j]
+
+
+@njit(**PLAIN)
+def product_of_halves(a, b):
+    """<coefficients of a, scores of b>: both (2 h,), coefficients first."""
+    half = a.size // 2
+    return dot(a[:half], b[half:])
+
+
+class OverKernel(NamedTuple):
+    """Rows of examples whose classes are combinations of m training points."""
+
+    x: np.ndarray
+    """float32 or float64, (n, D)"""
+    points: np.ndarray
+    """like x, (m, D): the training points that w is a combination of"""
+    row: np.ndarray
+    """int64, (n,): the number of an example among the points; OUTSIDE if it is not a point"""
+    weight: np.ndarray
+    """float64, (n,): weights of blocks, which multiply their coefficients and the scores that they read"""
+    kernel: Kernel
+    kept: Kept
+    follow: bool
+    """Whether `push_class` keeps the scores up; without, they have to be computed from the coefficients."""
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, np.ndarray], meta: Facts, weight: np.ndarray) -> Self:
+        """The rows ``x`` (n, D) over ``points`` (m, D) and, of training examples, ``row`` (n,).
+
+        `meta` gives ``kernel`` with ``gamma``, ``coef0`` and ``degree`` as far as it has them. ValueError names the first
+        block or point whose features are not finite, or whose `row` does not fit.
+        """
+        x, points = np.asarray(arrays["x"]), np.asarray(arrays["points"])
+        if x.ndim != 2 or points.ndim != 2 or points.shape[1] != x.shape[1]:
+            raise ValueError(f"multiclass: x must be (n, D) and points (m, D); got {x.shape} and {points.shape}")
+        if np.size(meta.get("lower", ())) or np.size(meta.get("upper", ())):
+            raise ValueError("multiclass: bounds on weights need the weights themselves, which a kernel has none of")
+        kernel = Kernel.of(meta)
+        check_finite("block", x)
+        check_finite("point", points)
+        n, m = len(x), len(points)
+        row = np.asarray(arrays["row"] if "row" in arrays else np.full(n, OUTSIDE), np.int64)
+        bad = (row < OUTSIDE) | (row >= m) if row.shape == (n,) else np.ones(1, bool)
+        if bad.any():
+            raise ValueError(f"multiclass: block {int(np.argmax(bad))} is none of the {m} points; row must be (n,)")
+        dtype = np.float32 if x.dtype == np.float32 and points.dtype == np.float32 else np.float64
+        kept = Kept.empty(m, _budget() if (row >= 0).any() else 0.0)
+        return cls(frozen(x, dtype), frozen(points, dtype), frozen(row), weight, kernel, kept, follow=True)
+
+    @property
+    def n(self) -> int:
+        return len(self.x)
+
+    @property
+    def width(self) -> int:
+        """Numbers of w for each class: coefficients and scores of the points."""
+        return 2 * len(self.points)
+
+    def norms2(self) -> np.ndarray:
+        """float64 (n,): k(x_i, x_i), times the square of the block's weight."""
+        norms2 = self.weight**2 * np.array([evaluate(self.kernel, example, example) for example in self.x])
+        check_norms("multiclass", enumerate(norms2.tolist()))
+        return np.asarray(norms2)
+
+    def operations(self, K: int) -> Operations:
+        """K scores that `push_class` keeps up, m of them for each class that a move changes; they are in memory, not in
+        caches."""
+        return Operations(SEARCH * K, SEARCH * K + 2.0 * SEARCH * len(self.points))
+
+    def scores(self, i, w, theta):
+        m, r = self.points.shape[0], self.row[i]
+        if r >= 0:
+            for k in range(theta.size):
+                theta[k] = self.weight[i] * w[(theta.size + k) * m + r]
+        else:
+            theta[:] = 0.0
+            for j in range(m):
+                supports = False
+                for k in range(theta.size):
+                    supports = supports or w[k * m + j] != 0.0
+                if supports:
+                    value = self.weight[i] * evaluate(self.kernel, self.x[i], self.points[j])
+                    for k in range(theta.size):
+                        theta[k] += value * w[k * m + j]
+
+    def score_class(self, i, w, k, K):
+        m, r = self.points.shape[0], self.row[i]
+        if r >= 0:
+            return self.weight[i] * w[(K + k) * m + r]
+        total = 0.0
+        for j in range(m):
+            if w[k * m + j] != 0.0:
+                total += w[k * m + j] * evaluate(self.kernel, self.x[i], self.points[j])
+        return self.weight[i] * total
+
+    def push_class(self, i, c, k, K, w):
+        """Only training points can be pushed; any other makes w nan."""
+        m, r = self.points.shape[0], self.row[i]
+        c *= self.weight[i]
+        w[k * m + max(r, 0)] += c if r >= 0 else np.nan
+        if r >= 0 and self.follow:
+            slot = row_of(self.kept, self.kernel, self.points, r)
+            add_row(c, self.kept.values[slot], w, (K + k) * m)
