@@ -18,6 +18,7 @@ REMOVED = {
     "solver.cutting_plane.accuracy": "it was of cutting_plane_nslack; use solver=cutting_plane or accelerated",
     "solver=fasole": "solver=accelerated takes an eighth of the time",
     "solver.method=fasole": "use accelerated, which takes an eighth of the time",
+    "solver.method=bcfw_nols": "use solver=bcfw_nols, which is bcfw with solver.line_search=false",
     "solver.batch_step": "solver=fw moves all blocks at once; otherwise leave it out",
     "solver.project": "leave it out: ssg makes no projections",
     "solver.growth": "leave it out: step sizes of eg grow by a twentieth",

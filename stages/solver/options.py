@@ -158,6 +158,9 @@ class BcfwOptions(BlockOptions):
     """Gap sampling draws block i with probability proportional to g_i ** degree; `max_gap` is greedy."""
     refresh_every: int = 10
     """Effective passes between exact gap passes; 0: only to confirm convergence."""
+    line_search: bool = True
+    """Whether a move has the length that raises the dual most; if not, it is 2n / (k + 2n) at step k of a lambda (LJ13 Alg.
+    4)."""
     averaging: str = "none"
 
     @property
@@ -175,6 +178,9 @@ class BcfwOptions(BlockOptions):
         BlockOptions.check(self)
         check_one_of("solver.sampler", self.sampler, SAMPLERS)
         check_one_of("solver.averaging", self.averaging, AVERAGES)
+        if not self.line_search:
+            check("solver.step", self.step, self.step == "fw", "fw, for line_search=false")
+            check("solver.cache.kind", self.cache.kind, self.cache.kind == "none", "none, for line_search=false")
         check("solver.degree", self.degree, self.degree > 0, "a number > 0")
         check("solver.refresh_every", self.refresh_every, self.refresh_every >= 0, "an integer >= 0")
 

@@ -52,6 +52,8 @@ class Flags(NamedTuple):
     """moves that a block may make: bits of `codes`"""
     by_slope: bool
     """try only one of FW and AWAY, the one with the larger slope"""
+    line_search: bool
+    """False: FW moves by 2n / (k + 2n)"""
     cache: bool
     vertex_from: int
     """CACHE_FIRST to CACHE_ONLY: where a step's vertex comes from"""

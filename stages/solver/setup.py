@@ -35,6 +35,8 @@ class Setup:
     """Labellings that an oracle call of an exact pass returns; 0: to be chosen (`listing`)."""
     mu: bool = True
     """Whether the state stores mu, 8 p_i bytes a block, because steps read it; exact passes do not need it."""
+    line_search: bool = True
+    """False: FW moves by 2n / (k + 2n) at step k of a lambda."""
     average: bool = False
     """Whether the state keeps a running average."""
     margins: bool = False
@@ -58,6 +60,7 @@ class Setup:
             sampler=self.sampler,
             kinds=self.rule.kinds,
             by_slope=self.rule.by_slope,
+            line_search=self.line_search,
             cache=self.caching,
             vertex_from=CACHE_FIRST,
             rounds=1,

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.interpreted
 
 
 def nols_of(problem, **choices):
-    return solver_of(problem, method="bcfw_nols", **{"max_passes": 400.0, **choices})
+    return solver_of(
+        problem, **{"line_search": False, "step": "fw", "sampler": "uniform", "max_passes": 400.0, **choices}
+    )
 
 
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])

@@ -159,10 +159,9 @@ def test_max_passes__leaves_the_certifying_pass_to_come_on_top(method):
         assert passes <= spent <= passes + (3.0 if method == "eg" else 2.0)
 
 
-@pytest.mark.parametrize("method", ["bcfw", pytest.param("bcfw_nols", marks=pytest.mark.interpreted)])
-def test_max_passes__ends_steps_that_no_refresh_ends(method):
+def test_max_passes__ends_steps_that_no_refresh_ends():
     problem = instance("chain")
-    options = options_of(method=method, max_passes=3.0, refresh_every=0, rebase_steps=20 * problem.n)
+    options = options_of(max_passes=3.0, refresh_every=0, rebase_steps=20 * problem.n)
     found = solve(problem, 0.05, options, tolerance=1e-13)
     assert found.status is Status.PASS_LIMIT
     assert found.trace[-1][COLUMN] == 4 * problem.n
@@ -187,7 +186,7 @@ def test_away__is_made_although_the_oracle_has_nothing_better_than_the_mean(name
     rule = STEP_RULES[name]
     view = SimpleNamespace(allowed_moves=lambda flags: rule.kinds, measure_move=lambda *arguments: 2.0)
     flags, state = (
-        SimpleNamespace(by_slope=rule.by_slope, scale=1.0),
+        SimpleNamespace(by_slope=rule.by_slope, line_search=True, scale=1.0),
         SimpleNamespace(pool=SimpleNamespace(alpha=[0.5, 0.5])),
     )
     seen = Seen(base=1.0, best=0, h_best=1.5, away=1, h_away=0.5, active=2)

@@ -58,7 +58,7 @@ def test_weights__are_equal_without_features_and_above_zero_of_a_block_without()
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("choices", [{"method": "mpbcfw", "cache": "gap"}, {"method": "bcfw_nols"}])
+@pytest.mark.parametrize("choices", [{"method": "mpbcfw", "cache": "gap"}, {"line_search": False, "step": "fw"}])
 def test_methods__that_plan_no_order_converge(choices: dict) -> None:
     solver = solver_of(multiclass(n=9), LAM, sampler="lipschitz", max_passes=3000.0, **choices)
     status, point = solver.solve(0.01, never)

@@ -118,7 +118,7 @@ def test_stop__at_any_check_leaves_a_state_of_the_undisturbed_solve(monkeypatch,
     """
     monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)  # every step is a piece
     choices = {"method": case if case in methods() else "bcfw", **EVERY_STOP[case]}
-    if choices["method"] in ("bcfw_nols", "eg", "ssg", "fw"):
+    if choices["method"] in ("eg", "ssg", "fw"):
         choices["max_passes"] = 5.0
     options = options_of(**choices)
     problem = chain(lengths=(2, 1, 2)) if case == "lists" else multiclass(n=5)

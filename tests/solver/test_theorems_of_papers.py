@@ -219,12 +219,12 @@ def test_lj13_theorem_1__batch_frank_wolfe(name: str, lam: float, line_search: b
     assert name != "orthogonal" or min(shares) > 0.05, "within twenty times of the bound, here"
 
 
-@pytest.mark.parametrize("method", ["bcfw", pytest.param("bcfw_nols", marks=pytest.mark.interpreted)])
+@pytest.mark.parametrize("line_search", [True, pytest.param(False, marks=pytest.mark.interpreted)])
 @pytest.mark.parametrize(("name", "lam"), CASES)
-def test_lj13_theorem_2__block_coordinate_frank_wolfe(name: str, lam: float, method: str) -> None:
+def test_lj13_theorem_2__block_coordinate_frank_wolfe(name: str, lam: float, line_search: bool) -> None:
     """E h_k <= 2n / (k + 2n) (C + h_0), by line search and by the fixed step 2n / (k + 2n)."""
     dual = dual_of(name, lam)
-    h = errors(dual, STEPS, SEEDS, method=method, sampler="uniform")
+    h = errors(dual, STEPS, SEEDS, line_search=line_search, sampler="uniform")
     assert nearest(h.mean(axis=0), rate(dual, h)) > 0.03
 
 

@@ -33,8 +33,6 @@ def options_of(**choices) -> MethodOptions:
     """Options for many rebase points; what a method does not have is left out."""
     cache = CacheOptions(kind=choices.pop("cache", "gap"), capacity=choices.pop("capacity", 50))
     often = {"refresh_every": 2} if choices.get("method", "bcfw") == "bcfw" else {}
-    if choices.get("method") == "bcfw_nols":
-        cache, often = CacheOptions(), {"refresh_every": 2}
     if choices.get("method") == "mpbcfw":
         often = {"step": "pairwise"}
     known = {field.name for field in dataclasses.fields(options_type(choices.get("method", "bcfw")))}

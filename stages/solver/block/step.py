@@ -181,6 +181,8 @@ def choose(P, S, V, flags, i, seen, target, h):
         gamma_max = 1.0 if direction == FW else largest_step(direction, S.pool.alpha[seen.away])
         length = line_search(slope, norm2, flags.scale, gamma_max)
         improvement = gain(length, slope, norm2, flags.scale)
+        if not flags.line_search:  # whatever it gains (LJ13 Alg. 4)
+            length, improvement = fixed_length(S), np.inf
         if improvement > most:
             most, taken, gamma, slope_taken, norm2_taken = improvement, direction, length, slope, norm2
     if gamma > 0.0 and taken != measured:  # a later candidate has overwritten the view's workspace
@@ -227,6 +229,12 @@ def line_search(slope, norm2, scale, gamma_max):
     if curvature * gamma_max <= slope:
         return gamma_max
     return slope / curvature
+
+
+@inner(**PLAIN)
+def fixed_length(S):
+    """2n / (k + 2n), k being the steps at this lambda (LJ13 Alg. 4 without line search)."""
+    return 2.0 * S.ell.size / (S.counters[AVERAGED] + 2.0 * S.ell.size)
 
 
 @inner(**PLAIN)

@@ -19,12 +19,11 @@ from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.handover import Handover
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.loop import steps_driver
 from gapwise.stages.solver.options import BcfwOptions
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule, no_facts
 from gapwise.stages.solver.setup import Setup, sampling_of
-from gapwise.stages.solver.visits import Loop, Visits
+from gapwise.stages.solver.visits import Visits
 
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum triggers an exact pass (O16, the authors' code)."""
@@ -54,6 +53,7 @@ def setup_of(options: Options) -> Setup:
     return Setup.of(
         o,
         **sampling_of(o.sampler, o.degree),
+        line_search=o.line_search,
         average=o.averaging != "none",
         margins=o.cache.kind != "none" and kinds == PAIRWISE and o.averaging == "none",
     )
@@ -65,14 +65,12 @@ class Bcfw:
 
     it: Iterate
     options: Options
-    loop: Loop = steps_driver
-    """The compiled steps."""
     counts: StepCounts = field(default_factory=StepCounts)
     handover: Handover | None = None
     """To accelerated steps, at a lambda that takes many passes."""
 
     def __post_init__(self) -> None:
-        self.visits = Visits(self.it, self.loop)
+        self.visits = Visits(self.it)
         if self.it.setup.margins:  # pairwise moves, a cache, no average
             self.handover = Handover.prepared(self.it, self.visits, self.counts)
 
