@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -28,11 +28,9 @@ from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, sam
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.loss_unit import with_unit
 from gapwise.stages.problems.one_type import one_type
-from gapwise.stages.problems.operations import PYTHON
 from gapwise.stages.problems.oracle import Oracle
 from gapwise.stages.problems.oracle_check import try_oracle, try_samples
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
-from gapwise.stages.solver.unit_costs import VISIT
 
 BLOCKS = 5
 """Blocks of a compiled structure that the contract is tried on."""
@@ -44,8 +42,6 @@ PASSES = 40
 """Effective passes that a path to a usual accuracy takes, about."""
 STEP = 3e-5
 """Seconds of a step besides the oracle, if it calls Python."""
-VISITED = 3
-"""Labellings whose features a step without the oracle asks for, about."""
 NAMED = ("command", "oracle", "module")
 """Options of a data set that name a user's own program or class."""
 SLOW = 1e-3
@@ -114,17 +110,6 @@ def advice(seconds: float, python: bool, workers: int) -> list[str]:
     return [solver, "compute=processes" if workers > 1 and seconds >= SLOW else "compute=serial"]
 
 
-def costs_note(seconds: Mapping[str, float]) -> str:
-    """What `mpbcfw` takes a call of an oracle in Python for, and the options that give it these seconds of a call."""
-    call, visit = STEP + seconds["max_oracle"], STEP + VISITED * seconds["features"]
-    given = f"oracle_seconds={call:.2g} solver.multiplane.plane_seconds={visit / VISIT:.2g}"
-    counted = PYTHON.oracle / PYTHON.visit
-    return (
-        f"solver=mpbcfw assumes that a call costs {counted:.0f} steps without one; this oracle's costs {call / visit:.2g}. "
-        f"To say so: solver.multiplane.{given}"
-    )
-
-
 def check(name: str, options: Facts, seconds: float = 10.0) -> Report:
     """Try the data set `name` with these options.
 
@@ -191,7 +176,6 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
         )
         try:
             report.seconds = _times(oracle, truths, seconds)
-            report.notes.append(costs_note(report.seconds))
         except ValueError as error:
             report.findings.append(Finding("times", False, str(error)))
     if approximate:

@@ -24,6 +24,12 @@ REMOVED = {
     "solver.growth": "leave it out: step sizes of eg grow by a twentieth",
     # experiments
     "experiment=practice": "python tests/benchmarks/practice FOLDER makes the comparison",
+    "solver.batch_size": "leave the key out; solver=expensive_oracle asks all oracles of a pass side by side",
+    "solver=mpbcfw_inner": "take solver=mpbcpfw, ten pairwise steps a visit, or solver=mpbcfw solver.multiplane.rounds=10",
+    "solver.multiplane.costs": "leave the key out; costs are counted",
+    "solver.multiplane.oracle_seconds": "leave the key out; costs are counted operations, which a structure may declare",
+    "solver.multiplane.plane_seconds": "leave the key out; costs are counted operations, which a structure may declare",
+    "solver.averaging=recent": "take weighted or two_track; accelerated needs fewer passes than any average",
     # the group path
     "path.parallel": "the workers of compute share the oracle calls of each λ; leave it out",
     "path.kind": "for regpath write nothing, for the others path=heuristic, path=grid or path=single",

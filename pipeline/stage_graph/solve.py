@@ -156,7 +156,6 @@ def result(settings: Settings, directory: RunDir) -> dict[str, object]:
         **({"every_lambda_within": solved["certified"]} if "certified" in solved else {}),
         "problem": {"name": settings.data_name, "n": int(attrs["n"]), "d": int(attrs["d"])},
         "view": {"steps": attrs.get("view", ""), "cached": attrs.get("cached_view", "")},
-        **({"unit_costs": attrs["unit_costs"]} if "unit_costs" in attrs else {}),
         "path": path,
     }
 

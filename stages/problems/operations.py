@@ -2,7 +2,7 @@
 
 No clock is read, so the same data give the same numbers on every machine and under every load. The unit is a multiply-add
 in a loop over rows of numbers, about 0.1 ns. A memory access out of order, or a step of a search with its comparisons,
-counts as `SEARCH` of them. S15's slope rule (`solver.unit_costs`) weighs an oracle call against approximate steps by these
+counts as `SEARCH` of them. S15's slope rule (`methods.mpbcfw`) weighs an oracle call against approximate steps by these
 numbers, so they should be right within a factor of two or so.
 
 A structure declares them as a property `operations`, means over its blocks. For a structure without that property,
@@ -36,7 +36,7 @@ class Operations(NamedTuple):
 
 PYTHON = Operations(oracle=1e7, visit=3e5)
 """Of an oracle in Python or in a program, about 1 ms and 30 us. A run does not measure them, because each machine would then
-have bits of its own; ``gapwise check`` measures them and prints the options that give them."""
+have bits of its own."""
 
 
 def operations_of(problem: Problem) -> Operations:

@@ -7,17 +7,13 @@ track stands still meanwhile, so for that track a whole pass is one such move.
 
 `weighted` is one track over all steps. `two_track` has one over the steps of exact passes and one over those of approximate
 passes; its point is where the dual value is largest between the two.
-
-`recent` (`RecentMean`) is the mean of the few iterates after the last exact passes. Right after an exact pass the primal
-value is least: approximate passes raise the dual, but w then violates constraints that no oracle has returned yet. It costs
-O(d) an exact pass and nothing in steps. It is a primal point only, and is certified beside the current alpha.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -29,18 +25,14 @@ from gapwise.stages.solver.objective import dual_value
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.iterate import Iterate
     from gapwise.stages.solver.running import State
     from gapwise.stages.solver.schedule import Arrays
 
-TRACKS = {"none": 0, "recent": 0, "weighted": 1, "two_track": 2}
+TRACKS = {"none": 0, "weighted": 1, "two_track": 2}
 """Tracks of each value of `solver.averaging`."""
 
 EXACT, APPROXIMATE = range(2)
 """Kinds of passes."""
-
-RECENT = 4
-"""Iterates in the mean of `recent`."""
 
 HALVINGS = 60
 """Bisections of the interval between two averages, with a box."""
@@ -150,71 +142,17 @@ class Averages:
         points = self.points(state)
         return points[0] if len(points) == 1 else best_between(problem, lam, points[0], points[1])
 
-
-@dataclass
-class RecentMean:
-    """The mean of the last `RECENT` iterates that it was given."""
-
-    points: list[np.ndarray] = field(default_factory=list)
-    """float64, (d,) each: w after the last exact passes, the latest last"""
-
-    def note(self, w: np.ndarray) -> None:
-        """Take w (d,) in, and forget the oldest."""
-        self.points = [*self.points[1 - RECENT :], w.copy()]
-
-    def mean(self) -> np.ndarray:
-        """(d,); within any box, as all of them are."""
-        return np.mean(self.points, axis=0)
-
-
-@dataclass
-class Mean:
-    """The averages of the iterates at a lambda: tracks (`averages.Averages`), or the last few iterates (`recent`)."""
-
-    it: Iterate
-    averaging: str
-    recent: RecentMean = field(default_factory=RecentMean)
-
-    def __post_init__(self) -> None:
-        self.tracks = Averages.empty(TRACKS[self.averaging], self.it.problem.d)
-
-    def point(self) -> np.ndarray:
-        """(d,): the average, if there is one; otherwise the current w."""
-        it = self.it
-        if self.averaging == "none":
-            return it.state.w
-        if self.averaging == "recent":
-            return self.recent.mean() if self.recent.points else it.state.w
-        return self.tracks.best(it.problem, it.counts.lam, it.state).weights(it.problem)
-
-    def clear(self) -> None:
-        """Begin again, at another lambda."""
-        self.tracks.clear()
-        self.recent.points = []
-
-    def note(self) -> None:
-        """An exact pass has been made."""
-        if self.averaging == "recent":
-            self.recent.note(self.it.state.w)
-
+    # -- committed state ----------------------------------------------------------------------------------------------
     def arrays(self) -> dict[str, np.ndarray]:
         """The committed arrays."""
-        points = self.recent.points or self.tracks.z
-        return {
-            "average": np.array(points).reshape(len(points), -1 if points else 0),
-            "average_ell": self.tracks.z_ell,
-            "average_count": self.tracks.counts,
-        }
+        z = np.array(self.z).reshape(len(self.z), -1 if self.z else 0)
+        return {"average": z, "average_ell": self.z_ell, "average_count": self.counts}
 
-    def restore(self, arrays: Arrays) -> None:
-        """Take them from a commit; ValueError if one does not fit the problem."""
-        into, tracks, d = self.tracks, len(self.tracks.z), self.it.problem.d
-        count = min(len(arrays["average"]), RECENT) if self.averaging == "recent" else tracks
-        stored = check_array("average", arrays["average"], (count, d if count else 0), float, finite=True)
-        if self.averaging == "recent":
-            self.recent.points = list(stored)
-        else:
-            for z, row in zip(into.z, stored, strict=True):
-                z[:] = row
-        into.z_ell[:] = check_array("average_ell", arrays["average_ell"], (tracks,), float, finite=True)
-        into.counts[:] = check_array("average_count", arrays["average_count"], (tracks,), np.int64)
+    def restore(self, arrays: Arrays, d: int) -> None:
+        """Take them from a commit; ValueError if one does not fit the problem, which has d weights."""
+        tracks = len(self.z)
+        stored = check_array("average", arrays["average"], (tracks, d if tracks else 0), float, finite=True)
+        for z, row in zip(self.z, stored, strict=True):
+            z[:] = row
+        self.z_ell[:] = check_array("average_ell", arrays["average_ell"], (tracks,), float, finite=True)
+        self.counts[:] = check_array("average_count", arrays["average_count"], (tracks,), np.int64)

@@ -43,5 +43,8 @@ only the cache."""
 SKIPPED_VISITS = 3
 """Number of visits that a block with a small gap sits out in cached passes."""
 
+RETIRED = -1
+"""`Pool.used` of an atom that has weight but is outside its block's working set (`methods.mpbcfw`)."""
+
 FEW_ATOMS = 16
 """Blocks with at most this many atoms recompute mu_i from them, which touches less memory than storing it."""

@@ -15,7 +15,7 @@ from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, max_label_length, widest_block
-from gapwise.stages.solver.block.views.distances import atoms_of, score_slots
+from gapwise.stages.solver.block.pairs import atoms_of, score_slots
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import BASES, ORACLES, Answers, answers_at, bases, check_answers, run_driver

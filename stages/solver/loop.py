@@ -15,10 +15,9 @@ from numba import njit
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, largest, widest_block
-from gapwise.stages.solver.block.cached_step import cached_step
+from gapwise.stages.solver.block.pairs import cached_step
 from gapwise.stages.solver.block.sampling import draw
 from gapwise.stages.solver.block.step import step
-from gapwise.stages.solver.block.views.distances import by_distances
 from gapwise.stages.solver.block.views.features import by_features
 from gapwise.stages.solver.block.views.margins import by_margins
 from gapwise.stages.solver.codes import (
@@ -108,24 +107,3 @@ def cached_steps_driver(fingerprint: str) -> Callable[..., None]:
                 cached_step(P, S, flags, order[k], theta, delta, slots, rows, values)
 
     return run_cached
-
-
-@driver
-def distance_steps_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
-    """`run_visits(P, S, flags, order) -> (atoms scored, times that a block's features were read)`: steps by
-    distances, of every block of `order`.
-
-    No block is in `order` twice. Pool and distances have room for an atom more per block if `flags.vertex_from` asks the
-    oracle.
-    """
-
-    @njit(cache=True, **JIT)
-    def run_visits(P, S, flags, order):
-        fingerprint  # noqa: B018
-        V = by_distances(P, S, P.scratch())
-        for k in range(order.size):
-            prefetch_visits(P, S, order, k, True)  # called by the view, it made a pass over USPS half as long again
-            step(P, S, V, flags, order[k])
-        return V.counts[2], V.counts[3]
-
-    return run_visits

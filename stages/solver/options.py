@@ -51,8 +51,6 @@ a gap that falls like 1 / t still does so after a million passes."""
 
 CACHES = ("none", "gap")
 AVERAGES = ("none", "weighted")
-MEASURED_COSTS = "measured"
-COSTS = ("counted", MEASURED_COSTS)
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
 WHOLE, LOSS_RISES = "whole", "loss_rises"
 PATH_ENDS = (WHOLE, LOSS_RISES)
@@ -238,12 +236,6 @@ class MultiplaneGroup:
     """M: the most approximate passes of an outer iteration."""
     rounds: int = 1
     """Steps of a block each time an approximate pass visits it; S15 makes one."""
-    costs: str = "counted"
-    """What the slope rule weighs (`unit_costs`): counted operations, or seconds that each run measures at its start."""
-    oracle_seconds: float = 0.0
-    """Seconds per oracle call, in place of both; 0: not given."""
-    plane_seconds: float = 0.0
-    """Seconds per labelling scored in approximate passes (`unit_costs.VISIT`); 0: not given."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -251,17 +243,6 @@ class MultiplaneGroup:
             check(f"solver.multiplane.{name}", getattr(self, name), getattr(self, name) >= 1, "an integer >= 1")
         passes = self.approximate_passes
         check("solver.multiplane.approximate_passes", passes, passes >= 0, "an integer >= 0")
-        for name, other in (("oracle_seconds", "plane_seconds"), ("plane_seconds", "oracle_seconds")):
-            value = getattr(self, name)
-            check(
-                f"solver.multiplane.{name}", value, 0.0 <= value < math.inf, "a number > 0, or 0 for a cost not given"
-            )
-            ok = value > 0.0 or getattr(self, other) == 0.0
-            check(f"solver.multiplane.{name}", value, ok, f"a number > 0, as {other} is one (give both costs, or none)")
-        check_one_of("solver.multiplane.costs", self.costs, COSTS)
-        if self.oracle_seconds > 0.0:
-            wanted = f"counted, for oracle_seconds={self.oracle_seconds:g}: given costs are not measured"
-            check("solver.multiplane.costs", self.costs, self.costs != MEASURED_COSTS, wanted)
 
 
 @dataclass
@@ -284,7 +265,7 @@ class MultiplaneOptions(BlockOptions):
         """Raises ValueError naming the key."""
         BlockOptions.check(self)
         check_one_of("solver.sampler", self.sampler, SAMPLERS)
-        check_one_of("solver.averaging", self.averaging, (*AVERAGES, "recent", "two_track"))
+        check_one_of("solver.averaging", self.averaging, (*AVERAGES, "two_track"))
         check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for method={self.method}")
         self.multiplane.check()
 

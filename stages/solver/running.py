@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 
-from gapwise.stages.solver.distances import Distances
-from gapwise.stages.solver.supports import Pool
+if TYPE_CHECKING:
+    from gapwise.stages.solver.block.pairs import Distances
+    from gapwise.stages.solver.supports import Pool
 
 
 class State(NamedTuple):

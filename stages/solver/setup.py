@@ -41,10 +41,8 @@ class Setup:
     """Whether the state keeps a running average."""
     margins: bool = False
     """Whether margin vectors may serve the steps: pairwise ones with a cache (`margins`)."""
-    steps_view: str = FEATURES
-    """The view of steps that may call the max-oracle, where margin vectors do not serve."""
     cached_view: str = FEATURES
-    """The same for steps between labellings that a block has."""
+    """The view of steps between labellings that a block has, where margin vectors do not serve."""
 
     @classmethod
     def of(cls, options: BlockOptions, **other: Any) -> Self:

@@ -23,10 +23,10 @@ from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import OverBlocks, in_one_piece
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
 from gapwise.stages.problems.stored import check_array, check_supports
+from gapwise.stages.solver.block.pairs import no_distances
 from gapwise.stages.solver.block.sampling import tree_size
 from gapwise.stages.solver.box import clip
 from gapwise.stages.solver.codes import FEW_ATOMS, N_COUNTERS
-from gapwise.stages.solver.distances import no_distances
 from gapwise.stages.solver.running import State
 from gapwise.stages.solver.supports import Pool, Supports, unpack
 

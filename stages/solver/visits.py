@@ -10,6 +10,7 @@ import numpy as np
 
 from gapwise.stages.problems.parallel import Pace, most_visits, work_before
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.block.pairs import no_distances, with_room
 from gapwise.stages.solver.block.sampling import drawn_beforehand
 from gapwise.stages.solver.codes import (
     CACHE_ONLY,
@@ -20,7 +21,6 @@ from gapwise.stages.solver.codes import (
     PERMUTATION,
     POOL_FULL,
 )
-from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.loop import cached_steps_driver, steps_driver
 from gapwise.stages.solver.oracles import Answers, load_oracles
@@ -30,17 +30,6 @@ from gapwise.stages.solver.supports import empty_pool, pack
 
 Loop = Callable[[Problem], Callable[..., tuple[int, int]]]
 """loop(problem): compiled steps, called as `loop.steps_driver` says."""
-
-
-def no_steps(problem: Problem) -> Callable[..., tuple[int, int]]:
-    """In place of `loop.steps_driver`, where it takes no step; RuntimeError if one is asked for."""
-
-    def run(*arguments: object) -> tuple[int, int]:
-        if arguments[-1]:
-            raise RuntimeError("all steps of this solve are made by distance_steps_driver")
-        return 0, DONE
-
-    return run
 
 
 @dataclass
@@ -98,7 +87,11 @@ class Visits:
         order = np.concatenate([rng.permutation(it.problem.n) for _ in range(times)])
         it.counts.permutations += 1
         flags = self.flags(**choices)._replace(sampler=PERMUTATION)
-        if it.views.cached == DISTANCES and flags.vertex_from == CACHE_ONLY:
+        self.visit_order(flags, order)
+
+    def visit_order(self, flags: Flags, order: np.ndarray) -> None:
+        """Visit the blocks of `order`: by distances between a block's labellings where these serve."""
+        if self.it.views.cached == DISTANCES and flags.vertex_from == CACHE_ONLY:
             self.cached_visits(flags, order)
         else:
             self.run(flags, order, order.size)

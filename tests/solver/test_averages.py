@@ -11,19 +11,14 @@ from tiny import KINDS, instance, multiclass
 
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, DualPoint, best_between, between
 from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
-from gapwise.stages.solver.distances import with_room
-from gapwise.stages.solver.loop import distance_steps_driver
-from gapwise.stages.solver.methods.mpbcfw import SPARE
 from gapwise.stages.solver.objective import squared_norm
-from gapwise.stages.solver.options import MultiplaneGroup, Status
+from gapwise.stages.solver.options import Status
 
 pytestmark = pytest.mark.interpreted
 
-COSTS = MultiplaneGroup(oracle_seconds=1e-4, plane_seconds=1e-6)
-
 
 def averaging_of(problem, averaging, lam=LAM, **choices):
-    choices = {"method": "mpbcfw", "cache": "gap", "capacity": 1000, "multiplane": COSTS, **choices}
+    choices = {"method": "mpbcfw", "cache": "gap", "capacity": 1000, **choices}
     return solver_of(problem, lam, averaging=averaging, **choices)
 
 
@@ -39,26 +34,19 @@ def test_tracks__equal_the_naive_recursions(name, averaging):
     """One visit at a time, the iterate is recorded on its track; a track of one kind does not count the other's steps."""
     problem = instance(name)
     solver = averaging_of(problem, averaging, 0.05)
-    method, mean, flags = method_of(solver), method_of(solver).mean, visits_of(solver).flags
+    tracks, visits = method_of(solver).tracks, visits_of(solver)
     solver.rebase()
     seen, order = {EXACT: [], APPROXIMATE: []}, np.arange(problem.n)
     for _ in range(3):
         solver.iterate.make_room(problem.n)
         for kind in (EXACT, APPROXIMATE, APPROXIMATE):
-            state = solver.iterate.state
-            solver.iterate.state = state._replace(distances=with_room(state.distances, state.pool.counts, SPARE))
-            with mean.tracks.during(solver.iterate.state, kind) as solver.iterate.state:
+            source, rounds = (ORACLE_ALWAYS, 1) if kind == EXACT else (CACHE_ONLY, 4)
+            with tracks.during(solver.iterate.state, kind) as solver.iterate.state:
                 for i in order:
-                    if kind == EXACT:
-                        method.visit(method.visits.call_pace, flags(vertex_from=ORACLE_ALWAYS), order[i : i + 1])
-                    else:
-                        distance_steps_driver(problem)(
-                            problem, solver.iterate.state, flags(rounds=4, vertex_from=CACHE_ONLY),
-                            order[i : i + 1],
-                        )  # fmt: skip
+                    visits.run(visits.flags(rounds=rounds, vertex_from=source), order[i : i + 1], 1)
                     S = solver.iterate.state
                     seen[kind if averaging == "two_track" else EXACT].append([*S.u, S.z_ell[1]])
-    points = mean.tracks.points(solver.iterate.state)
+    points = tracks.points(solver.iterate.state)
     assert len(points) == (2 if averaging == "two_track" else 1)
     for point, track in zip(points, seen.values(), strict=False):
         np.testing.assert_allclose([*point.v, point.ell], naive(track), rtol=1e-9, atol=1e-12)
@@ -85,9 +73,9 @@ def test_two_track__is_at_least_as_good_as_either_track_during_a_solve(name):
 
     def boundary(solver):
         nonlocal seen
-        mean = method_of(solver).mean
-        points = mean.tracks.points(solver.iterate.state)
-        value = mean.tracks.best(problem, 0.05, solver.iterate.state).value(problem, 0.05)
+        tracks = method_of(solver).tracks
+        points = tracks.points(solver.iterate.state)
+        value = tracks.best(problem, 0.05, solver.iterate.state).value(problem, 0.05)
         assert value >= max(point.value(problem, 0.05) for point in points) - 1e-12
         assert value <= best(name, 0.05) + 1e-9, "the average of dual points is one"
         seen += len(points) == 2
@@ -98,7 +86,7 @@ def test_two_track__is_at_least_as_good_as_either_track_during_a_solve(name):
 
 @pytest.mark.parametrize(
     ("name", "averaging", "step"),
-    [("chain", "two_track", "fw"), ("multiclass_cone", "weighted", "pairwise"), ("segmentation", "recent", "fw")],
+    [("chain", "two_track", "fw"), ("multiclass_cone", "weighted", "pairwise"), ("segmentation", "two_track", "fw")],
 )
 def test_certificate__belongs_to_the_returned_weights(name, averaging, step):
     problem = instance(name)

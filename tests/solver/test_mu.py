@@ -20,7 +20,7 @@ WITHOUT = {
     "bcfw": {"step": "pairwise", "cache": GAP},
     "accelerated": {"step": "pairwise", "cache": GAP},
     "accelerated_at_mean": {"step": "pairwise", "cache": GAP},
-    "mpbcfw": {"step": "fw", "multiplane": {"oracle_seconds": 1.0, "plane_seconds": 0.01}},
+    "mpbcfw": {"step": "pairwise"},
     "cutting_plane": {},
 }
 """Methods, with options under which they store no mu."""
@@ -28,10 +28,7 @@ MANY = "chain with many atoms"
 
 
 def solver_of(problem, method: str, **choices) -> Solver:
-    multiplane = choices.pop("multiplane", {})
     options = method_options(method=method, **choices)
-    for name, value in multiplane.items():
-        setattr(options.multiplane, name, value)
     return begin(problem, options, PathOptions(rule="single", lam=0.05), None, 0)
 
 

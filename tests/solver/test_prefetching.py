@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from parts_of import method_of, proximal_of, visits_of
+from parts_of import proximal_of, visits_of
 from single import solver_of
 from tiny import instance
 
+from gapwise.stages.solver.block.pairs import with_room
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, ORACLE_ALWAYS, PAIRWISE
-from gapwise.stages.solver.distances import with_room
-from gapwise.stages.solver.loop import cached_steps_driver, distance_steps_driver
+from gapwise.stages.solver.loop import cached_steps_driver
 
 
 def numbers(solver):
@@ -20,8 +20,7 @@ def numbers(solver):
 
 def after_visits(name, kind, together):
     """The state after passes over a problem, `together` visits at a time."""
-    choices = {"method": "mpbcfw", "capacity": 1000} if kind == "planes" else {"method": "accelerated"}
-    solver = solver_of(instance(name), 0.05, cache="gap", **choices)
+    solver = solver_of(instance(name), 0.05, cache="gap", method="accelerated")
     solver.rebase()
     n = solver.problem.n
     for seed in range(3):
@@ -35,10 +34,10 @@ def after_visits(name, kind, together):
                     min(together, n - start),
                 )
             continue
-        method_of(solver).bcfw_pass() if kind == "planes" else proximal_of(solver).bcfw_pass()
+        proximal_of(solver).bcfw_pass()
         solver.iterate.state = solver.iterate.state._replace(distances=roomy(solver))
         for start in range(0, n, together):
-            visit(solver, kind, order[start : start + together])
+            visit(solver, order[start : start + together])
     return numbers(solver)
 
 
@@ -46,18 +45,14 @@ def roomy(solver):
     return with_room(solver.iterate.state.distances, solver.iterate.state.pool.counts)
 
 
-def visit(solver, kind, order):
-    if kind == "planes":
-        flags = visits_of(solver).flags(vertex_from=CACHE_ONLY, rounds=4)
-        distance_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, order)
-    else:
-        flags = visits_of(solver).flags(vertex_from=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
-        cached_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, order)
+def visit(solver, order):
+    flags = visits_of(solver).flags(vertex_from=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
+    cached_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, order)
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("chain", "steps"), ("multiclass", "cached"), pytest.param("chain", "planes", marks=pytest.mark.interpreted)],
+    [("chain", "steps"), ("multiclass", "cached")],
 )
 def test_visits__are_the_same_whether_the_next_ones_are_known_or_not(name, kind):
     for single, whole in zip(after_visits(name, kind, 1), after_visits(name, kind, 10**6), strict=True):

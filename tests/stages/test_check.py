@@ -16,7 +16,6 @@ from gapwise.pipeline.cli import carry_out
 from gapwise.pipeline.structure_check import check_problem
 from gapwise.stages.problems import compiled_methods
 from gapwise.stages.problems.multiclass import Multiclass
-from gapwise.stages.solver.options import MultiplaneGroup
 
 
 class Wrong(python_task.Pairs):
@@ -80,10 +79,6 @@ def test_check__of_an_honest_oracle(capsys: pytest.CaptureFixture[str]) -> None:
         "train", "test", "max_oracle", "samples", "again",
     ]  # fmt: skip
     assert re.search(r"cost  a call: max_oracle \d.* µs · decode .* · features .* · loss", text)
-    note = next(line for line in lines if "solver=mpbcfw" in line)
-    given = dict(re.findall(r"solver\.multiplane\.(\w+)=(\S+)", note))
-    assert {*given} == {"oracle_seconds", "plane_seconds"}
-    MultiplaneGroup(**{name: float(value) for name, value in given.items()}).check()
     assert lines[-1].startswith(
         "  take  python -m gapwise dataset=python_oracle dataset.oracle=python_task:Pairs +dataset.arg"
     )

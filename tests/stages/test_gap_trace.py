@@ -16,7 +16,7 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.reports.gap_trace import gap_trace, read_gap_trace
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.objective import dual_value
-from gapwise.stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
+from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
 from gapwise.stages.solver.radii import nonuniformity
 from gapwise.stages.solver.state import derive, restored_state
 from gapwise.stages.solver.supports import Supports
@@ -146,8 +146,8 @@ def test_snapshots__of_multiplane_are_of_the_average(tmp_path: Path) -> None:
     problem = TINY["multiclass"]()
     traces = {}
     for averaging in ("none", "two_track"):
-        run, group = tmp_path / averaging, MultiplaneGroup(oracle_seconds=1e-4, plane_seconds=1e-6)
-        chosen = {"method": "mpbcfw", "cache": CacheOptions(kind="gap"), "multiplane": group, "averaging": averaging}
+        run = tmp_path / averaging
+        chosen = {"method": "mpbcfw", "cache": CacheOptions(kind="gap"), "averaging": averaging}
         with_snapshots(problem, run, solver=options(problem, **chosen))
         gap_trace(problem, run)
         traces[averaging] = read_gap_trace(run)

@@ -15,10 +15,9 @@ from gapwise.stages.reports.sweep_figures import compare
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup
 
-COSTS = {"oracle_seconds": 1e-4, "plane_seconds": 1e-6}
 VARIANTS = {
-    "BCFW": {"multiplane": MultiplaneGroup(**COSTS, approximate_passes=0)},
-    "MP-BCFW-avg": {"multiplane": MultiplaneGroup(**COSTS), "averaging": "two_track"},
+    "BCFW": {"multiplane": MultiplaneGroup(approximate_passes=0)},
+    "MP-BCFW-avg": {"averaging": "two_track"},
 }
 
 

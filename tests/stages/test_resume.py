@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +24,8 @@ from tiny import TINY, multiclass
 
 from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver.codes import STEP_RULES
-from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, Status
+from gapwise.stages.solver.options import SAMPLERS, Status
 from gapwise.stages.solver.path import stride
-from gapwise.stages.solver.unit_costs import MEASURED
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.results import read_iterations, read_path, read_trace
 
@@ -159,17 +157,3 @@ def test_resume__is_bit_equal_with_averages_of_multiplane(tmp_path: Path, averag
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
     assert read_iterations(tmp_path / "whole")["planes"].size > 10
-
-
-def test_resume__goes_on_with_the_unit_costs_that_were_measured(tmp_path: Path) -> None:
-    """Two solves from one commit, whatever the clock says meanwhile, have the same bits."""
-    problem, path = TINY["chain"](), path_of(**{**SINGLE, "tolerance": 1e-5})
-    options = options_of(method="mpbcfw", multiplane=MultiplaneGroup(costs="measured"), max_passes=40.0)
-    assert solved(problem, tmp_path / "one", options, path, stop=StopAfter(6)) is Status.INTERRUPTED
-    shutil.copytree(tmp_path / "one", tmp_path / "other")
-    own = CommitStore(tmp_path / "one" / "state", {"key": "k"}).load().attrs["method"]["own"]
-    assert own["measured"] == MEASURED
-    assert own["oracle_call"] > 0.0 < own["labelling"]
-    for run in ("one", "other"):
-        assert solved(problem, tmp_path / run, options, path) in (Status.CONVERGED, Status.PASS_LIMIT)
-    assert_same_path(tmp_path / "one", tmp_path / "other")

@@ -20,7 +20,7 @@ from gapwise.stages.reports.suboptimality import with_suboptimality
 
 OURS = ("accelerated", "anytime", "expensive_oracle", "one_sided", "two_sided")
 """Methods and path rules that are in none of the papers."""
-NEITHER = ("MP-BCFW inner", "MP-BCPFW", "MP-BCFW gap", "MP-BCFW one avg", "heuristic")
+NEITHER = ("MP-BCPFW", "MP-BCFW gap", "MP-BCFW one avg", "heuristic")
 """Combinations that are in none of the papers, and a path without a guarantee."""
 OVERS = ("passes", "seconds")
 

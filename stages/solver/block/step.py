@@ -40,6 +40,7 @@ from gapwise.stages.solver.codes import (
     MAX_GAP,
     ORACLE_CALLS,
     PAIRWISE,
+    RETIRED,
     SKIPPED_VISITS,
     STEPS,
 )
@@ -112,6 +113,16 @@ def survey(pool, slots, values, count):
         away, h_away = (k, worst) if worst < h_away else (away, h_away)
         active += 1 if alpha > 0.0 else 0
     return Seen(base, slots[best] if best >= 0 else -1, h_best, slots[away] if away >= 0 else -1, h_away, active)
+
+
+@inner(**PLAIN)
+def best_of_working_set(pool, slots, values, count):
+    """(k, h) of the best atom that the block's working set still has (S15 Alg. 3); (-1, -inf) if there is none."""
+    best, h_best = -1, -np.inf
+    for k in range(count):
+        if pool.used[slots[k]] != RETIRED and values[k] > h_best:
+            best, h_best = k, values[k]
+    return best, h_best
 
 
 # -- the vertex: from the cache, or by the max-oracle (O16 Alg. 5) -----------------------------------------------------

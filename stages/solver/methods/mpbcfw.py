@@ -1,9 +1,15 @@
 """Multi-plane block-coordinate Frank-Wolfe with S15's slope rule and averages (S15 Alg. 3, 3.4, 3.5).
 
 An outer iteration is one *exact pass*, n steps with the max-oracle, and then *approximate passes*: steps of every block
-within its working set (`working_sets`), which call no oracle (`block.views.distances`). There are approximate passes for as
-long as the last one raised the dual by more per second than the whole outer iteration so far, its exact pass
-included (`stages.solver.unit_costs`): the more an oracle call costs, the more of them.
+within its working set, which call no oracle. There are approximate passes for as long as the last one raised the dual by
+more per unit of cost than the whole outer iteration so far, its exact pass included: the more an oracle call costs, the more
+of them. S15 reads a clock. Here costs are operations counted from the structure's declaration (`problems.operations`), so
+that the same task has the same bits on every machine and under every load.
+
+S15 keeps planes; here a plane is an atom of the pool, and the plane of a whole block is its atoms with their weights. An
+atom leaves its block's *working set* when it has not been active, that is, returned by an oracle, exact or approximate, for
+some time, or when there are too many. Without weight it is dropped. With weight it is part of the dual point and stays in
+the pool, but approximate passes no longer move towards it: its `used` is `RETIRED` until the max-oracle returns it again.
 
 With `step=fw`, `sampling=permutation` and `rounds=1` this is S15's method; with `approximate_passes=0` it is LJ13's, blocks
 in permuted order. Several steps a visit (`rounds`), pairwise and away steps, in both kinds of passes, and gap sampling in
@@ -12,37 +18,36 @@ exact passes are not in S15.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapwise.stages.problems.parallel import Pace, work_before
+from gapwise.stages.problems.operations import operations_of
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Mean
+from gapwise.stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Averages
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import (
     CACHE_ONLY,
+    CACHED_STEPS,
     ORACLE_ALWAYS,
     ORACLE_CALLS,
     PAIRWISE,
     PERMUTATION,
-    SAMPLERS,
+    RETIRED,
     STEP_RULES,
 )
 from gapwise.stages.solver.counts import NEVER
-from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.loop import distance_steps_driver, steps_driver
 from gapwise.stages.solver.options import MultiplaneOptions
 from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup, sampling_of
-from gapwise.stages.solver.unit_costs import MEASURED, MultiplaneCounts, Passed, UnitCosts, worth_another
-from gapwise.stages.solver.visits import Visits, no_steps
-from gapwise.stages.solver.working_sets import retire, working_set_sizes
+from gapwise.stages.solver.supports import Pool, drop_unused, in_list_order
+from gapwise.stages.solver.visits import Visits
+
+STEP, LABELLING = 1000.0, 128.0
+"""Operations of a step besides its features, and of a labelling scored in it: distances, weights, a line search."""
 
 REBASE_STEPS = 60
 """Outer iterations go on without a rebase until they have made this many steps per block, unless `solver.rebase_steps` says
@@ -54,10 +59,6 @@ is below this multiple of the tolerance."""
 
 SURE = 0.95
 """An exact pass at `point` is made once that gap is below this share of the tolerance."""
-
-ORDERS, ORDERED = 8, 50_000
-"""Permutations that are drawn at a time, and the most blocks in them, if there are more than one: drawn between two passes,
-each takes three times as long, since the processor's caches then hold what the passes read."""
 
 ITERATION = (
     ("breakpoint", "number of the lambda"),
@@ -71,35 +72,56 @@ ITERATION = (
 
 Options = MultiplaneOptions
 
-
-SPARE = 1
-"""Labellings that an exact pass may add to a block's distances."""
-
-
 SPECS: tuple[ArraySpec, ...] = (
     *(
         (f"iteration_{name}", ("iteration",), "f8", f"end of an outer iteration: {meaning}")
         for name, meaning in ITERATION
     ),
-    ("average", ("track", "average_feature"), "f8", "running sums of averages, or the iterates of `recent`"),
+    ("average", ("track", "average_feature"), "f8", "running sums of averages"),
     ("average_ell", ("track",), "f8", "the same for the mean loss of the dual point"),
     ("average_count", ("track",), "i8", "steps that each average counts"),
 )
 
 
-def by_distances(options: Options) -> bool:
-    """Whether exact passes, too, take curvatures from inner products: in permuted order, with approximate passes."""
-    return SAMPLERS.index(options.sampler) == PERMUTATION and options.multiplane.approximate_passes > 0
-
-
 def setup_of(options: Options) -> Setup:
-    """The pool keeps all that the oracle returns: `retire` applies the cap. Steps of `loop.steps_driver` read mu."""
-    distances = by_distances(options)
-    mu = not distances and STEP_RULES[options.step].kinds != PAIRWISE
+    """The pool keeps all that the oracle returns: `retire` applies the cap."""
+    tracks, pairwise = TRACKS[options.averaging], STEP_RULES[options.step].kinds == PAIRWISE
     return Setup.of(
-        options, **sampling_of(options.sampler), capacity=NEVER, mu=mu, average=TRACKS[options.averaging] > 0,
-        steps_view=DISTANCES if distances else FEATURES, cached_view=DISTANCES,
+        options, **sampling_of(options.sampler), capacity=NEVER, average=tracks > 0,
+        cached_view=DISTANCES if pairwise and not tracks else FEATURES,
     )  # fmt: skip
+
+
+def worth_another(gain: float, work: float, gain_so_far: float, work_so_far: float) -> bool:
+    """S15 3.4: whether the last pass raised the dual by more per cost than its whole outer iteration so far.
+
+    Parameters
+    ----------
+    gain, gain_so_far : float
+        Increase of the dual objective.
+    work, work_so_far : float
+        Operations, > 0; the last pass is part of the outer iteration.
+    """
+    return gain * work_so_far > gain_so_far * work
+
+
+def retire(pool: Pool, before: int, most: int) -> None:
+    """Reduce each working set to atoms active at step `before` or later, and to the `most` last active (S15 Alg. 3)."""
+    order, block = in_list_order(pool)
+    used, ends = pool.used[order], np.cumsum(pool.counts)
+    used[used < before] = RETIRED
+    sizes = np.bincount(block[used != RETIRED], minlength=pool.head.size)
+    for i in np.flatnonzero(sizes > most):
+        of_block = used[ends[i] - pool.counts[i] : ends[i]]
+        of_block[np.argsort(-of_block, kind="stable")[most:]] = RETIRED
+    pool.used[order] = used
+    drop_unused(pool, RETIRED + 1)
+
+
+def mean_working_set(pool: Pool) -> float:
+    """Mean number of labellings in the blocks' working sets."""
+    order, _ = in_list_order(pool)
+    return np.count_nonzero(pool.used[order] != RETIRED) / pool.head.size
 
 
 @dataclass
@@ -109,18 +131,13 @@ class Multiplane:
     it: Iterate
     options: Options
     own_primal: bool
-    counts: MultiplaneCounts = field(default_factory=MultiplaneCounts)
     iterations: list[tuple[float, ...]] = field(default_factory=list)
     """Rows as `ITERATION`."""
-    plane_pace: Pace = field(default_factory=Pace)
-    """Work between stop checks, of visits in approximate passes."""
-    orders: dict[int, np.ndarray] = field(default_factory=dict)
-    """The permutations of the next passes, by their numbers."""
 
     def __post_init__(self) -> None:
-        self.mean = Mean(self.it, self.options.averaging)
-        self.costs = UnitCosts.of(self.counts, self.options.multiplane, self.it.problem)
-        self.visits = Visits(self.it, no_steps if self.it.setup.steps_view == DISTANCES else steps_driver)
+        self.tracks = Averages.empty(TRACKS[self.options.averaging], self.it.problem.d)
+        self.visits = Visits(self.it)
+        self.costs = operations_of(self.it.problem)
 
     @property
     def rewrites_w(self) -> bool:
@@ -129,7 +146,10 @@ class Multiplane:
 
     def point(self) -> np.ndarray:
         """(d,): the average, if it may be certified; otherwise the current w."""
-        return self.mean.point() if self.rewrites_w else self.it.state.w
+        it = self.it
+        if not self.rewrites_w:
+            return it.state.w
+        return self.tracks.best(it.problem, it.counts.lam, it.state).weights(it.problem)
 
     # -- the loop -----------------------------------------------------------------------------------------------------
     def advance(self, goal: Goal) -> Ended | None:
@@ -166,8 +186,7 @@ class Multiplane:
         it.counts.exact_due = self.seems_solved(goal.bound(dual)) or ledger.limit() is not None
         if not it.counts.exact_due:
             passes, dual = self.approximate_passes(before, dual, calls)
-            self.counts.measured += self.counts.measured < MEASURED
-        planes = float(np.mean(working_set_sizes(it.state.pool)))
+        planes = mean_working_set(it.state.pool)
         self.iterations.append((it.counts.breakpoint, ledger.oracle_calls, ledger.seconds, dual, planes, passes))
         return dual
 
@@ -179,22 +198,14 @@ class Multiplane:
 
     def bcfw_pass(self) -> int:
         """n steps with the max-oracle; returns how many oracle calls they made (S15 Alg. 3)."""
-        it, counts, n, options = self.it, self.it.counts, self.it.problem.n, self.options
-        counts.marks = [*counts.marks, it.ledger.steps][-options.multiplane.unused_iterations :]
+        it, counts, n = self.it, self.it.counts, self.it.problem.n
+        counts.marks = [*counts.marks, it.ledger.steps][-self.options.multiplane.unused_iterations :]
         it.make_room(n)
-        it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts, SPARE))
-        flags = self.visits.flags(vertex_from=ORACLE_ALWAYS)
-        called, began = int(it.state.counters[ORACLE_CALLS]), time.perf_counter()
-        with self.mean.tracks.during(it.state, EXACT) as it.state:
+        called = int(it.state.counters[ORACLE_CALLS])
+        with self.tracks.during(it.state, EXACT) as it.state:
             order = self.permutation() if it.setup.sampler == PERMUTATION else np.empty(0, np.int64)
-            if it.setup.steps_view == DISTANCES:
-                self.visit(self.visits.call_pace, flags, order)
-            else:
-                self.visits.run(flags, order, n)
-        self.mean.note()
-        calls = int(it.state.counters[ORACLE_CALLS]) - called
-        self.costs.note_calls((time.perf_counter() - began) / max(calls, 1))
-        return calls
+            self.visits.run(self.visits.flags(vertex_from=ORACLE_ALWAYS), order, n)
+        return int(it.state.counters[ORACLE_CALLS]) - called
 
     def approximate_passes(self, before: float, dual: float, calls: int) -> tuple[int, float]:
         """As many approximate passes as pay; returns their number, and the dual objective after them (S15 3.4).
@@ -206,50 +217,32 @@ class Multiplane:
         calls : int
             Oracle calls of the exact pass.
         """
-        it, counts, options = self.it, self.counts, self.options.multiplane
+        it, most = self.it, int(self.options.multiplane.approximate_passes)
         retire(it.state.pool, self.oldest, int(self.options.cache.capacity))
-        it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts, 0))
-        # at most as long without an oracle
-        self.plane_pace.size = max(self.plane_pace.size, self.visits.call_pace.size)
-        flags = self.visits.flags(rounds=options.rounds, vertex_from=CACHE_ONLY)
-        work, known, seconds, total = self.costs.calls(calls), counts.labelling, 0.0, 0.0
-        for k in range(int(options.approximate_passes)):
-            began = time.thread_time()  # which, unlike oracles, has nothing to wait for
-            done = self.costs.labellings(self.approximate_pass(flags))
-            seconds, total = seconds + time.thread_time() - began, total + done
-            self.costs.note_labellings(known, seconds / max(total, 1.0))
-            last, last_work = dual, done * counts.labelling
+        work = calls * (STEP + self.costs.oracle + self.costs.visit)
+        for k in range(most):
+            last, last_work = dual, self.approximate_pass()
             dual, work = it.dual_value(), work + last_work
             if not worth_another(dual - last, last_work, dual - before, work):
                 return k + 1, dual
-        return int(options.approximate_passes), dual
+        return most, dual
 
-    def approximate_pass(self, flags: Flags) -> Passed:
-        """A visit of every block within its working set, in a new permutation; returns what was done (S15 Alg. 3)."""
-        with self.mean.tracks.during(self.it.state, APPROXIMATE) as self.it.state:
-            return self.visit(self.plane_pace, flags, self.permutation())
-
-    def visit(self, pace: Pace, flags: Flags, order: np.ndarray) -> Passed:
-        """A visit of every block of `order`; returns what was done."""
-        it, driver = self.it, distance_steps_driver(self.it.problem)
-        asks = flags.vertex_from == ORACLE_ALWAYS
-        state = it.state if asks else it.state._replace(gap=np.empty(it.problem.n))  # gaps are those of the oracle
-
-        def part(start: int, stop: int) -> tuple[int, int]:
-            scored, readings = driver(it.problem, state, flags, order[start:stop])
-            return int(scored), int(readings)
-
-        parts = pace.run(part, 0, order.size, it.ledger.check_stop, work_before(it.problem, order))
-        return Passed(order.size, sum(scored for scored, _ in parts), sum(readings for _, readings in parts))
+    def approximate_pass(self) -> float:
+        """A visit of every block within its working set, in a new permutation (S15 Alg. 3); returns its operations."""
+        it, gap = self.it, self.it.state.gap
+        steps = int(it.state.counters[CACHED_STEPS])
+        flags = self.visits.flags(rounds=self.options.multiplane.rounds, vertex_from=CACHE_ONLY, sampler=PERMUTATION)
+        with self.tracks.during(it.state._replace(gap=np.empty(gap.size)), APPROXIMATE) as it.state:
+            self.visits.visit_order(flags, self.permutation())
+        it.state = it.state._replace(gap=gap)  # known gaps are those of the oracle
+        steps = int(it.state.counters[CACHED_STEPS]) - steps
+        scored = float(np.mean(it.state.pool.counts))
+        return gap.size * (STEP + self.costs.visit) + steps * LABELLING * scored
 
     def permutation(self) -> np.ndarray:
         """int64, (n,): the blocks in a new seeded order."""
-        counts, n, seed = self.it.counts, self.it.problem.n, self.it.seed
-        if counts.permutations not in self.orders:
-            following = range(counts.permutations, counts.permutations + max(1, min(ORDERS, ORDERED // n)))
-            self.orders = {k: np.random.default_rng([seed, k]).permutation(n) for k in following}
-        counts.permutations += 1
-        return self.orders.pop(counts.permutations - 1)
+        self.it.counts.permutations += 1
+        return np.random.default_rng([self.it.seed, self.it.counts.permutations - 1]).permutation(self.it.problem.n)
 
     @property
     def oldest(self) -> int:
@@ -266,23 +259,18 @@ class Multiplane:
     def start(self) -> None:
         """Another lambda has begun, with its own outer iterations and averages."""
         self.it.counts.marks = []
-        self.mean.clear()
+        self.tracks.clear()
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls."""
         self.visits.warm_up()
-        P, S = self.it.problem, self.it.state
-        retire(S.pool, 0, NEVER)
-        working_set_sizes(S.pool)
-        with_room(no_distances(1), np.ones(1, np.int64), SPARE)
-        distance_steps_driver(P)(P, S, self.visits.flags(), np.empty(0, np.int64))
-        self.it.cached_gaps(S.w)
+        self.visits.warm_up_cached()
 
     # -- committed state ----------------------------------------------------------------------------------------------
     def arrays(self) -> dict[str, np.ndarray]:
         """The outer iterations and the averages."""
         rows = np.array(self.iterations, dtype=float).reshape(-1, len(ITERATION))
-        return {**{f"iteration_{name}": rows[:, k] for k, (name, _) in enumerate(ITERATION)}, **self.mean.arrays()}
+        return {**{f"iteration_{name}": rows[:, k] for k, (name, _) in enumerate(ITERATION)}, **self.tracks.arrays()}
 
     def restore(self, arrays: Arrays) -> None:
         """The same from a commit; ValueError if one does not fit the problem."""
@@ -290,15 +278,15 @@ class Multiplane:
         rows = arrays[names[0]].shape
         columns = [check_array(name, arrays[name], rows, float) for name in names]
         self.iterations = list(zip(*(column.tolist() for column in columns), strict=True))
-        self.mean.restore(arrays)
+        self.tracks.restore(arrays, self.it.problem.d)
 
 
 def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
     """The schedule of `Multiplane`."""
     method = Multiplane(it, options, own_primal)
     return Schedule(
-        method.advance, method.start, method.point, method.rewrites_w, warm_up=method.warm_up, counts=method.counts,
-        arrays=method.arrays, restore=method.restore, facts=method.costs.facts,
+        method.advance, method.start, method.point, method.rewrites_w, warm_up=method.warm_up,
+        arrays=method.arrays, restore=method.restore,
     )  # fmt: skip
 
 

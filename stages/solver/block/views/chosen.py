@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver import margins
-from gapwise.stages.solver.setup import MARGINS, Setup
+from gapwise.stages.solver.setup import FEATURES, MARGINS, Setup
 
 
 class Views(NamedTuple):
@@ -22,4 +22,4 @@ def views_of(problem: Problem, setup: Setup, atoms: int) -> Views:
     """The views at a rebase point with so many labellings in all blocks: margin vectors if they may serve and save time."""
     if setup.margins and margins.worth_keeping(problem, atoms):
         return Views(MARGINS, MARGINS)
-    return Views(setup.steps_view, setup.cached_view)
+    return Views(FEATURES, setup.cached_view)

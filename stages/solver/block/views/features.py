@@ -9,8 +9,8 @@ import numpy as np
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import by_sum, pair_follow, pair_norm2, pair_push
 from gapwise.stages.problems.protocol import JIT, PLAIN, dot, widest_block
-from gapwise.stages.solver.block.step import note_answer, survey, write_direction
-from gapwise.stages.solver.codes import AVERAGED, FW, PAIRWISE, PERMUTATION
+from gapwise.stages.solver.block.step import Seen, best_of_working_set, note_answer, survey, write_direction
+from gapwise.stages.solver.codes import AVERAGED, CACHE_ONLY, FW, PAIRWISE, PERMUTATION, RETIRED
 from gapwise.stages.solver.prefetching import fetch_now, prefetch_visits
 from gapwise.stages.solver.supports import drop_inactive
 
@@ -47,7 +47,11 @@ class ByFeatures(NamedTuple):
         return count
 
     def survey(self, S, flags, count):
-        return survey(S.pool, self.slots, self.values, count)
+        seen = survey(S.pool, self.slots, self.values, count)
+        if flags.vertex_from == CACHE_ONLY and seen.best >= 0 and S.pool.used[seen.best] == RETIRED:
+            k, h = best_of_working_set(S.pool, self.slots, self.values, count)
+            return Seen(seen.base, self.slots[k] if k >= 0 else -1, h, seen.away, seen.h_away, seen.active)
+        return seen
 
     def mean_score(self, P, S, flags, i, base):
         if not reads_mu(S, flags, i):
