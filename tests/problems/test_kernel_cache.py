@@ -38,8 +38,6 @@ EDITS = {
     "problems/segmentation/maxflow.py": {(caller, "segmentation") for caller in DRIVERS},
     "solver/supports.py": {(caller, name) for caller in ("loop", "oracles") for name in STRUCTURES},
     "solver/block/step.py": {("loop", name) for name in STRUCTURES},
-    "solver/block/moves/away.py": {("loop", name) for name in STRUCTURES},  # which the loop discovers
-    "solver/block/samplers/new.py": {("loop", name) for name in STRUCTURES},
     "certify/kernels.py": set(),  # of these drivers, none calls them
     "solver/options.py": set(),
 }
