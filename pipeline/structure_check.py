@@ -1,6 +1,6 @@
 """Whether a structure of one's own keeps its promises, what a call of its oracle costs, and what to run it with.
 
-Of an oracle in Python (`python_oracle`, or a program behind `oracle_server`): truths, features and losses of many blocks,
+Of an oracle in Python (`python_oracle`): truths, features and losses of many blocks,
 the trial that also begins a run (`oracle_check`), more labellings drawn at random, and a second object of the class. Of a
 compiled structure: the contract (`problems.contract`) on a few blocks, with its methods compiled one by one.
 """
@@ -42,8 +42,8 @@ PASSES = 40
 """Effective passes that a path to a usual accuracy takes, about."""
 STEP = 3e-5
 """Seconds of a step besides the oracle, if it calls Python."""
-NAMED = ("command", "oracle", "module")
-"""Options of a data set that name a user's own program or class."""
+NAMED = ("oracle", "module")
+"""Options of a data set that name a user's own class."""
 SLOW = 1e-3
 """Seconds of a call from which on workers pay, and a solver that calls less often."""
 

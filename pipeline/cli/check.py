@@ -1,7 +1,7 @@
 """``gapwise check my_module:Poses``: tries a structure of one's own before a run rests on it.
 
 The words after the name are the class's arguments, ``root=data n=5``. A name without a colon is a data set's, and the
-words its options: ``gapwise check oracle_server command="./my_oracle --data x"``. Exit codes: 0 nothing wrong, 1 something
+words its options: ``gapwise check ranking file=train.txt test_file=test.txt``. Exit codes: 0 nothing wrong, 1 something
 is, 2 there is nothing to try.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -95,10 +96,29 @@ def test_last_layer__of_a_torch_network_predicts_what_the_svm_does(tmp_path: Pat
 
 def test_every_example__is_explained_in_the_readme() -> None:
     readme = (HERE / "README.md").read_text(encoding="utf-8")
-    files = {file.name for pattern in ("*.py", "*.pl", "*.ipynb") for file in HERE.glob(pattern)}
+    files = {file.name for pattern in ("*.py", "*.ipynb") for file in HERE.glob(pattern)}
     assert [name for name in sorted(files) if not name.startswith("test_") and f"]({name})" not in readme] == []
 
 
 def test_command__says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     assert carry_out(["check", "ranking:Ranking", "n=4", "--seconds", "0.1"]) == 0
     assert "+dataset.arguments.n=4 solver=bcpfw_gap_cache" in capsys.readouterr().out
+
+
+def test_program__answers_in_lines_of_json_and_is_named_when_it_ends(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        rng = np.random.default_rng(len(split))
+        y = (np.cumsum(rng.random((8, 4)) < 0.3, axis=1) + rng.integers(2, size=(8, 1))) % 2
+        rows = zip(y, 2.0 * y - 1.0 + rng.normal(size=y.shape), strict=True)
+        lines = (" ".join(["".join(map(str, bits)), *map(repr, x.tolist())]) for bits, x in rows)
+        (tmp_path / f"{split}.txt").write_text("\n".join(lines) + "\n")
+    data = [str(tmp_path / "train.txt"), str(tmp_path / "test.txt")]
+    command = f"{sys.executable} {HERE}/bits.py {tmp_path}"
+    options = {"oracle": "program:Program", "arguments": {"command": command, "data": data}}
+    report = check("python_oracle", options, seconds=0.05)
+    assert [finding for finding in report.findings if not finding.ok] == []
+    assert [*map(str, open_dataset("python_oracle", options).files().values())] == data
+    dies = {"command": "sh -c 'read q; echo [1,1,1]; exit 3'"}
+    says = check("python_oracle", {**options, "arguments": dies}).findings[0].says
+    assert says.startswith("Program.truth: train block 0: RuntimeError: sh -c")
+    assert "ended with 3 (program.py" in says

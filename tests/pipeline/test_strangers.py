@@ -28,12 +28,7 @@ from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.integrity import checksums, sealed
 
 WORDS = "P\tw=a\tw=b\nQ\tw=b\n\nQ\tw=c\n\nP\tw=a\nP\tw=c\nQ\tw=b\n\nQ\tw=b\nP\tw=d\n"
-SERVER = "gapwise.stages.problems.oracle_server:ServerOracle"
 HOSTILE: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "a program": lambda marker: {
-        "dataset": "oracle_server", "structure": "python_oracle", "oracle": SERVER, "source": "ours",
-        "arguments": {"command": f"touch {marker}", "files": []},
-    },
     "a module as an oracle": lambda marker: {
         "dataset": "python_oracle", "structure": "python_oracle", "oracle": "touching:X", "source": "", "arguments": {},
     },
@@ -115,7 +110,7 @@ CODES = {name: (0, 1) if name in NEEDED else (2,) if name == "check" else (0,) f
 
 @pytest.mark.parametrize(
     ("hostile", "opened"),
-    [("a program", "run"), ("a module as an oracle", "model"), ("a module behind our own structure", "run")],
+    [("a module as an oracle", "model"), ("a module behind our own structure", "run")],
     indirect=["hostile"],
 )
 def test_commands__run_nothing_that_files_name(opened, hostile, marker, tmp_path, capsys, monkeypatch):
