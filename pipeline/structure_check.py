@@ -1,8 +1,8 @@
 """Whether a structure of one's own keeps its promises, what a call of its oracle costs, and what to run it with.
 
-Of an oracle in Python (`python_oracle`): truths, features and losses of many blocks,
-the trial that also begins a run (`oracle_check`), more labellings drawn at random, and a second object of the class. Of a
-compiled structure: the contract (`problems.contract`) on a few blocks, with its methods compiled one by one.
+Of an oracle in Python (`python_oracle`): truths, features and losses of many blocks, the trial that also begins a run
+(`oracle_check`), and a second object of the class. Of a compiled structure: the contract (`problems.contract`) on a few
+blocks, with its methods compiled one by one.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import Blocks, DataError, open_dataset
-from gapwise.stages.datasets.python_oracle import PythonOracleReader, block_of, weights_of
+from gapwise.stages.datasets import Blocks, open_dataset
+from gapwise.stages.datasets.python_oracle import PythonOracleReader, block_of
 from gapwise.stages.problems import build, capabilities
-from gapwise.stages.problems.answers import ask
+from gapwise.stages.problems.answers import answer_of
 from gapwise.stages.problems.capabilities import traits_of
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, sampled
+from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, local, sampled, size, truth_of
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.loss_unit import with_unit
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.oracle import Oracle
-from gapwise.stages.problems.oracle_check import try_oracle, try_samples
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
+from gapwise.stages.problems.python_oracle import PythonOracle
 
 BLOCKS = 5
 """Blocks of a compiled structure that the contract is tried on."""
@@ -135,24 +134,21 @@ def check(name: str, options: Facts, seconds: float = 10.0) -> Report:
 
 
 def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Report:
-    """An oracle that is asked block by block."""
-    from gapwise.stages.problems.oracle import has_bound, labels_of, load_oracle
+    """An oracle in Python: what its splits say, the trial that begins a run, a second object, and what its calls cost."""
+    from gapwise.stages.problems.oracle import load_oracle
+    from gapwise.stages.problems.oracle_check import try_oracle
 
-    oracle = load_oracle(reader.oracle, "train", reader.arguments)
+    oracle = reader.object_of("train")
     reader.files()
-    n = ask(f"{reader.oracle}.__len__: train", len, oracle)
-    if n < 1:
-        raise DataError(f"{reader.oracle}: the train split has no blocks")
-    report = Report(label, True, n, weights_of(oracle))
-    labels_of(oracle)
-    truths: list[np.ndarray] = []
+    report = Report(label, True, len(oracle), int(oracle.d))
+    blocks: list[dict[str, np.ndarray]] = []
 
     def read(split: str, of: Oracle) -> str:
         end, size = time.monotonic() + seconds, len(of)
         for i in range(min(size, READ)):
             block = block_of(of, split, i)
             if split == "train":
-                truths.append(block["labels"])
+                blocks.append(block)
             if time.monotonic() > end:
                 break
         return f"{size} truths" if i + 1 == size else f"the first {i + 1} of {size} truths"
@@ -163,69 +159,63 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
         report.note(split, says, lambda split=split: read(split, load_oracle(reader.oracle, split, reader.arguments)))  # type: ignore[misc]
     if not ok:
         return report
-    approximate = bool(ask(f"{type(oracle).__name__}.approximate", lambda: oracle.approximate))
-    what = "its bound exceeds" if approximate else "its answers are worth at least as much as"
-    says = f"at w = 0 and random w {what} the truth, other blocks' truths and the decoded labelling"
-    ok = report.note("max_oracle", says, lambda: try_oracle(oracle, truths, "train"))
-    if ok:
-        says = "{} more labellings, drawn at random, are worth no more; nor than the decoded one"
-        report.note("samples", says, lambda: try_samples(oracle, truths, "train", seconds))
-        another = lambda: _same_again(oracle, load_oracle(reader.oracle, "train", reader.arguments), truths)  # noqa: E731
+    problem = reader.problem_of(blocks)
+    report.certainty = certainty_of(problem)
+    what = "its answers are worth at least as much as" if report.certainty == EXACT else "its bound exceeds"
+    says = f"at w = 0 and random w {what} the truth, the decoded labelling and {{}} others; it repeats its answers"
+    another = lambda: _same_again(problem, load_oracle(reader.oracle, "train", reader.arguments))  # noqa: E731
+    if report.note("max_oracle", says, lambda: try_oracle(problem, seconds)):
         report.note(
             "again", "a second object of the class, as other processes make it, gives the same answers", another
         )
         try:
-            report.seconds = _times(oracle, truths, seconds)
+            report.seconds = _times(problem, seconds)
+            _note_oracle(report, problem)
         except ValueError as error:
             report.findings.append(Finding("times", False, str(error)))
-    if approximate:
-        report.certainty = UPPER_BOUNDED if has_bound(oracle) else ESTIMATE
-    try:
-        _note_oracle(report, oracle, truths)
-    except ValueError as error:
-        report.findings.append(Finding("notes", False, str(error)))
     return report
 
 
-def _same_again(oracle: Oracle, other: Oracle, truths: list[np.ndarray]) -> None:
+def _blocks_of(problem: PythonOracle) -> Iterator[tuple[int, np.ndarray, int]]:
+    """Number, truth and size of local vectors of the first few blocks."""
+    for i in range(min(problem.n, BLOCKS)):
+        yield i, truth_of(problem, i), size(problem, i)
+
+
+def _same_again(problem: PythonOracle, other: Oracle) -> None:
     """Raise ValueError unless two objects give the same truth, features, loss and answers."""
-    name, rng = type(oracle).__name__, np.random.default_rng(2)
-    for i in range(min(len(truths), BLOCKS)):
-        ids = oracle.coordinates(i)
-        theta = rng.normal(size=oracle.d if ids is None else np.size(ids))
-        for method, arguments in (
-            ("truth", ()),
-            ("coordinates", ()),
-            ("max_oracle", (theta,)),
-            ("decode", (theta,)),
-            ("features", (truths[i],)),
-            ("loss", (truths[i],)),
-        ):
-            where = f"{name}.{method}: train block {i}"
+    rng = np.random.default_rng(2)
+    for i, truth, p in _blocks_of(problem):
+        theta = rng.normal(size=p)
+        for method, given in (
+            ("truth", None), ("coordinates", None), ("max_oracle", theta), ("decode", theta), ("features", truth),
+            ("loss", truth),
+        ):  # fmt: skip
+            entries = p if method == "features" else truth.size
             first, second = (
-                np.asarray(ask(where, getattr(one, method), i, *(a.copy() for a in arguments)))
-                for one in (oracle, other)
+                np.asarray(answer_of(one, method, i, given, size=entries, split="train"))
+                for one in (problem.oracle, other)
             )
             if not np.array_equal(first, second):
                 raise ValueError(
-                    f"{where}: the first object of the class answers {first.tolist()}, another {second.tolist()}; each "
-                    "process makes its own, so seed what is random"
+                    f"{problem.name}.{method}: train block {i}: the first object of the class answers {first.tolist()}, "
+                    f"another {second.tolist()}; each process makes its own, so seed what is random"
                 )
 
 
-def _times(oracle: Oracle, truths: list[np.ndarray], seconds: float) -> dict[str, float]:
+def _times(problem: PythonOracle, seconds: float) -> dict[str, float]:
     """Median seconds of one call of each method; ValueError names the method and the block that raise an error."""
     rng, medians = np.random.default_rng(3), {}
-    w = rng.normal(size=oracle.d)
+    w = rng.normal(size=problem.d)
     for method in ("max_oracle", "decode", "features", "loss"):
         end, took = time.monotonic() + seconds / 4, []
         for k in range(TIMED):
-            i = k % len(truths)
-            ids = _asked(oracle, "coordinates", i)
-            given = w.copy() if ids is None else w[np.asarray(ids)]
-            argument = given if method in ("max_oracle", "decode") else truths[i]
+            i = k % problem.n
+            theta, truth = np.empty(size(problem, i)), truth_of(problem, i)
+            problem.scores(i, w, theta)
+            given = theta if method in ("max_oracle", "decode") else truth
             began = time.perf_counter()
-            _asked(oracle, method, i, argument)
+            answer_of(problem.oracle, method, i, given, size=theta.size if method == "features" else truth.size)
             took.append(time.perf_counter() - began)
             if time.monotonic() > end:
                 break
@@ -233,18 +223,10 @@ def _times(oracle: Oracle, truths: list[np.ndarray], seconds: float) -> dict[str
     return medians
 
 
-def _asked(oracle: Oracle, method: str, i: int, *arguments: np.ndarray) -> ArrayLike | None:
-    """What a method answers for training block i; ValueError names class, method, block and line if it raises an error."""
-    return ask(f"{type(oracle).__name__}.{method}: train block {i}", getattr(oracle, method), i, *arguments)
-
-
-def _note_oracle(report: Report, oracle: Oracle, truths: list[np.ndarray]) -> None:
+def _note_oracle(report: Report, problem: PythonOracle) -> None:
     """Notes on what costs memory, or keeps the path from lambda = 0."""
-    touched = [
-        np.mean(np.asarray(_asked(oracle, "features", i, truths[i].copy())) != 0.0)
-        for i in range(min(len(truths), BLOCKS))
-    ]
-    whole = _asked(oracle, "coordinates", 0) is None
+    touched = [np.mean(local(problem, i, truth) != 0.0) for i, truth, _ in _blocks_of(problem)]
+    whole = problem.ids.size == 0
     if whole and report.d >= 1000 and max(touched) < 0.1:
         share = f"{100 * max(touched):.2g} %"
         report.notes.append(
@@ -252,7 +234,7 @@ def _note_oracle(report: Report, oracle: Oracle, truths: list[np.ndarray]) -> No
         )
     elif whole and 8 * report.blocks * report.d > 1e9:
         report.notes.append(f"the state takes {8e-9 * report.blocks * report.d:.1f} GB; coordinates(i) would save some")
-    if not any(_asked(oracle, "least_loss", i) for i in range(min(len(truths), BLOCKS))):
+    if not any(problem.least_loss(i) for i, _, _ in _blocks_of(problem)):
         report.notes.append(
             "least_loss is not given, so path.relative=true certifies no λ below the last one that is solved"
         )

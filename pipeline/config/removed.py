@@ -22,6 +22,8 @@ REMOVED = {
     "solver.batch_step": "solver=fw moves all blocks at once; otherwise leave it out",
     "solver.project": "leave it out: ssg makes no projections",
     "solver.growth": "leave it out: step sizes of eg grow by a twentieth",
+    # the group dataset
+    "dataset=oracle_server": "use dataset=python_oracle with tests/examples/program.py, an Oracle that asks a program",
     # experiments
     "experiment=practice": "python tests/benchmarks/practice FOLDER makes the comparison",
     "solver.batch_size": "leave the key out; solver=expensive_oracle asks all oracles of a pass side by side",

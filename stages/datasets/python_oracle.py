@@ -27,6 +27,7 @@ from gapwise.stages.problems.user_code import oracle_source
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.oracle import Oracle
+    from gapwise.stages.problems.python_oracle import PythonOracle
 
 log = logging.getLogger("gapwise")
 
@@ -146,34 +147,53 @@ class PythonOracleReader:
             log.warning(UNDECLARED, self.oracle, "oracle's code", "the oracle")
 
     def _featurize(self, sink: Sink, report: Report) -> Record:
-        from gapwise.stages.problems.answers import ask
-        from gapwise.stages.problems.oracle import labels_of, load_oracle
         from gapwise.stages.problems.oracle_check import try_oracle
 
         d = 0
         for split in self.splits:
-            oracle = load_oracle(self.oracle, split, self.arguments)
-            n = ask(f"{self.oracle}.__len__: {split}", len, oracle)
-            if n < 1:
-                raise ValueError(f"{self.oracle}: the {split} split has no blocks")
-            d, _ = weights_of(oracle), labels_of(oracle)
+            oracle = self.object_of(split)
+            d = int(oracle.d)
             sink.put(split, "split", np.frombuffer(split.encode(), np.uint8))
-            truths = []
-            for i in range(n):
+            blocks = []
+            for i in range(len(oracle)):
                 block = block_of(oracle, split, i)
-                truths.append(block["labels"])
                 sink.append(split, **block)
+                if split == "train":
+                    blocks.append(block)
                 if (i + 1) % EVERY == 0:
-                    report(i + 1, n, f"python_oracle {split}")
+                    report(i + 1, len(oracle), f"python_oracle {split}")
             if split == "train":
-                try_oracle(oracle, truths, split)
+                try_oracle(self.problem_of(blocks))
         self._say_what_is_not_seen()
         facts = {"oracle": self.oracle, "arguments": self.arguments, "source": oracle_source(self.oracle)}
         return {**facts, "d": d}
 
+    def object_of(self, split: str) -> Oracle:
+        """A new object for a split, which this process then uses; ValueError if it cannot be made, or has no blocks."""
+        from gapwise.stages.problems.answers import ask
+        from gapwise.stages.problems.oracle import labels_of, object_for, packed_spec
 
-def weights_of(oracle: Oracle) -> int:
-    """The d of an oracle; ValueError if it, or the bounds, cannot be used."""
+        oracle = object_for(packed_spec(self.oracle, split, self.arguments).tobytes(), anew=True)
+        if ask(f"{self.oracle}.__len__: {split}", len, oracle) < 1:
+            raise ValueError(f"{self.oracle}: the {split} split has no blocks")
+        labels_of(oracle)
+        check_weights(oracle)
+        return oracle
+
+    def problem_of(self, blocks: Sequence[Mapping[str, np.ndarray]]) -> PythonOracle:
+        """The problem over the first blocks of the train split (`block_of`)."""
+        from gapwise.stages.problems.oracle import packed_spec
+        from gapwise.stages.problems.python_oracle import first_blocks
+
+        arrays: dict[str, np.ndarray] = {}
+        for name in blocks[0]:
+            rows = [block[name] for block in blocks]
+            arrays |= {name: np.concatenate(rows), f"{name}_ptr": np.cumsum([0, *map(len, rows)], dtype=np.int64)}
+        return first_blocks(packed_spec(self.oracle, "train", self.arguments), arrays)
+
+
+def check_weights(oracle: Oracle) -> None:
+    """ValueError if the d of an oracle, or its bounds, cannot be used."""
     from gapwise.stages.problems.answers import ask
 
     name = type(oracle).__name__
@@ -186,28 +206,18 @@ def weights_of(oracle: Oracle) -> int:
             raise ValueError(f"{name}.{bound}: must be empty or hold {d} numbers, has shape {values.shape}")
     if len(oracle.lower) != len(oracle.upper):
         raise ValueError(f"{name}.lower, upper: give both or none, with -inf and inf where there is no bound")
-    return int(d)
 
 
 def block_of(oracle: Oracle, split: str, i: int) -> dict[str, np.ndarray]:
     """Truth and coordinates of a block; ValueError if they cannot be used."""
-    from gapwise.stages.problems.answers import ask, labelling, numbers, task_loss
-    from gapwise.stages.problems.oracle import labels_of
+    from gapwise.stages.problems.answers import answer_of
 
-    def where(method: str) -> str:
-        return f"{type(oracle).__name__}.{method}: {split} block {i}"
-
-    truth = ask(where("truth"), lambda: labelling(oracle.truth(i), labels_of(oracle)))
-    ids = ask(where("coordinates"), oracle.coordinates, i)
-    if ids is not None:
-        ids = np.asarray(ids)
-        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-            raise ValueError(f"{where('coordinates')}: must be a row of integers, got {ids.dtype} of shape {ids.shape}")
-        if ids.size and (ids.min() < 0 or ids.max() >= oracle.d or np.unique(ids).size != ids.size):
-            raise ValueError(f"{where('coordinates')}: must be different numbers in 0, ..., {oracle.d - 1}")
-    shape = (int(oracle.d),) if ids is None else ids.shape
-    ask(where("features"), lambda: numbers(oracle.features(i, truth.copy()), shape))
-    loss = ask(where("loss"), lambda: task_loss(oracle.loss(i, truth.copy())))
+    truth = answer_of(oracle, "truth", i, split=split)
+    ids = answer_of(oracle, "coordinates", i, split=split)
+    answer_of(oracle, "features", i, truth, size=int(oracle.d) if ids is None else ids.size, split=split)
+    loss = answer_of(oracle, "loss", i, truth, split=split)
     if loss != 0.0:
-        raise ValueError(f"{where('loss')}: the loss of the truth must be 0, is {loss:g}")
-    return {"labels": truth} | ({} if ids is None else {"ids": ids.astype(np.int64)})
+        raise ValueError(
+            f"{type(oracle).__name__}.loss: {split} block {i}: the loss of the truth must be 0, is {loss:g}"
+        )
+    return {"labels": truth} | ({} if ids is None else {"ids": ids})

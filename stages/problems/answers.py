@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from gapwise.stages.problems.scale import LARGEST, too_large
 from gapwise.stages.problems.user_code import told
+
+if TYPE_CHECKING:
+    from gapwise.stages.problems.oracle import Oracle
 
 T = TypeVar("T")
 
@@ -43,6 +46,10 @@ def numbers(answer: object, shape: tuple[int, ...]) -> np.ndarray:
         raise ValueError(f"the answer must have shape {shape}, got {values.shape}")
     if values.dtype.kind not in "fiub":
         raise ValueError(f"the answer must be real numbers, got {values.dtype}")
+    if (
+        values.dtype.kind == "f" and values.ndim == 1 and np.dot(values, values) <= LARGEST**2
+    ):  # quicker than one by one
+        return values
     fits = np.abs(values) <= LARGEST
     if not fits.all():
         j = int(np.argmin(fits))
@@ -72,6 +79,28 @@ def least_loss(answer: object) -> float:
     return float(value)
 
 
+def coordinates(answer: object, d: int) -> np.ndarray | None:
+    """`answer` as int64 if it is a row of different numbers in 0, ..., d - 1, or None; otherwise ValueError."""
+    if answer is None:
+        return None
+    ids = np.asarray(answer)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise ValueError(f"must be a row of integers, got {ids.dtype} of shape {ids.shape}")
+    if ids.size and (ids.min() < 0 or ids.max() >= d or np.unique(ids).size != ids.size):
+        raise ValueError(f"must be different numbers in 0, ..., {d - 1}")
+    return ids.astype(np.int64)
+
+
+def several(answer: Any, labels: int, most: int, length: int) -> np.ndarray:
+    """`answer` as int64 (rows, length) if it is from 1 to `most` different labellings; otherwise ValueError."""
+    rows = [labelling(row, labels, length) for row in answer]
+    if not 1 <= len(rows) <= most:
+        raise ValueError(f"the answer must be from 1 to {most} labellings, got {len(rows)}")
+    if len({row.tobytes() for row in rows}) < len(rows):
+        raise ValueError(f"the labellings must be different, got {[row.tolist() for row in rows]}")
+    return np.array(rows)
+
+
 def bound(answer: object) -> float:
     """`answer` as a float if it is one finite number; otherwise ValueError."""
     value = np.asarray(answer)
@@ -93,6 +122,47 @@ def ask(where: str, method: Callable[..., T], *arguments: object) -> T:
         return method(*arguments)
     except (Exception, SystemExit) as error:
         raise ValueError(f"{where}: {describe(error)}") from error
+
+
+def answer_of(
+    oracle: Oracle, method: str, i: int, given: np.ndarray | None = None, size: int = 0, most: int = 0, split: str = ""
+) -> Any:
+    """What a method of a user's oracle answers for block i, checked; ValueError names class, method and block.
+
+    Parameters
+    ----------
+    given : array, optional
+        A labelling or local scores, of which the method gets a copy; integers as int64 (`signed`).
+    size : int
+        Entries that labellings or features must have; 0: a true labelling may have any.
+    most : int
+        Most labellings that `max_oracles` may return.
+    split : str
+        Named in errors, too, if given.
+    """
+    try:
+        asked = getattr(oracle, method)
+        if given is None:
+            answer = asked(i)
+        else:
+            own = given.copy() if given.dtype.kind == "f" else given.astype(np.int64)
+            answer = asked(i, own, most) if most else asked(i, own)
+        if method == "features":
+            return numbers(answer, (size,))
+        if method in NUMBERS:
+            return NUMBERS[method](answer)
+        if method == "max_oracles":
+            return several(answer, oracle.labels, most, size)
+        if method == "coordinates":
+            return coordinates(answer, oracle.d)
+        return labelling(answer, oracle.labels, size or None)
+    except (Exception, SystemExit) as error:
+        where = f"{type(oracle).__name__}.{method}: {split}{' ' * bool(split)}block {i}"
+        raise ValueError(f"{where}: {describe(error)}") from error
+
+
+NUMBERS: dict[str, Callable[[Any], float]] = {"loss": task_loss, "max_bound": bound, "least_loss": least_loss}
+"""Methods that answer a number, with their checks."""
 
 
 def describe(error: BaseException) -> str:

@@ -96,8 +96,9 @@ def features_are_linear(P: Problem, i: int, labellings: Sequence[np.ndarray], rn
 
 def oracles_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
     """No labelling is worth more than the answer of `max_oracle` (or than `max_bound`), or of `decode`."""
-    certainty = certainty_of(P)
-    for w in [np.zeros(P.d), *(draw_w(P, rng) for _ in range(2))]:
+    certainty, rivals = certainty_of(P), [truth_of(P, i), *labellings]
+    alike = 1.0 / (math.sqrt(norm2_of_truth(P, i)) or 1.0)  # scores are then about as large as losses
+    for at, w in [("w = 0", np.zeros(P.d)), *(("a random w", draw_w(P, rng, scale)) for scale in (1.0, alike))]:
         theta, y, z = _theta(P, i, w), np.empty_like(truth_of(P, i)), np.empty_like(truth_of(P, i))
         scratch = P.scratch()
         loss = P.max_oracle(i, theta, y, scratch)
@@ -113,12 +114,12 @@ def oracles_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: 
             raise ContractError(f"{_where(P, 'max_oracle, decode', i)}: answers must be labels 0, ..., {P.labels - 1}")
         if certainty not in (EXACT, UPPER_BOUNDED):
             continue
-        decoded = P.value(i, theta, z)
-        for rival in [truth_of(P, i), y, z, *labellings]:
+        decoded, rivals = P.value(i, theta, z), [y, z, *rivals]
+        for rival in rivals:
             value, terms = P.value(i, theta, rival), np.abs(theta) @ np.abs(local(P, i, rival))
-            _not_more(P, method, i, P.loss(i, rival) + value, most, 1.0 + 2.0 * terms, rival)
+            _not_more(P, method, i, P.loss(i, rival) + value, most, 1.0 + 2.0 * terms, rival, at)
             if certainty == EXACT:
-                _not_more(P, "decode", i, P.value(i, theta, rival), decoded, 1.0 + 2.0 * terms, rival)
+                _not_more(P, "decode", i, P.value(i, theta, rival), decoded, 1.0 + 2.0 * terms, rival, at)
 
 
 def answers_repeat(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
@@ -340,9 +341,14 @@ def local(problem: Problem, i: int, y: np.ndarray) -> np.ndarray:
     return m
 
 
-def draw_w(problem: Problem, rng: np.random.Generator) -> np.ndarray:
+def norm2_of_truth(problem: Problem, i: int) -> float:
+    """||B_i m_i(y_i)||^2."""
+    return float(problem.norm2(i, local(problem, i, truth_of(problem, i))))
+
+
+def draw_w(problem: Problem, rng: np.random.Generator, scale: float = 1.0) -> np.ndarray:
     """A random w in the box, (d,)."""
-    w = rng.normal(size=problem.d)
+    w = scale * rng.normal(size=problem.d)
     return np.clip(w, problem.lower, problem.upper) if problem.lower.size else w
 
 
@@ -369,7 +375,7 @@ def _theta(P: Problem, i: int, w: np.ndarray) -> np.ndarray:
 
 
 def _where(P: Problem, method: str, i: int) -> str:
-    return f"{type(P).__name__}.{method}: block {i}"
+    return f"{getattr(P, 'name', type(P).__name__)}.{method}: block {i}"
 
 
 def _same(P: Problem, method: str, i: int, got: float, expected: float, terms: float) -> None:
@@ -385,9 +391,11 @@ def _close(P: Problem, method: str, i: int, got: np.ndarray, expected: np.ndarra
         raise ContractError(f"{_where(P, method, i)}: entry {j} is {got[j]:.9g}, expected {expected[j]:.9g}")
 
 
-def _not_more(P: Problem, method: str, i: int, value: float, most: float, terms: float, y: np.ndarray) -> None:
+def _not_more(
+    P: Problem, method: str, i: int, value: float, most: float, terms: float, y: np.ndarray, at: str = "a random w"
+) -> None:
     if value - most > ROUNDING * terms:
         raise ContractError(
-            f"{_where(P, method, i)}: {y.tolist()} is worth {value:.9g}, but the method's own answer {most:.9g}; expected "
-            "the labelling that is worth most"
+            f"{_where(P, method, i)}: at {at} {y.tolist()} is worth {value:.9g}, but the method's own answer {most:.9g}; "
+            "expected the labelling that is worth most"
         )

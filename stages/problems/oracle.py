@@ -1,16 +1,22 @@
-"""A user's own oracle in Python: the class that users subclass, and how ``module:Class`` becomes an object of it."""
+"""A user's own oracle in Python: the class that users subclass, and how ``module:Class`` becomes an object of it.
+
+An object may also stand for some of its blocks (the training blocks, or those held out), or for several splits joined.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gapwise.records import Facts
+from gapwise.records import Facts, Record
 from gapwise.stages.problems.answers import ask, describe
+from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.trust import UntrustedError
 from gapwise.stages.problems.user_code import told, user_object
 
@@ -179,4 +185,78 @@ def oracle_class(oracle: str) -> type[Oracle]:
     made = user_object(oracle)
     if not (isinstance(made, type) and issubclass(made, Oracle)):
         raise ValueError(f"python_oracle: {oracle} is not a subclass of gapwise.Oracle")
+    return made
+
+
+_objects: dict[bytes, Oracle] = {}
+_making = threading.Lock()
+
+
+def object_for(spec: bytes, *, anew: bool = False) -> Oracle:
+    """This process's object for `spec`, JSON that `packed_spec` makes; created at first use.
+
+    `anew`: a new one takes the place of one that may have read other data.
+    """
+    known = _objects.get(spec)
+    if known is None or anew:
+        with _making:
+            if _objects.get(spec) is known:  # no other thread was faster
+                _objects[spec] = _created(json.loads(spec))
+            known = _objects[spec]
+    return known
+
+
+def packed_spec(oracle: str, split: str, arguments: Facts, **more: object) -> np.ndarray:
+    """uint8: JSON that names an object; `more`: ``and``, splits joined to the first, and ``part`` = {rule, held_out}."""
+    spec = {"oracle": oracle, "split": split, "arguments": dict(arguments), **more}
+    return np.frombuffer(json.dumps(spec, sort_keys=True).encode(), np.uint8)
+
+
+def _created(spec: Facts) -> Oracle:
+    splits = (spec["split"], *spec.get("and", ()))
+    objects = [load_oracle(spec["oracle"], split, spec["arguments"]) for split in splits]
+    oracle = objects[0] if len(objects) == 1 else joined(objects)
+    part = spec.get("part")
+    rule = None if part is None else HeldOut.of(part["rule"])
+    if part is None or rule is None:
+        return oracle
+    return part_of(oracle, np.flatnonzero(rule.among(len(oracle)) == part["held_out"]))
+
+
+OF_A_BLOCK = ("truth", "features", "loss", "max_oracle", "decode", "least_loss", "coordinates")
+OF_ALL = ("d", "labels", "lower", "upper", "approximate", "accuracy")
+
+
+def part_of(oracle: Oracle, blocks: np.ndarray) -> Oracle:
+    """An oracle whose block k is block ``blocks[k]`` of `oracle`."""
+    return _renumbered([oracle], [(0, int(block)) for block in blocks])
+
+
+def joined(oracles: Sequence[Oracle]) -> Oracle:
+    """An oracle with the blocks of several objects of one class, one object after the other."""
+    return _renumbered(oracles, [(k, block) for k, oracle in enumerate(oracles) for block in range(len(oracle))])
+
+
+def _renumbered(oracles: Sequence[Oracle], blocks: Sequence[tuple[int, int]]) -> Oracle:
+    """An oracle, of a class with the name of the first one's, whose block k is the block of the object in ``blocks[k]``.
+
+    It defines `max_bound` and `max_oracles` only if that class does.
+    """
+    first = oracles[0]
+    optional = {"max_bound": has_bound(first), "max_oracles": first.lists}
+    methods = (*OF_A_BLOCK, *(name for name, defined in optional.items() if defined))
+
+    def renumbered(name: str) -> Callable[..., object]:
+        own = [getattr(oracle, name) for oracle in oracles]
+
+        def method(self: Oracle, k: int, *arguments: object) -> object:
+            number, block = blocks[k]
+            return own[number](block, *arguments)
+
+        return method
+
+    body: Record = {name: getattr(first, name) for name in OF_ALL}
+    body |= {name: renumbered(name) for name in methods}
+    body |= {"__len__": lambda self: len(blocks), "__module__": type(first).__module__}
+    made: Oracle = type(type(first).__name__, (Oracle,), body)()
     return made

@@ -1,7 +1,7 @@
 """A user's own oracle in Python: any structure, at the price of calling back into Python for each oracle call.
 
 Users subclass `Oracle` (`oracle`) in a module of their own and name it as "module:Class". Every process creates one object
-per split, and the compiled solver calls that object (`oracle_calls`). Local coordinates are
+per split, which compiled code calls through numba's object mode (about 5 us per call). Local coordinates are
 the weights themselves: B_i = I and m_i(y) = phi(x_i, y). Where a block touches few weights, B_i holds only the columns of
 I that `coordinates(i)` lists. Oracles hold the GIL, so use `compute=processes` or `compute=cluster` for parallel calls.
 """
@@ -10,24 +10,75 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit, objmode
+from numba.extending import overload
 
-from gapwise.records import Facts
-from gapwise.stages.problems import oracle_calls
-from gapwise.stages.problems.answers import ask, labelling, least_loss
+from gapwise.records import Facts, Record
+from gapwise.stages.problems.answers import answer_of, ask
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
 from gapwise.stages.problems.confusion import share
 from gapwise.stages.problems.held_out import HeldOut
+from gapwise.stages.problems.inner import COUNTED, LINKED
+from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.operations import PYTHON, Operations
 from gapwise.stages.problems.oracle import Oracle as Oracle
-from gapwise.stages.problems.oracle import has_bound, labels_of, load_oracle
-from gapwise.stages.problems.oracle_calls import object_for
-from gapwise.stages.problems.protocol import dot, frozen
-from gapwise.stages.problems.shared import takes
+from gapwise.stages.problems.oracle import has_bound, labels_of, load_oracle, object_for, packed_spec
+from gapwise.stages.problems.protocol import JIT, dot, frozen
 from gapwise.stages.problems.user_code import oracle_source
+
+
+def call(spec: np.ndarray, method: str, i: int, given: np.ndarray, out: np.ndarray) -> float:
+    """out <- the checked answer of a method of the user's object for block i; returns a number.
+
+    The number is the answer itself (`loss`, `max_bound`), the loss of the answer (`max_oracle`), how many labellings there
+    are (`max_oracles`, rows of `out`), or 0. Errors name class, method and block.
+    """
+    oracle = object_for(spec.tobytes())
+    if method == "max_oracles":
+        rows = answer_of(oracle, method, i, given, out.shape[1], len(out))
+        out[: len(rows)] = rows
+        return float(len(rows))
+    answer = answer_of(oracle, method, i, given, out.size)
+    if not out.size:
+        return float(answer)
+    out[:] = answer
+    return answer_of(oracle, "loss", i, out) if method == "max_oracle" else 0.0
+
+
+@njit(**COUNTED)  # without nogil: callers have released the GIL, and object mode takes it back for the call
+def _inside(spec, method, i, given, out):
+    with objmode(number="float64"):
+        number = call(spec, method, i, given, out)
+    return number  # noqa: RET504  object mode cannot return
+
+
+def value(spec, i, theta, y):
+    """<theta, phi(x_i, y)>."""
+    phi = np.empty(theta.size)
+    call(spec, "features", i, y, phi)
+    return dot(theta, phi)
+
+
+def add(spec, i, y, c, out):
+    """out += c phi(x_i, y)."""
+    phi = np.empty(out.size)
+    call(spec, "features", i, y, phi)
+    for j in range(out.size):
+        out[j] += c * phi[j]
+
+
+_register: Kernel = overload  # its stub lacks jit_options; Python calls the functions themselves
+_compiled = partial(_register, jit_options={**JIT, **LINKED})
+_compiled(call)(
+    lambda spec, method, i, given, out: lambda spec, method, i, given, out: _inside(spec, method, i, given, out)
+)
+_compiled(value)(lambda spec, i, theta, y: value)
+_compiled(add)(lambda spec, i, y, c, out: add)
 
 
 class PythonOracle(NamedTuple):
@@ -50,19 +101,31 @@ class PythonOracle(NamedTuple):
     """whether the user's class defines `max_oracles`"""
 
     @property
+    def oracle(self) -> Oracle:
+        """This process's object of the user's class."""
+        return object_for(self.spec.tobytes())
+
+    @property
+    def name(self) -> str:
+        """That of the user's class."""
+        return type(self.oracle).__name__
+
+    @property
     def unconstrained(self) -> bool:
         """Which rows of labels are labellings, only the user knows."""
         return False
 
     @property
     def certainty(self) -> str:
-        """EXACT, or ESTIMATE if the user's oracle is approximate; with a bound it is a `BoundedPythonOracle`."""
-        return ESTIMATE if object_for(self.spec.tobytes()).approximate else EXACT
+        """EXACT; of an approximate oracle UPPER_BOUNDED if the user's class defines `max_bound`, else ESTIMATE."""
+        if not self.oracle.approximate:
+            return EXACT
+        return UPPER_BOUNDED if has_bound(self.oracle) else ESTIMATE
 
     @property
     def accuracy(self) -> float | None:
         """The multiplicative accuracy that the user's oracle declares."""
-        return object_for(self.spec.tobytes()).accuracy
+        return self.oracle.accuracy
 
     @property
     def operations(self) -> Operations:
@@ -79,22 +142,32 @@ class PythonOracle(NamedTuple):
                 theta[j] = w[self.ids[lo + j]]
 
     def max_oracle(self, i, theta, y, scratch):
-        return oracle_calls.max_oracle(self.spec, i, theta, y)
+        return call(self.spec, "max_oracle", i, theta, y)
 
     def max_oracles(self, i, theta, m, labels, losses, scratch):
-        return oracle_calls.max_oracles(self.spec, i, theta, m, labels, losses)
+        count = int(call(self.spec, "max_oracles", i, theta, labels[:m]))
+        for k in range(count):
+            losses[k] = self.loss(i, labels[k])
+        return count
 
     def max_oracles_scratch(self, m):
         return (np.empty(0),)
 
+    def max_bound(self, i, theta, y, scratch):
+        return call(self.spec, "max_bound", i, theta, theta[:0])
+
+    def tightened(self) -> PythonOracle:
+        """The problem itself: its only bound is the user's."""
+        return self
+
     def decode(self, i, theta, y, scratch):
-        oracle_calls.decode(self.spec, i, theta, y)
+        call(self.spec, "decode", i, theta, y)
 
     def value(self, i, theta, y):
-        return oracle_calls.value(self.spec, i, theta, y)
+        return value(self.spec, i, theta, y)
 
     def add(self, i, y, c, out):
-        oracle_calls.add(self.spec, i, y, c, out)
+        add(self.spec, i, y, c, out)
 
     def norm2(self, i, delta):
         return dot(delta, delta)
@@ -109,51 +182,16 @@ class PythonOracle(NamedTuple):
                 w[self.ids[lo + j]] += c * delta[j]
 
     def loss(self, i, y):
-        return oracle_calls.loss(self.spec, i, y)
+        return call(self.spec, "loss", i, y, y[:0])
 
     def least_loss(self, i: int) -> float:
-        oracle = object_for(self.spec.tobytes())
-        where = f"{type(oracle).__name__}.least_loss: block {i}"
-        return ask(where, lambda: least_loss(oracle.least_loss(i)))
+        return float(answer_of(self.oracle, "least_loss", i))
 
     def scratch(self):
         return (np.empty(0),)
 
 
-@takes(
-    PythonOracle, "unconstrained", "operations", "scores", "max_oracle", "max_oracles", "max_oracles_scratch", "decode",
-    "value", "add", "norm2", "push", "loss", "least_loss", "scratch",
-)  # fmt: skip
-class BoundedPythonOracle(NamedTuple):
-    """A `PythonOracle` whose user's class is approximate and defines `max_bound`; a class of its own, so that nothing is
-    compiled or called for the others."""
-
-    n: int
-    d: int
-    local_ptr: np.ndarray
-    label_ptr: np.ndarray
-    truth: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    labels: int
-    ids: np.ndarray
-    spec: np.ndarray
-    lists: bool = False
-
-    @property
-    def certainty(self) -> str:
-        """UPPER_BOUNDED."""
-        return UPPER_BOUNDED
-
-    def tightened(self) -> BoundedPythonOracle:
-        """The problem itself: its only bound is the user's."""
-        return self
-
-    def max_bound(self, i, theta, y, scratch):
-        return oracle_calls.max_bound(self.spec, i, theta)
-
-
-def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | BoundedPythonOracle:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle:
     """The problem over ``labels`` and ``labels_ptr`` of one split, with ``ids`` and ``ids_ptr`` if blocks touch few weights.
 
     `meta` gives ``oracle``, ``arguments``, ``source`` (of `oracle_source`) and ``d``; array ``split`` the split's name, or
@@ -171,13 +209,11 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | Bound
             "imported it before the edit, and update other copies"
         )
     split, *others = np.asarray(arrays["split"]).tobytes().decode().split("\n")
-    spec = {"oracle": meta["oracle"], "split": split, "arguments": dict(meta["arguments"])}
-    if others:  # joined for a refit
-        spec["and"] = others
+    more: Record = {"and": others} if others else {}  # joined for a refit
     if "block" in arrays:  # some of the training blocks are held out; here are the others, or they
         rule = HeldOut.of(meta["validation"])
-        spec["part"] = {"rule": meta["validation"], "held_out": bool(rule and rule(int(arrays["block"][0])))}
-    packed = np.frombuffer(json.dumps(spec, sort_keys=True).encode(), np.uint8)
+        more["part"] = {"rule": meta["validation"], "held_out": bool(rule and rule(int(arrays["block"][0])))}
+    packed = packed_spec(meta["oracle"], split, meta["arguments"], **more)
     oracle = object_for(packed.tobytes())
     n, d = len(arrays["labels_ptr"]) - 1, int(meta["d"])
     if (len(oracle), oracle.d) != (n, d):
@@ -185,16 +221,21 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | Bound
             f"python_oracle: {meta['oracle']} has {len(oracle)} blocks and d = {oracle.d} here, {n} and {d} in the "
             "features; its data have changed, or differ on this machine"
         )
-    labels = labels_of(oracle)
-    local = arrays["ids_ptr"] if "ids" in arrays else np.arange(n + 1) * d
-    kind = BoundedPythonOracle if oracle.approximate and has_bound(oracle) else PythonOracle
     nu = oracle.accuracy
     if nu is not None and not (oracle.approximate and is_accuracy(nu)):
         raise ValueError(
             f"python_oracle: {meta['oracle']}: accuracy is {nu!r}; expected a number in (0, 1], and only with "
             "approximate = True"
         )
-    return kind(
+    return first_blocks(packed, arrays)
+
+
+def first_blocks(packed: np.ndarray, arrays: Mapping[str, np.ndarray]) -> PythonOracle:
+    """The problem over the blocks in `arrays`, the first ones of the object that `packed` names (`packed_spec`)."""
+    oracle, n = object_for(packed.tobytes()), len(arrays["labels_ptr"]) - 1
+    d, labels = int(oracle.d), labels_of(oracle)
+    local = arrays["ids_ptr"] if "ids" in arrays else np.arange(n + 1) * d
+    return PythonOracle(
         n=n,
         d=d,
         local_ptr=frozen(local, np.int64),
@@ -227,17 +268,15 @@ def decoded(arrays: Mapping[str, np.ndarray], meta: Facts, w: np.ndarray) -> tup
     split = np.asarray(arrays["split"]).tobytes().decode()
     arguments = json.loads(np.asarray(arrays["arguments"]).tobytes()) if "arguments" in arrays else meta["arguments"]
     oracle = load_oracle(meta["oracle"], split, arguments)
-    name, labels = type(oracle).__name__, labels_of(oracle)
+    labels = labels_of(oracle)
     if oracle.d != w.size:
         raise ValueError(
             f"python_oracle: {meta['oracle']} has d = {oracle.d} for {split!r}, but the model has {w.size}"
         )
     rows = []
-    for i in range(ask(f"{name}.__len__: {split}", len, oracle)):
-        ids = ask(f"{name}.coordinates: {split} block {i}", oracle.coordinates, i)
-        theta = w.copy() if ids is None else w[np.asarray(ids)]
-        where = f"{name}.decode: {split} block {i}"
-        rows.append(ask(where, lambda i=i, theta=theta: labelling(oracle.decode(i, theta), labels)))
+    for i in range(ask(f"{type(oracle).__name__}.__len__: {split}", len, oracle)):
+        ids = answer_of(oracle, "coordinates", i, split=split)
+        rows.append(answer_of(oracle, "decode", i, w if ids is None else w[ids], split=split))
     if not rows:
         raise ValueError(f"python_oracle: {meta['oracle']} has no blocks for {split!r}")
     flat = np.concatenate(rows).astype(np.uint8 if labels <= 256 else np.int16)
@@ -249,9 +288,7 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     return {}
 
 
-def metrics(
-    problem: PythonOracle | BoundedPythonOracle, arrays: Mapping[str, np.ndarray], predictions: np.ndarray
-) -> dict[str, float]:
+def metrics(problem: PythonOracle, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
     """Share of the entries of the flat `predictions` that differ from the truth."""
     return {"label_error": share(predictions != problem.truth)}
 

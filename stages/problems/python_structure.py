@@ -22,7 +22,7 @@ from gapwise.records import Facts
 from gapwise.stages.problems.answers import ask, signed
 from gapwise.stages.problems.capabilities import Capabilities, traits_of
 from gapwise.stages.problems.confusion import share
-from gapwise.stages.problems.contract import checked_shapes, local, truth_of
+from gapwise.stages.problems.contract import checked_shapes, norm2_of_truth
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.problems.scale import check_norms
 from gapwise.stages.problems.user_code import oracle_source, user_object
@@ -69,13 +69,8 @@ def read_problem(name: str, split: str, arguments: Facts) -> Problem:
     if problem.n < 1:
         raise ValueError(f"{where}: the {split} split has no blocks")
     tried = dict.fromkeys(np.linspace(0, problem.n - 1, TRIED).astype(int).tolist())
-    check_norms(where, ((i, _norm2_of_truth(problem, i)) for i in tried))
+    check_norms(where, ((i, norm2_of_truth(problem, i)) for i in tried))
     return problem
-
-
-def _norm2_of_truth(problem: Problem, i: int) -> float:
-    """||B_i m_i(y_i)||^2 of block i."""
-    return float(problem.norm2(i, local(problem, i, truth_of(problem, i))))
 
 
 def fields_of(problem: Any, where: str = "") -> tuple[dict[str, np.ndarray], dict[str, str]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from python_task import Greedy
 
-from gapwise.stages.problems.oracle_part import part_of
+from gapwise.stages.problems.oracle import part_of
 
 
 def test_part__declares_what_the_whole_declares(monkeypatch: pytest.MonkeyPatch) -> None:

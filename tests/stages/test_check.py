@@ -76,7 +76,7 @@ def test_check__of_an_honest_oracle(capsys: pytest.CaptureFixture[str]) -> None:
     lines = text.splitlines()
     assert lines[0] == "python_task:Pairs: oracle in Python, 5 blocks, d = 7"
     assert [line.split(":")[0].split()[-1] for line in lines if line.startswith("    ok")] == [
-        "train", "test", "max_oracle", "samples", "again",
+        "train", "test", "max_oracle", "again",
     ]  # fmt: skip
     assert re.search(r"cost  a call: max_oracle \d.* µs · decode .* · features .* · loss", text)
     assert lines[-1].startswith(
@@ -96,19 +96,16 @@ def test_check__as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 WRONG = {
-    ("Lying", "how=least"): r"wrong  max_oracle: Lying\.max_oracle: train block 0: at w = 0 its answer",
+    (
+        "Lying",
+        "how=least",
+    ): r"wrong  max_oracle: Lying\.max_oracle: block 0: at w = 0 \[.*\] is worth .* but the method's own answer",
     ("Lying", "how=random"): r"wrong  max_oracle: .* for the same theta",
     ("Lying", "how=truth is a float"): r"wrong  train: Lying\.truth: train block 0: its entries must be integers",
-    ("Lying", "how=negative loss"): r"wrong  max_oracle: Lying\.loss: train block 0: a loss must be finite and >= 0",
+    ("Lying", "how=negative loss"): r"wrong  max_oracle: Lying\.loss: block 0: a loss must be finite and >= 0",
     ("Wrong", "how=other d"): r"wrong  test: Wrong\.loss: test block 0: the loss of the truth must be 0, is 0\.5",
-    (
-        "Wrong",
-        "how=decode",
-    ): r"wrong  samples: Wrong\.decode: train block 0: its answer .* expected the labelling with the la",
-    (
-        "Wrong",
-        "how=never 2",
-    ): r"wrong  (max_oracle|samples): Wrong\.max_oracle: train block \d: .*expected the labelling that",
+    ("Wrong", "how=decode"): r"wrong  max_oracle: Wrong\.decode: block 0: at .* is worth .*expected the labelling that",
+    ("Wrong", "how=never 2"): r"wrong  max_oracle: Wrong\.max_oracle: block \d: at .*expected the labelling that",
     ("Wrong", "how=unseeded"): r"wrong  again: Wrong\.\w+: train block 0: .*each process makes its own, so seed",
 }
 
@@ -128,7 +125,7 @@ def test_check__of_an_oracle_that_raises_names_class_method_block_and_line(metho
     if code == 0:
         assert when > 0, text
     else:
-        pattern = rf"wrong  \w+: Raising\.{method}: \w+ block \d+: KeyError: 'lost' \(test_check\.py, line \d+\)"
+        pattern = rf"wrong  \w+: Raising\.{method}: (\w+ )?block \d+: KeyError: 'lost' \(test_check\.py, line \d+\)"
         assert re.search(pattern, text), text
 
 
@@ -171,5 +168,5 @@ def test_check__of_a_structure(wrong: bool, monkeypatch: pytest.MonkeyPatch) -> 
     assert [finding.check for finding in report.findings if not finding.ok] == (
         ["oracles", "max-marginals", "n best"] if wrong else []
     )
-    assert len(report.findings) == 12
+    assert len(report.findings) == 11
     assert report.pass_seconds == (None if wrong else problem.n * 2e-6)
