@@ -5,7 +5,7 @@ from __future__ import annotations
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.options import PathOptions
-from gapwise.stages.solver.path.rule import PathStart, rule_of
+from gapwise.stages.solver.path.rule import PathStart
 
 
 def init_path(problem: Problem, path: PathOptions, spread: Spread = HERE) -> PathStart | None:
@@ -16,4 +16,4 @@ def init_path(problem: Problem, path: PathOptions, spread: Spread = HERE) -> Pat
     ValueError
         If a bound on the weights is neither 0 nor infinite.
     """
-    return rule_of(path).start(problem, path, spread)
+    return path.can.start(problem, path, spread)

@@ -65,7 +65,7 @@ class Hard:
 
     def __call__(self, event: Event) -> None:
         solver, counts, rule = event.engine.solver, event.engine.solver.counts, event.engine.rule
-        on_path = rule.capabilities.finds_lambdas
+        on_path = rule.finds_lambdas
         if self.told or event.kind is not Kind.BOUNDARY or not (on_path or rule.tolerance().relative):
             return
         passes, small = solver.ledger.passes_here, counts.lam * solver.problem.n < 1.0
@@ -282,7 +282,7 @@ def attributes(engine: Engine, status: Status, key: str) -> Record:
         "dual_point": dual_point,
         "view": solver.iterate.views[0],
         "cached_view": solver.iterate.views[1],
-        "between": engine.rule.capabilities.between,
+        "between": engine.rule.between,
         "own_primal": solver.schedule.rewrites_w,
         **solver.schedule.facts(),
         "n": task.problem.n,

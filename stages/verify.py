@@ -24,7 +24,7 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
 from gapwise.stages.solver.path.rule import attributes_of
-from gapwise.stages.solver.path.rules import capabilities, rules
+from gapwise.stages.solver.path.rules import path_rule, rules
 from gapwise.storage.backend import Location
 from gapwise.storage.files import write_json
 from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, PATH
@@ -234,7 +234,7 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Serve
     gaps = [share(b.gap, b.primal) if relative else b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
     met = np.array([audit.verifier.claims(b) and b not in audit.rounded for b in range(len(rebuilt))], bool)
     low = float(closed[-1]) if closed.size else math.nan
-    of_path = capabilities(str(attrs["rule"])).finds_lambdas
+    of_path = path_rule(str(attrs["rule"])).finds_lambdas
     low, high = (low, math.inf) if of_path else ends_of(audit.arrays["lambda"][met])
     accuracy, bounds = accuracy_of(audit.problem), bounds_of(audit)
     findings = Findings(
@@ -269,7 +269,7 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Serve
 def certainty_here(problem: Problem, attrs: Facts) -> str:
     """What the gaps of a stored path are: estimates where stale gaps decided."""
     rule = attrs.get("rule")
-    return certainty_of(problem) if rule not in rules() or capabilities(rule).exact else ESTIMATE
+    return certainty_of(problem) if rule not in rules() or path_rule(rule).exact else ESTIMATE
 
 
 def loose_of(solved: Sequence[Rebuilt], between: float, relative: bool) -> int:
@@ -331,7 +331,7 @@ def unusable(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[str]:
     rule = attrs.get("rule")
     if rule not in rules():
         return [f"attribute rule: {rule!r}, one of {', '.join(rules())}"]
-    of_path = capabilities(rule).finds_lambdas
+    of_path = path_rule(rule).finds_lambdas
     cells = (*CELLS, *(CELL_CERTIFICATES if attrs.get("between") else ())) if of_path else ()
     rows = arrays["cell_low"].size if "cell_low" in arrays else 0
     faults = [f"array {spec.name}" for spec in PATH if spec.name != "weights" and spec.name not in arrays]

@@ -33,6 +33,8 @@ REMOVED = {
     "solver.multiplane.plane_seconds": "leave the key out; costs are counted operations, which a structure may declare",
     "solver.averaging=recent": "take weighted or two_track; accelerated needs fewer passes than any average",
     # the group path
+    "path.descend": "path=heuristic takes the steps of path.rule=paper, as in O16; leave it out",
+    "path.rule=one_sided": "path.rule=two_sided takes fewer passes",
     "path.parallel": "the workers of compute share the oracle calls of each λ; leave it out",
     "path.kind": "for regpath write nothing, for the others path=heuristic, path=grid or path=single",
 }

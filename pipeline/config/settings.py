@@ -44,7 +44,7 @@ from gapwise.stages.choice.rules import LOSS
 from gapwise.stages.solver.check import check_path
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import LOSS_RISES, WHOLE, MethodOptions, PathOptions, check_one_of
-from gapwise.stages.solver.path.rules import capabilities, rules
+from gapwise.stages.solver.path.rules import path_rule, rules
 from gapwise.storage.backend import backend, location
 from gapwise.storage.format import FORMAT_VERSION
 
@@ -230,12 +230,11 @@ def _same_parts(wanted: object) -> None:
 
 
 def _one_rule(words: tuple[str, ...]) -> None:
-    """ConfigError where a command names two rules, as path=heuristic path.rule=one_sided; the second would win silently."""
+    """ConfigError where a command names two rules, as path=heuristic path.rule=paper; the second would win silently."""
     for rule in rules():
         for word in words if f"path={rule}" in words else ():
             if word.startswith("path.rule=") and word != f"path.rule={rule}":
-                also = ", or path.descend=… for the steps that it takes" if capabilities(rule).descends else ""
-                raise ConfigError(f"path.rule: path={rule} sets it; leave out {word} or path={rule}{also}")
+                raise ConfigError(f"path.rule: path={rule} sets it; leave out {word} or path={rule}")
 
 
 def _unread(path: PathOptions) -> None:
@@ -246,7 +245,7 @@ def _unread(path: PathOptions) -> None:
     given, default = (by_user_name("path", options) for options in (path, PathOptions()))
     for name in ("lambda", "lambdas", "tolerance"):
         if name in path.can.unread and given[name] != default[name]:
-            ways = " or ".join(f"path={rule}" for rule in rules() if name not in capabilities(rule).unread)
+            ways = " or ".join(f"path={rule}" for rule in rules() if name not in path_rule(rule).unread)
             raise ConfigError(f"path.{name}: is not read with path.rule={path.rule}; give {ways}, or leave it out")
 
 

@@ -9,7 +9,7 @@ from gapwise.pipeline.config import choices
 from gapwise.pipeline.config.settings import fingerprint
 from gapwise.pipeline.rundir import read_json
 from gapwise.records import Facts, flat
-from gapwise.stages.solver.path.rules import capabilities, rules
+from gapwise.stages.solver.path.rules import path_rule, rules
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
 
@@ -44,7 +44,7 @@ def task_of(rule: object) -> str:
     """What a run is about: a whole path, or the name of its rule; of a sweep over several, that it is one."""
     if rule is None:
         return "sweep"
-    return PATH if rule in rules() and capabilities(str(rule)).certifies_path else str(rule)
+    return PATH if rule in rules() and path_rule(str(rule)).certifies_path() else str(rule)
 
 
 def run_name(manifest: Facts) -> str:
@@ -106,10 +106,7 @@ def parameters(solver: str | None, science: Facts) -> dict[str, str]:
 
 def _unread(rule: str) -> tuple[str, ...]:
     """Keys of `path` that do nothing with this rule; () if it is not known here, as one of a folder of one's own."""
-    if rule not in rules():
-        return ()
-    can = capabilities(rule)
-    return can.unread if can.descends else (*can.unread, "descend")
+    return path_rule(rule).unread if rule in rules() else ()
 
 
 def _defaults(dataset: str) -> dict[str, object]:

@@ -61,7 +61,7 @@ class VerifierCapabilities:
 
 
 class Verifier(Protocol):
-    """Checks what a path rule certifies: the class `VERIFIER` of the module that has the rule's name.
+    """Checks what a path rule certifies: the class `VERIFIER` of the module that has the rule's name, or of one in `SHARED`.
 
     It gets the `Audit`, with all breakpoints rebuilt, and adds what does not hold to its `broken`. So a wrong certificate
     raises no error here.
@@ -72,7 +72,7 @@ class Verifier(Protocol):
     an object with the few arrays that are read takes the place of the audit.
 
     >>> from types import SimpleNamespace
-    >>> from gapwise.stages.certify.given import Given
+    >>> from gapwise.stages.certify.grid import Given
     >>> class Strict(Given):
     ...     def claims(self, b):
     ...         return True
@@ -118,10 +118,14 @@ class Verifier(Protocol):
         """The shares of breakpoints' weights in w(lambda), of a path with these arrays; None where it has no model."""
 
 
+SHARED = {"heuristic": "paper", "single": "grid"}
+"""Rules whose verifier is that of another."""
+
+
 def verifier(rule: str) -> type[Verifier]:
     """The verifier of a path rule; ValueError names the file that is missing."""
     try:
-        kind: type[Verifier] = import_module(f"gapwise.stages.certify.{rule}").VERIFIER
+        kind: type[Verifier] = import_module(f"gapwise.stages.certify.{SHARED.get(rule, rule)}").VERIFIER
     except (ModuleNotFoundError, AttributeError) as error:
         raise ValueError(
             f"path.rule={rule}: nothing checks its certificates; add stages/certify/{rule}.py with its VERIFIER ({error})"

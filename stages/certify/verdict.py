@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from gapwise.records import Facts, Record
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, promise
 from gapwise.stages.solver.options import ENDED
-from gapwise.stages.solver.path.rules import capabilities
+from gapwise.stages.solver.path.rules import path_rule
 from gapwise.storage.backend import Location
 from gapwise.storage.files import DamagedError, read_json
 
@@ -257,7 +257,7 @@ def claims(*, exact: bool, dual_point: bool, sense: str) -> bool:
 
 def judge(attrs: Facts, findings: Findings) -> Verdict:
     """The verdict on a path with these attributes of path.zarr."""
-    dual, claimed, can = bool(attrs["dual_point"]), bool(attrs["certified"]), capabilities(str(attrs["rule"]))
+    dual, claimed, can = bool(attrs["dual_point"]), bool(attrs["certified"]), path_rule(str(attrs["rule"]))
     if findings.broken and (claimed or not dual or findings.misserved or findings.baseless):
         doubt: Doubt | None = Doubt.BROKEN
     elif not dual:
@@ -306,7 +306,7 @@ def claimed(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
 
     gaps, lams = np.asarray(arrays["gap"], float), np.asarray(arrays["lambda"], float)
     loose = int(np.sum(no_tighter(gaps, np.asarray(arrays["primal"], float)))) if "primal" in arrays else 0
-    can = capabilities(str(attrs["rule"]))
+    can = path_rule(str(attrs["rule"]))
     sense = str(attrs["certainty"]) if can.exact else ESTIMATE
     if not can.finds_lambdas:
         met = (np.asarray(arrays["status"]) == list(attrs["status_meanings"]).index("CONVERGED")) & ~np.isnan(gaps)

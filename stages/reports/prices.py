@@ -18,7 +18,7 @@ from gapwise.records import Facts, Record
 from gapwise.stages.certify.verdict import Verdict, read_verdict
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.tables import markdown
-from gapwise.stages.solver.path.rules import capabilities
+from gapwise.stages.solver.path.rules import path_rule
 from gapwise.storage.backend import Location
 from gapwise.storage.files import read_json
 
@@ -72,7 +72,7 @@ def read_prices(runs: Iterable[tuple[str, str, int, Location]]) -> tuple[list[Pr
         arrays, attrs = read_numbers(run_dir)
         verdict = read_verdict(run_dir, arrays, attrs)
         price = _price(variant, lam, arrays, attrs, verdict.certified)
-        if not capabilities(str(attrs["rule"])).finds_lambdas:
+        if not path_rule(str(attrs["rule"])).finds_lambdas:
             solves.append(price)
         else:
             samples = read_json(run_dir / "verify.json")["samples"]

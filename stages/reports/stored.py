@@ -8,8 +8,8 @@ import numpy as np
 
 from gapwise.records import Record
 from gapwise.stages.certify.verdict import Verdict, read_verdict
-from gapwise.stages.solver.path.capabilities import Capabilities
-from gapwise.stages.solver.path.rules import capabilities
+from gapwise.stages.solver.path.rule import PathRule
+from gapwise.stages.solver.path.rules import path_rule
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 from gapwise.storage.files import read_json
@@ -38,9 +38,9 @@ class StoredRun:
         self.run_dir, self.features = run_dir, features
 
     @property
-    def can(self) -> Capabilities:
+    def can(self) -> type[PathRule]:
         """What the rule of its path can do."""
-        return capabilities(str(self.attrs["rule"]))
+        return path_rule(str(self.attrs["rule"]))
 
     @cached_property
     def trace(self) -> dict[str, np.ndarray]:

@@ -29,7 +29,6 @@ def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -
     from gapwise.stages.problems.metric import own_metric
     from gapwise.stages.solver.objective import require_cone
 
-    rule = path.can
     if traits_of(problem).decodes_only:
         raise ValueError(
             "problem: its blocks are not for training (a test or validation split); they can only be decoded"
@@ -40,12 +39,6 @@ def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -
             f"solver.method: {options.method} computes with the weights themselves, which a kernel has none of; use bcfw, "
             "accelerated or a multi-plane method"
         )
-    if own_metric(problem) and rule.finds_lambdas and rule.between and not rule.takes_product:
-        raise ValueError(
-            f"path.rule: {path.rule} mixes solved points and has no `product` for the inner products of their weights, "
-            "which the numbers themselves do not give with a kernel; use path.rule=two_sided or one_sided, path=grid or "
-            "path=single"
-        )
-    if rule.finds_lambdas:
+    if path.can.finds_lambdas:
         require_cone(problem)
     options.check_problem(problem)

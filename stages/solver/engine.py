@@ -25,7 +25,7 @@ from gapwise.stages.solver.events import Event, Kind, Observer, Packed, Sink, li
 from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
-from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path, rule_of
+from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path
 from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
 from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.supports import Supports
@@ -50,7 +50,7 @@ class Task:
         The dual point at which the first of given lambdas begins; by default that of w = 0.
     switches : bool
         Whether a method may go on with other steps at a given lambda that takes many passes: where models are wanted rather
-        than a paper's passes. Rules that find their lambdas say so themselves (`Capabilities.switches`).
+        than a paper's passes. Rules that find their lambdas say so themselves (`PathRule.switches`).
     """
 
     problem: Problem
@@ -96,9 +96,9 @@ class Engine:
         """At the first lambda; ValueError for what cannot be solved."""
         task.check()
         problem, path = task.problem, task.path
-        start = task.start or rule_of(path).start(problem, path, spread)
+        start = task.start or path.can.start(problem, path, spread)
         solver = begin(problem, task.options, path, start, task.seed, spread, task.initial)
-        rule = in_metric_of(problem, rule_of(path).begin(path, start))
+        rule = in_metric_of(problem, path.can.begin(path, start))
         return cls(task, solver, rule, start, spread)
 
     @classmethod
@@ -110,7 +110,7 @@ class Engine:
         start = None if scalars is None else PathStart(labels=nothing, losses=nothing, psi=nothing, **scalars)
         kind = method(of_method.pop("name"))
         solver = kind.restored(problem, task.options, task.seed, arrays, of_method, own_primal=own, spread=spread)
-        rule = rule_of(path).restored(path, start, arrays, attrs["rule"])
+        rule = path.can.restored(path, start, arrays, attrs["rule"])
         return cls(task, solver, in_metric_of(problem, rule), start, spread)
 
     @property

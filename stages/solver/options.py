@@ -12,11 +12,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from gapwise.stages.solver.codes import SAMPLERS, STEP_RULES
-from gapwise.stages.solver.path.capabilities import Capabilities
-from gapwise.stages.solver.path.rules import capabilities, path_rule, rules
+from gapwise.stages.solver.path.rules import path_rule, rules
 
-if TYPE_CHECKING:  # it imports numba
+if TYPE_CHECKING:  # they import numba, or this file
     from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.path.rule import PathRule
 
 
 class Status(StrEnum):
@@ -285,8 +285,6 @@ class PathOptions:
 
     rule: str = "two_sided"
     """The file of `stages/solver/path/rules` that says which lambdas are solved."""
-    descend: str = "paper"
-    """The rule whose steps `rule=heuristic` takes."""
     eps: float = 0.1
     kappa: float = 0.0
     """A breakpoint is solved to kappa eps; 0: the rule's own share."""
@@ -335,16 +333,14 @@ class PathOptions:
             by_rule = f"{WHOLE}, as path.rule={self.rule}"
             check("path.end", self.end, self.can.finds_lambdas, f"{by_rule} is given its lambdas")
             check("path.end", self.end, not self.can.open_ended, f"{by_rule} may be stopped anywhere")
-        path_rule(self.rule).check(self)
+        self.can.check(self)
 
     @property
-    def can(self) -> Capabilities:
-        """What the rule can do on this path."""
-        own = capabilities(self.rule)
-        return replace(own, starts_exactly=capabilities(self.descend).starts_exactly) if own.descends else own
+    def can(self) -> type[PathRule]:
+        """The rule, whose class says what it can do."""
+        return path_rule(self.rule)
 
     @property
     def given(self) -> tuple[float, ...]:
         """The given lambdas, in the order they are solved; () where the rule finds them."""
-        lams: tuple[float, ...] = path_rule(self.rule).lambdas(self)
-        return lams
+        return self.can.lambdas(self)

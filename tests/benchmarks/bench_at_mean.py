@@ -1,7 +1,7 @@
 """Exact passes at the mean beside other presets: `bench_at_mean.py FEATURES [--eps 0.1 [--relative]] [--lambdas 0.01 1/n]`.
 
-FEATURES is a feature store (``runs/features/<dataset>-<key>``). A path to `--eps` with the default preset by `one_sided` and
-`two_sided`, and with `expensive_oracle`, and what the last lambda of that path costs by itself, from nothing to the same
+FEATURES is a feature store (``runs/features/<dataset>-<key>``). A path to `--eps` with the default preset and with
+`expensive_oracle`, and what the last lambda of that path costs by itself, from nothing to the same
 tolerance; or, with `--lambdas`, each of them to gap / dual <= `--tolerance` with `accelerated`, with `expensive_oracle`, and
 with `expensive_oracle` and shorter passes over the cache (`CHEAPER`, `CHEAPEST`). For every seed and as medians: effective
 passes, cached block steps / n, breakpoints, CPU seconds of the solve alone. `--only NAME`: rows whose name has this.
@@ -90,7 +90,6 @@ def main() -> None:
     if arguments.lambdas:
         return
     common = {"eps": arguments.eps, "lambda_min": arguments.lambda_min, "relative": arguments.relative}
-    row("one_sided, default", usual, PathOptions(rule="one_sided", **common))
     row("two_sided, default", usual, PathOptions(rule="two_sided", **common))
     last = row("two_sided, expensive_oracle", at_mean, PathOptions(rule="two_sided", kappa=arguments.kappa, **common))
     if last is not None and not arguments.relative:

@@ -178,7 +178,7 @@ def test_show__repeats_the_summary_and_says_what_was_asked(said: Said, chain) ->
     for words in (
         "problem  sequences_csv: 4 training examples, ", "verify  every certificate holds, for every λ > 0",
         "next  path.eps=0.025 certifies half the gap (a new run; it reuses these features)",
-        "path  rule two_sided · descend paper · eps 0.05", "time  ",
+        "path  rule two_sided · eps 0.05", "time  ",
     ):  # fmt: skip
         assert words in text, words
     assert text.splitlines()[-1] == f"run: {chain.run}"

@@ -55,7 +55,7 @@ def test_table__has_one_row_a_run_and_the_headline(tmp_path: Path, monkeypatch: 
             names = "[col-id='attributes.`Run Name`'][role=gridcell]"
             wait(lambda: len(texts(names)) == len(RUNS))
             assert sorted(text.splitlines()[-1] for text in texts(names)) == [
-                f"{solver} · one_sided · seed {seed}" for solver, seed in RUNS
+                f"{solver} · paper · seed {seed}" for solver, seed in RUNS
             ]
             for column in COLUMNS[:6]:
                 assert all(text not in ("", "-") for text in texts(f"[col-id='{column}'][role=gridcell]")), column

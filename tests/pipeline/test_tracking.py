@@ -62,7 +62,7 @@ def test_projection__is_one_run_shown_once_and_adds_what_is_missing(
 
     (run,) = stored(uri, "tags.`gapwise.key` != ''")
     assert run.info.run_id == run_id
-    assert (run.info.status, run.info.run_name) == ("FINISHED", "bcpfw_gap_cache · one_sided · seed 0")
+    assert (run.info.status, run.info.run_name) == ("FINISHED", "bcpfw_gap_cache · paper · seed 0")
     assert run.data.params["solver.cache.F"] == "0.25"
     headline = {name: value for name, value in run.data.metrics.items() if "/" not in name and name != "test_loss"}
     assert headline == pytest.approx({

@@ -107,7 +107,7 @@ def test_parameters__are_those_that_the_run_depends_on(tmp_path: Path) -> None:
     assert shown == {
         "dataset": "horses_sample", "solver": "bcfw", "solver.step": "fw",
         "solver.cache.kind": "none", "solver.sampling": "gap", "solver.degree": "1.0",
-        "path.rule": "one_sided", "path.eps": "0.1", "path.kappa": "0.9", "seed": "0",
+        "path.rule": "paper", "path.eps": "0.1", "path.kappa": "0.9", "seed": "0",
     }  # fmt: skip
     science = {**manifest["science"], "dataset": {"name": "horses_sample", "n_train": 20}}
     science["path"] = {**science["path"], "rule": "single"}
@@ -119,7 +119,7 @@ def test_parameters__are_those_that_the_run_depends_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "experiment"),
     [
-        ({}, "bcpfw_gap_cache · one_sided · seed 2", "horses_sample-path"),
+        ({}, "bcpfw_gap_cache · paper · seed 2", "horses_sample-path"),
         ({"rule": "two_sided", "eps": 0.05}, "bcpfw_gap_cache · ε 0.05 · seed 2", "horses_sample-path"),
         ({"rule": "single", "lambda": 0.01}, "bcpfw_gap_cache · λ 0.01 · seed 2", "horses_sample-single"),
         ({"rule": "grid", "lambdas": [1.0, 0.1]}, "bcpfw_gap_cache · 2 λ's · seed 2", "horses_sample-grid"),

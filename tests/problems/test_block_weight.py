@@ -117,7 +117,7 @@ def test_norms_and_moves__are_those_of_weighted_features(name: str) -> None:
 def test_path__is_that_of_blocks_given_as_often_as_their_weights_say(name: str) -> None:
     """With 2 s_i copies of block i, N in all, the mean of s_i H_i is N / 2n times the mean hinge of the copies."""
     _, by_weight, copies = weighted(name)
-    status, records, _, _ = walked(by_weight, rule="one_sided")
+    status, records, _, _ = walked(by_weight, rule="paper")
     assert status in ENDED
     ratio = copies.n / (2.0 * by_weight.n)
     for record in records[:: max(1, len(records) // 3)]:

@@ -266,8 +266,8 @@ def test_verify__takes_no_bound_at_a_lambda_that_called_oracles(tmp_path: Path) 
 
 
 def test_verify__takes_no_point_of_its_own_from_a_rule_that_needs_that_of_the_supports(tmp_path: Path) -> None:
-    """Saying that w is a point of its own does not make it one: `one_sided` compares it with the supports all the same."""
-    run = copy_of(run_of("multiclass", "one_sided"), tmp_path)
+    """Saying that w is a point of its own does not make it one: `paper` compares it with the supports all the same."""
+    run = copy_of(run_of("multiclass", "paper"), tmp_path)
     group = zarr.open_group(run / "path.zarr", mode="a")
     group.attrs.update(own_primal=True)
     entry("weights", (1, 2), lambda x: x + 1e-3)(group)

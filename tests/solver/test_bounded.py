@@ -104,7 +104,7 @@ def test_bound_limit__ends_where_only_the_bounds_are_too_loose(method):
     assert record.point.gap >= primal_value(problem, record.weights, 0.03) - best - 1e-7
 
 
-@pytest.mark.parametrize(("rule", "make"), [("one_sided", potts), ("two_sided", loose)])
+@pytest.mark.parametrize(("rule", "make"), [("paper", potts), ("two_sided", loose)])
 def test_path__is_eps_optimal_at_every_lambda(rule, make, tmp_path):
     problem = make() if make is loose else potts(**SMALL)
     path = path_of(rule=rule, kappa=0.7, eps=0.1, lambda_min=0.02)

@@ -12,9 +12,8 @@ from verified import run_of
 
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.path.rule import UNSEEN, WORST_SUM, PathRule, negligible, rounding_floor
+from gapwise.stages.solver.path.rule import UNSEEN, WORST_SUM, negligible, rounding_floor
 from gapwise.stages.solver.path.rules.anytime import Anytime
-from gapwise.stages.solver.path.rules.one_sided import OneSided
 from gapwise.stages.solver.path.rules.paper import Paper
 from gapwise.stages.solver.path.rules.two_sided import TwoSided
 from gapwise.stages.solver.path.walk import worst_hinge
@@ -59,14 +58,13 @@ def test_bound__is_that_of_the_shares_of_its_cell(kind: str) -> None:
     assert not below or math.isnan(TwoSided.bound(A, attrs, np.array([below]))[0])
 
 
-@pytest.mark.parametrize(("kind", "rule"), [("one_sided", OneSided), ("paper", Paper)])
-def test_bound__of_a_step_is_its_gap_at_lambda_and_eps_at_its_lower_end(kind: str, rule: type[PathRule]) -> None:
-    A, attrs = read_path(run_of("multiclass", kind) / "path.zarr")
+def test_bound__of_a_step_is_its_gap_at_lambda_and_eps_at_its_lower_end() -> None:
+    A, attrs = read_path(run_of("multiclass", "paper") / "path.zarr")
     lam, low = A["lambda"], A["lambda_low"]
-    np.testing.assert_allclose(rule.bound(A, attrs, lam), A["gap"], rtol=1e-9)
+    np.testing.assert_allclose(Paper.bound(A, attrs, lam), A["gap"], rtol=1e-9)
     inner = (low > 0.0) & (np.append(lam[1:], 0.0) <= low)
     assert inner.sum() > 3
-    np.testing.assert_allclose(rule.bound(A, attrs, low[inner] * (1.0 + 1e-12)), attrs["eps"], rtol=1e-5)
+    np.testing.assert_allclose(Paper.bound(A, attrs, low[inner] * (1.0 + 1e-12)), attrs["eps"], rtol=1e-5)
 
 
 def test_bound__of_paper_above_the_first_is_convex_in_the_factor() -> None:

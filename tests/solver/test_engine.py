@@ -56,7 +56,7 @@ def test_solve__says_which_limit_ended_it_and_certifies_all_the_same() -> None:
 
 
 def test_path__is_walked_as_far_as_it_is_asked_for() -> None:
-    problem, along = TINY["multiclass"](), path_of(**PATHS["one_sided"])
+    problem, along = TINY["multiclass"](), path_of(**PATHS["paper"])
     whole = list(library.path(problem, along, options_of()))
     calls: list[int] = []
     walk = library.path(
@@ -75,7 +75,7 @@ def test_events__are_told_in_order(caplog: pytest.LogCaptureFixture) -> None:
         heard.append(event)
 
     with caplog.at_level(logging.DEBUG):
-        engine = Engine.begin(Task(TINY["multiclass"](), options_of(rebase_steps=4), path_of(**PATHS["one_sided"])))
+        engine = Engine.begin(Task(TINY["multiclass"](), options_of(rebase_steps=4), path_of(**PATHS["paper"])))
         solved = list(engine.walk([note]))
     assert caplog.records == []
     kinds = [event.kind for event in heard]
@@ -84,7 +84,7 @@ def test_events__are_told_in_order(caplog: pytest.LogCaptureFixture) -> None:
     assert [event.breakpoint for event in heard if event.kind is Kind.CERTIFIED] == solved
     assert (heard[-1].kind, heard[-1].status) == (Kind.END, Status.CONVERGED)
     heard.clear()
-    engine = Engine.begin(Task(TINY["multiclass"](), options_of(rebase_steps=4), path_of(**PATHS["one_sided"])))
+    engine = Engine.begin(Task(TINY["multiclass"](), options_of(rebase_steps=4), path_of(**PATHS["paper"])))
     engine.run([note, Stop(StopAfter(3))])
     assert [event.kind for event in heard if event.kind is not Kind.CERTIFIED] == [*[Kind.BOUNDARY] * 4, Kind.LIMIT]
     assert heard[-1].status is Status.INTERRUPTED

@@ -23,7 +23,7 @@ MADE = {
 
 def check_path(problem: Problem, lams: int = 4) -> None:
     """At the breakpoints and at one lambda inside each of some intervals, w is within the allowed gap of the optimum."""
-    status, records, _, _ = walked(problem, rule="one_sided")
+    status, records, _, _ = walked(problem, rule="paper")
     assert status in (Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE)  # the latter promises nothing below the last lambda
     lambdas = np.array([b.point.lam for b in records])
     inside = np.sqrt(lambdas[1:] / lambdas[:-1])
@@ -62,7 +62,7 @@ def test_path__of_a_kernel_is_within_epsilon_of_a_dense_qp(kernel: str, weighted
     rows = vectors * np.sqrt(np.maximum(values, 0.0))  # rows @ rows.T is the Gram matrix
     plain = build("multiclass", {"x": rows, "labels": labels, "block_weight": weight}, {"classes": classes})
     np.testing.assert_allclose(of_audit(problem).norms2, plain.norms2)
-    status, records, _, _ = walked(problem, rule="one_sided", eps=0.2 * EPS)
+    status, records, _, _ = walked(problem, rule="paper", eps=0.2 * EPS)
     assert status is Status.CONVERGED
     for record in records[:: max(1, len(records) // 4)]:
         lam, theta, hinges = float(record.point.lam), np.empty(classes), []

@@ -181,10 +181,10 @@ def test_path__solves_between_where_its_steps_were_too_long(name, monkeypatch):
         assert primal_value(problem, weights(records, cell), lam) - optimum(problem, lam) <= 0.02 * (1 + 1e-5)
 
 
-def test_path__needs_fewer_breakpoints_than_one_sided():
+def test_path__needs_fewer_breakpoints_than_that_of_the_paper():
     for name in ("chain", "multiclass_cone"):
-        one_sided = walked(TINY[name](), rule="one_sided", lambda_min=LOWEST, eps=0.01)[1]
-        assert len(tiny_path(name, eps=0.01)[2]) < len(one_sided)
+        paper = walked(TINY[name](), rule="paper", lambda_min=LOWEST, eps=0.01)[1]
+        assert len(tiny_path(name, eps=0.01)[2]) < len(paper)
 
 
 # -- the end of it --------------------------------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ from gapwise.stages.problems.parallel import HERE
 from gapwise.stages.solver.counts import CERTIFIED
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.path.rule import rule_of
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path, read_trace
@@ -60,7 +59,7 @@ def assert_certified(name: str, run: Path) -> float:
                 1 + 1e-6
             )
     arrays, attrs = read_path(run / "path.zarr")
-    bound = rule_of(path_of(1.0)).bound(arrays, attrs, np.geomspace(max(low, 1e-6), 1e4, 200))
+    bound = path_of(1.0).can.bound(arrays, attrs, np.geomspace(max(low, 1e-6), 1e4, 200))
     assert np.nanmax(bound) <= eps
     assert verify(problem, run, samples=2)["certified"]
     return eps

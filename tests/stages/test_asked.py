@@ -38,34 +38,34 @@ def test_verify__passes_what_was_asked_for(kind: str) -> None:
 
 def test_verify__refuses_a_path_cut_and_called_a_grid(tmp_path: Path) -> None:
     """Each breakpoint alone is certified, and nothing is between them."""
-    run = copy_of(run_of("multiclass", "one_sided"), tmp_path)
+    run = copy_of(run_of("multiclass", "paper"), tmp_path)
     group = zarr.open_group(run / "path.zarr", mode="a")
     keep(group, 2)
     for name in [name for name, _ in group.arrays() if name.startswith("cell_")]:
         del group[name]
     group.attrs.update({"rule": "grid"})
     assert verify(TINY["multiclass"](), run)["certified"]  # as a grid of two lambdas it is what it says
-    with pytest.raises(CertificateError, match="attribute rule: 'grid' is stored, 'one_sided' was asked for"):
-        verify(TINY["multiclass"](), run, asked=asked("one_sided"))
+    with pytest.raises(CertificateError, match="attribute rule: 'grid' is stored, 'paper' was asked for"):
+        verify(TINY["multiclass"](), run, asked=asked("paper"))
     result = json.loads((run / "verify.json").read_text())
     assert result["certified"] is False
     assert result["broken"]
 
 
 OTHER = {
-    "rule": "paper", "eps": 0.2, "relative": True, "kappa": 0.5, "seed": 7, "key": "other", "method": "accelerated",
+    "rule": "two_sided", "eps": 0.2, "relative": True, "kappa": 0.5, "seed": 7, "key": "other", "method": "accelerated",
     "status": "TIME_LIMIT", "certified": False, "dual_point": False, "n": 8, "d": 13,
 }  # fmt: skip
 
 
 def test_verify__names_every_attribute_that_is_not_as_asked_or_gone(tmp_path: Path) -> None:
-    run = copy_of(run_of("multiclass", "one_sided"), tmp_path)
+    run = copy_of(run_of("multiclass", "paper"), tmp_path)
     attrs = zarr.open_group(run / "path.zarr", mode="a").attrs
     before = {name: attrs[name] for name in OTHER}
     attrs.update(OTHER)
     del attrs["lambda_min"]
     with pytest.raises(CertificateError):
-        verify(TINY["multiclass"](), run, asked=asked("one_sided"))
+        verify(TINY["multiclass"](), run, asked=asked("paper"))
     said = "\n".join(json.loads((run / "verify.json").read_text())["broken"])
     for name, other in OTHER.items():
         assert f"attribute {name}: {other!r} is stored, {before[name]!r} was asked for" in said
@@ -74,7 +74,7 @@ def test_verify__names_every_attribute_that_is_not_as_asked_or_gone(tmp_path: Pa
 
 def test_verify__knows_the_size_of_the_problem_without_a_configuration() -> None:
     with pytest.raises(CertificateError, match=r"attribute n: 7 is stored, 8 was asked for"):
-        verify(multiclass(n=8), run_of("multiclass", "one_sided"))
+        verify(multiclass(n=8), run_of("multiclass", "paper"))
 
 
 @pytest.mark.parametrize("kind", ["grid", "single"])

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.interpreted
 
 FOLDER = tempfile.TemporaryDirectory(prefix="gapwise-certainty-")
 KINDS = {
-    "one_sided": {"rule": "one_sided", "lambda_min": 0.05},
+    "paper": {"rule": "paper", "lambda_min": 0.05},
     "two_sided": {"rule": "two_sided", "kappa": 0.7, "lambda_min": 0.05},
     "single": {"rule": "single", "lam": 0.03, "tolerance": 0.1},
     "relative": {"rule": "two_sided", "kappa": 0.7, "eps": 0.2, "relative": True},
@@ -42,7 +42,7 @@ def problem_of(oracle="trws", sweeps=1):
 
 
 @functools.cache
-def run(kind="one_sided", oracle="trws", sweeps=1):
+def run(kind="paper", oracle="trws", sweeps=1):
     """The directory of a solved path."""
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name)) / "run"
     status = solved(problem_of(oracle, sweeps), folder, options_of(), path_of(**{"kappa": 0.9, **KINDS[kind]}))
@@ -87,8 +87,8 @@ def test_verify__refuses_another_word_for_the_gaps(word, tmp_path):
 
 
 def test_verify__calls_gaps_of_a_plain_approximate_oracle_estimates():
-    problem, folder = problem_of("expansion"), run("one_sided", "expansion")
-    asked = asked_for(path_of(**KINDS["one_sided"]), "bcfw", seed=3, key="k", certainty=certainty_of(problem))
+    problem, folder = problem_of("expansion"), run("paper", "expansion")
+    asked = asked_for(path_of(**KINDS["paper"]), "bcfw", seed=3, key="k", certainty=certainty_of(problem))
     result = verify(problem, folder, asked=asked)
     assert (result["certified"], result["certainty"]) == (False, "estimate")
     assert "proven" not in result
@@ -97,7 +97,7 @@ def test_verify__calls_gaps_of_a_plain_approximate_oracle_estimates():
 
 
 def test_verify__lets_no_estimate_call_itself_certified(tmp_path):
-    folder = copy_of(run("one_sided", "expansion"), tmp_path)
+    folder = copy_of(run("paper", "expansion"), tmp_path)
     zarr.open_group(folder / "path.zarr", mode="a").attrs["certified"] = True
     with pytest.raises(CertificateError, match="attribute certified: True is stored, False was asked for"):
         verify(problem_of("expansion"), folder)

@@ -10,7 +10,7 @@ import pytest
 
 from gapwise.stages.certify.audit import as_claimed
 from gapwise.stages.certify.ends import LEAST, PAST_TOP, ROUNDED, check_end, check_top, rounding_floor
-from gapwise.stages.certify.one_sided import OneSided
+from gapwise.stages.certify.paper import Paper
 from gapwise.stages.certify.recompute import Rebuilt, Zero
 from gapwise.stages.certify.rounding import SHARE, TOLERANCE
 from gapwise.stages.certify.solved_points import SolvedPoints
@@ -29,37 +29,21 @@ def audit_of(**choices: Any) -> Any:
     return SimpleNamespace(**given)
 
 
-@pytest.mark.parametrize("higher", [1.0, 1.7, 12.0])
-def test_one_sided__above_the_first_is_the_bound_on_the_primal_less_the_dual_value(higher: float) -> None:
-    verifier, lam = OneSided(audit_of()), 1.0
-    t = min(1.0, (4.0 - 0.31) / (higher * 0.7))
-    primal = higher / 2 * (t * t * 0.7) + t * 0.31 + (1.0 - t) * 4.0
-    dual = 0.9 - (lam * lam * 0.7) / (2 * higher)  # ||q||^2 = lambda_1^2 N
-    assert verifier.bound_above(POINT, lam, higher) == pytest.approx(primal - dual, rel=1e-14)
-
-
-def test_one_sided__w_of_zero_is_allowed_where_its_dual_point_is_within_eps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gapwise.stages.certify.stepwise.check_top", lambda audit: None)
-    for top, broken in ((30.1, False), (30.0 * (1.0 - 0.5 * TOLERANCE), False), (29.9, True)):  # 6 / (2 lambda) <= 0.1
-        audit = audit_of(attrs={"lam_top": top})
-        OneSided(audit).check_top()
-        assert bool(audit.broken) == broken
-
-
 @pytest.mark.parametrize(
     ("gap", "following", "broken"),
     [(0.09, 1.0, 0), (0.1005, 1.0, 0), (0.102, 1.0, 1), (0.09, 1.0 - 1e-9, 1), (0.09, 1.5, 0), (0.09, 2.0, 1)],
 )
-def test_stepwise__intervals_keep_eps_and_leave_no_hole(
+def test_paper__intervals_keep_eps_and_leave_no_hole(
     gap: float, following: float, broken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gapwise.stages.certify.stepwise.check_end", lambda audit: None)
+    for name in ("check_end", "check_top"):
+        monkeypatch.setattr(f"gapwise.stages.certify.paper.{name}", lambda audit: None)
     lams, lows = np.array([2.0, following]), np.array([1.0, 0.5])
     audit = audit_of(arrays={"lambda": lams, "lambda_low": lows}, rebuilt=[POINT, POINT], claimed=2)
     audit.bound = lambda *breakpoints: 0.01
-    verifier = OneSided(audit)
-    verifier.check_top = verifier.check_model = lambda: None  # type: ignore[method-assign]
-    verifier.worst_above = lambda r, lam: 0.0  # type: ignore[method-assign]
+    verifier = Paper(audit)
+    verifier.check_model = lambda: None  # type: ignore[method-assign]
+    verifier.worst_above = lambda r: 0.0  # type: ignore[method-assign]
     verifier.below = lambda r, lam, low: gap if low == 1.0 else 0.0  # type: ignore[method-assign]
     assert verifier.intervals() == [gap, 0.0]
     assert len(audit.broken) == broken

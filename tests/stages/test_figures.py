@@ -19,7 +19,7 @@ from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.void import VOID
 from gapwise.stages.reports.bounds import whole_axis
 from gapwise.stages.reports.run_figures import draw, segmentations
-from gapwise.stages.solver.path.descend import stepwise_model
+from gapwise.stages.solver.path.rules.paper import Paper
 from gapwise.storage.features import FeatureWriter, open_features
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.results import read_path, write_trace
@@ -41,12 +41,12 @@ def write_run(run_dir: Path, count: int, kind: str = "regpath") -> None:
         "test_loss": 0.2 + 0.1 * np.abs(np.arange(count) - count // 2),
     }  # fmt: skip
     if kind != "single":
-        columns |= stepwise_model(columns, [])
+        columns |= Paper(None, None).model(columns)
     group = zarr.open_group(run_dir / "path.zarr", mode="w")
     for name, column in columns.items():
         group.create_array(name, data=column)
     (run_dir / "metrics.json").write_text(json.dumps({"best_lambda": float(lam[count // 2])}))
-    rule = "one_sided" if kind == "regpath" else kind
+    rule = "paper" if kind == "regpath" else kind
     group.attrs.update({
         **ZERO, "format_version": FORMAT_VERSION, "rule": rule, "eps": 0.1, "certified": True, "certainty": "exact",
         "dual_point": True, "status_meanings": ["CONVERGED"],

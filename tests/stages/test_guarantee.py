@@ -48,7 +48,6 @@ def optima(name: str) -> tuple[np.ndarray, np.ndarray]:
     [
         ("chain", "two_sided"),
         ("multiclass", "relative"),
-        ("multiclass_cone", "one_sided"),
         ("multiclass_cone", "paper"),
     ],
 )

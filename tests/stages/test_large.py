@@ -49,7 +49,7 @@ def test_rebuild__rounds_as_little_at_many_blocks_as_at_few() -> None:
 PROBLEMS = {"multiclass": large_multiclass, "chain": large_chain}
 
 
-@pytest.mark.parametrize(("rule", "name"), [("one_sided", "multiclass"), ("two_sided", "chain")])
+@pytest.mark.parametrize(("rule", "name"), [("paper", "multiclass"), ("two_sided", "chain")])
 def test_path__of_noisy_data_ends_by_itself_and_is_certified(tmp_path: Path, name: str, rule: str) -> None:
     problem = PROBLEMS[name](N)
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=100.0)

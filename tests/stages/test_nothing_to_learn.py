@@ -19,7 +19,6 @@ from gapwise.stages.reports.charts import path as path_chart
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.path.rule import rule_of
 from gapwise.stages.verify import verify
 from gapwise.storage.results import read_path
 
@@ -49,7 +48,6 @@ LITTLE = {
     "one block in Python": lambda: single("", n=1),
 }
 KINDS = {
-    "one_sided": {"rule": "one_sided"},
     "two_sided": {"rule": "two_sided", "kappa": 0.7},
     "relative": {"rule": "two_sided", "kappa": 0.7, "relative": True},
     "paper": {"rule": "paper"},
@@ -83,7 +81,7 @@ def test_solve__says_that_zero_is_optimal_where_there_is_nothing_to_learn(
     assert not losses.any()
     if "grid" not in kind:
         arrays, attrs = read_path(tmp_path / "path.zarr")
-        assert not rule_of(PathOptions(**KINDS[kind])).bound(arrays, attrs, np.array([1e-6, 1.0, 1e6])).any()
+        assert not PathOptions(**KINDS[kind]).can.bound(arrays, attrs, np.array([1e-6, 1.0, 1e6])).any()
         path_chart.chart(StoredRun(tmp_path, None))
         assert "w = 0 is optimal for every lambda" in caplog.text
 

@@ -80,7 +80,7 @@ def test_resume__is_bit_equal_between_two_solved_lambdas(tmp_path: Path, monkeyp
         ("accelerated_at_mean", "two_sided"),
         ("accelerated_at_mean", "single"),
         ("mpbcfw", "paper"),
-        ("fw", "one_sided"),
+        ("fw", "paper"),
     ],
 )
 def test_resume__is_bit_equal_for_every_method(tmp_path: Path, method: str, kind: str) -> None:

@@ -55,7 +55,7 @@ def next_row(parts, solved, breakpoints, d):
     return MIXED(parts, lambda b: solved(min(b + 1, breakpoints - 1)), breakpoints, d)
 
 
-TWO, ONE = ("two_sided", "two_sided_whole"), ("one_sided", "paper")
+TWO, ONE = ("two_sided", "two_sided_whole"), ("paper",)
 SABOTAGE = {
     "another cell": (TWO, "_of_cells", other_cell),
     "a forgotten share": (TWO, "_of_cells", forgotten_share),

@@ -15,7 +15,7 @@ from lying import lying
 from tiny import TINY
 from verified import problem_of, run_of
 
-from gapwise.stages.certify.one_sided import OneSided
+from gapwise.stages.certify.paper import Paper
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
@@ -136,7 +136,7 @@ LOWS = {
 }
 TOPS = {
     "smaller top": (scaled(1 / 3, "psi_norm2", "lam_top"), "psi_norm2 is stored as"),
-    "only smaller top": (scaled(1 / 3, "lam_top"), "the gap of w = 0"),
+    "only smaller top": (scaled(1 / 3, "lam_top"), "but lam_top is stored as"),
 }
 
 
@@ -199,11 +199,11 @@ def cases(kinds: list[str], table: dict[str, tuple[Callable, str]]) -> list[Any]
     ("kind", "tamper", "message"),
     [
         *cases(["two_sided", "paper", "grid"], TAMPER),
-        *cases(["one_sided", "paper"], LOWS),
-        *cases(["one_sided"], TOPS),
+        *cases(["paper"], LOWS),
+        *cases(["two_sided"], TOPS),
         *cases(["two_sided"], CELLS),
         *cases(["two_sided_whole"], SCALES),
-        *cases(["one_sided", "grid", "heuristic"], BASELESS),
+        *cases(["paper", "grid", "heuristic"], BASELESS),
     ],
 )
 def test_verify__finds_what_is_not_so_and_names_its_lambda(kind: str, tamper: Callable, message: str) -> None:
@@ -249,12 +249,12 @@ def test_verify__finds_a_gap_above_the_tolerance_it_claims(kind: str) -> None:
 
 def test_verify__samples_find_what_the_arithmetic_would_miss(monkeypatch) -> None:
     """Were the certificate's formula wrong, an exact pass between two breakpoints would say so."""
-    path = opened(run_of("multiclass", "one_sided"))
+    path = opened(run_of("multiclass", "paper"))
     lams = path.arrays["lambda"]
     assert lams.size >= 5
     path.arrays["lambda_low"][1] = lams[4]
-    monkeypatch.setattr(OneSided, "gap_below", lambda *args: 0.0)
-    monkeypatch.setattr(OneSided, "check_model", lambda self: None)
+    monkeypatch.setattr(Paper, "gap_below", lambda *args: 0.0)
+    monkeypatch.setattr(Paper, "check_model", lambda self: None)
     monkeypatch.setattr("gapwise.stages.verify.compare", lambda served, expected, arrays, weights, sampled: (0, []))
     drop(2, 3)(path)
     with pytest.raises(CertificateError, match=r"sampled\): an exact pass finds a gap"):

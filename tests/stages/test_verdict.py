@@ -45,7 +45,7 @@ PATHS: dict[str, dict[str, Any]] = {
     "path": {},
     "grid": {**GIVEN},
     "single": {"rule": "single"},
-    "heuristic": {"rule": "heuristic", "descend": "paper"},
+    "heuristic": {"rule": "heuristic"},
     "no dual point": {"rule": "single", "dual_point": False},
 }
 ENDS: dict[str, dict[str, Any]] = {

@@ -18,7 +18,7 @@ from verified import copy_of, problem_of, run_of
 
 from gapwise.records import Facts
 from gapwise.stages import solve as outcome
-from gapwise.stages.certify import recompute, stepwise, two_sided
+from gapwise.stages.certify import paper, recompute, two_sided
 from gapwise.stages.certify.recompute import rebuild_zero
 from gapwise.stages.certify.rounding import slack_of
 from gapwise.stages.certify.verdict import verdict_of
@@ -35,7 +35,7 @@ from gapwise.storage.sink import MemorySink
 # -- what is true passes --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [*zip(sorted(TINY), itertools.cycle(["two_sided", "paper", "grid", "one_sided", "single"]), strict=False)],
+    [*zip(sorted(TINY), itertools.cycle(["two_sided", "paper", "grid", "single"]), strict=False)],
 )
 def test_verify__passes_what_is_solved(name: str, kind: str) -> None:
     result = verify(TINY[name](), run_of(name, kind))
@@ -46,7 +46,7 @@ def test_verify__passes_what_is_solved(name: str, kind: str) -> None:
     assert result["max_simplex_error"] < 1e-10
     if len(result["samples"]):  # closed to a millionth less than eps, which is left to rounding
         assert result["max_gap"] <= result["epsilon"] * (1 - 0.9e-6)
-    assert len(result["samples"]) == (20 if kind in ("one_sided", "two_sided", "paper") else 0)
+    assert len(result["samples"]) == (20 if kind in ("two_sided", "paper") else 0)
     assert json.loads((run_of(name, kind) / "verify.json").read_text()) == result
 
 
@@ -83,10 +83,9 @@ def test_verify__lets_weights_round_however_small_the_tolerance() -> None:
         assert 1e-15 < allowed < 1e-13
 
 
-@pytest.mark.parametrize("rule", ["one_sided", "paper"])
-def test_verify__samples_bound_what_enumeration_finds(rule: str) -> None:
+def test_verify__samples_bound_what_enumeration_finds() -> None:
     """A sampled gap is P at some w less a dual value: at least what w's P exceeds the optimum by."""
-    problem, run = TINY["multiclass_cone"](), run_of("multiclass_cone", rule)
+    problem, run = TINY["multiclass_cone"](), run_of("multiclass_cone", "paper")
     arrays, _ = read_path(run / "path.zarr")
     for sample in verify(problem, run, samples=6, seed=4)["samples"]:
         b = int(np.searchsorted(-arrays["lambda"], -sample["lambda"], side="right")) - 1
@@ -130,7 +129,7 @@ def test_verify__limit_is_no_broken_promise_and_no_certificate() -> None:
 
 
 def test_verify__does_not_depend_on_the_workers() -> None:
-    run, problem = run_of("multiclass", "one_sided"), TINY["multiclass"]()
+    run, problem = run_of("multiclass", "paper"), TINY["multiclass"]()
 
     assert verify(problem, run, spread=Spread(backwards)) == verify(problem, run)
 
@@ -154,7 +153,7 @@ def test_verify__takes_no_nan_anywhere(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["two_sided_whole", "paper"])
 def test_verify__takes_no_nan_from_an_exact_pass(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (stepwise, two_sided):
+    for module in (paper, two_sided):
         monkeypatch.setattr(module, "primal_at", lambda *arguments, **choices: np.nan)
     kept: list[Facts] = []
     with pytest.raises(CertificateError):

@@ -53,7 +53,7 @@ def fake_run(
     run, key = root / name, name.rsplit("-", 1)[-1]
     asked = {
         "dataset": {"name": "toy"}, "solver": {"method": "bcfw", "max_passes": "inf"},
-        "path": {"rule": "one_sided", "eps": 0.1}, "seed": 0,
+        "path": {"rule": "paper", "eps": 0.1}, "seed": 0,
     }  # fmt: skip
     for word, value in science.items():
         group, _, inner = word.partition("_")
@@ -93,7 +93,7 @@ def _result(key: str, status: str) -> dict[str, Any]:
     record = {"gap": 0.05, "primal": 0.5, "dual": 0.45, "effective_passes": 3.0, "oracle_calls": 30, "seconds": 0.5}
     verify = {"certified": True, "epsilon": 0.1, "max_gap": 0.09, "max_rebuild_error": 1e-15, "max_simplex_error": 0.0}
     return {
-        "format_version": FORMAT_VERSION, "key": key, "experiment": None, "status": status, "rule": "one_sided",
+        "format_version": FORMAT_VERSION, "key": key, "experiment": None, "status": status, "rule": "paper",
         "problem": {"name": "toy", "n": 10, "d": 3},
         "path": [{"lambda": lam, **record, "status": status} for lam in (4.0, 2.0)],
         "verify": {**verify, "dual_point": True, "lambda_low": 0.0}, "verdict": judged(status=status).record(),

@@ -8,7 +8,7 @@ from typing import Any
 from gapwise.stages.certify.verdict import Findings, Verdict, judge
 
 ATTRS = {
-    "rule": "one_sided", "eps": 0.1, "relative": False, "certified": True, "certainty": "exact",
+    "rule": "paper", "eps": 0.1, "relative": False, "certified": True, "certainty": "exact",
     "dual_point": True, "status": "CONVERGED",
 }  # fmt: skip
 GIVEN = {"rule": "grid"}

@@ -48,7 +48,7 @@ def finished_run(
             "averaging": "none",
         },
         "path": {
-            "rule": "one_sided", "eps": eps, "kappa": 0.9, "lambda_min": 0.0, "lambdas": [],
+            "rule": "paper", "eps": eps, "kappa": 0.9, "lambda_min": 0.0, "lambdas": [],
             "lambda": 0.01, "tolerance": 0.1, "relative": False, "warm_start": "keep_dual",
         },
         "seed": seed, **science,
@@ -94,7 +94,7 @@ def write_path(target: Path, count: int, seed: int = 0) -> None:
         group.create_array(name, data=values, dimension_names=dims)
     group.attrs.update({
         "format_version": FORMAT_VERSION, "status_meanings": ["CONVERGED"], "n": 147, "d": 3, "eps": 0.1, "kappa": 0.9,
-        "rule": "one_sided", "relative": False, "certified": False, "certainty": "exact",
+        "rule": "paper", "relative": False, "certified": False, "certainty": "exact",
         "between": False, "dual_point": True, "status": "CONVERGED",
     })  # fmt: skip
 
@@ -105,7 +105,7 @@ def result_of(count: int, seed: int = 0) -> dict[str, Any]:
     best = int(np.argmin(values_of["test_loss"]))
     fields = ("lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds")
     return {
-        "status": "CONVERGED", "rule": "one_sided",
+        "status": "CONVERGED", "rule": "paper",
         "problem": {"name": "horses_sample", "n": 147, "d": 3},
         "path": [{name: values_of[name][j].item() for name in fields} for j in range(count)],
         "verify": {
@@ -144,7 +144,7 @@ def summary_of(runs: Mapping[str, RunDir], **changes: Any) -> dict[str, Any]:
     content = {
         "key": "sweepkey", "experiment": "regpath_horseseg", "updated_ms": STAMP, "statuses": {"done": len(runs)},
         "command": "/usr/bin/python3 -B -m pipeline -m seed=0,1",
-        "common": {"dataset.name": "horses_sample", "path.rule": "one_sided", "solver.sampling": "gap"},
+        "common": {"dataset.name": "horses_sample", "path.rule": "paper", "solver.sampling": "gap"},
         "jobs": [{"run": str(run.path), "test_loss": 0.25} for run in runs.values()],
     }  # fmt: skip
     return json.loads(json.dumps({**content, **changes}))

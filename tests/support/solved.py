@@ -14,12 +14,10 @@ from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptio
 LOWEST = 0.1
 SINGLE = {"rule": "single", "lam": 0.05, "tolerance": 2e-3}
 PATHS = {
-    "one_sided": {"rule": "one_sided"},
     "two_sided": {"rule": "two_sided", "kappa": 0.7, "eps": 0.01},
     "two_sided_relative": {"rule": "two_sided", "kappa": 0.7, "eps": 0.03, "relative": True},
     "paper": {"rule": "paper", "lambda_min": 0.5},
-    "heuristic": {"rule": "heuristic", "descend": "one_sided", "kappa": 0.7},
-    "heuristic_paper": {"rule": "heuristic", "descend": "paper", "kappa": 0.7, "lambda_min": 0.5},
+    "heuristic": {"rule": "heuristic", "kappa": 0.7, "lambda_min": 0.5},
     **{
         f"grid_{warm}": {"rule": "grid", "lambdas": [1.0, 0.3, 0.1], "warm_start": warm, "tolerance": 5e-3}
         for warm in ("none", "keep_primal", "keep_dual")

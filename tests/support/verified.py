@@ -14,16 +14,15 @@ from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 
 KINDS = {
-    "one_sided": {"rule": "one_sided", "lambda_min": 0.05},
     "two_sided": {"rule": "two_sided", "kappa": 0.7, "eps": 0.02, "lambda_min": 0.3},
     "two_sided_whole": {"rule": "two_sided", "kappa": 0.7, "eps": 0.05, "relative": True},
     "paper": {"rule": "paper", "lambda_min": 0.3},
-    "heuristic": {"rule": "heuristic", "descend": "one_sided", "kappa": 0.7, "lambda_min": 0.05},
+    "heuristic": {"rule": "heuristic", "kappa": 0.7, "lambda_min": 0.3},
     "grid": {"rule": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-3},
     "relative": {"rule": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-2, "relative": True},
     "single": {"rule": "single", "lam": 0.1, "tolerance": 1e-3},
     "tight": {"rule": "single", "lam": 0.1, "tolerance": 1e-12},
-    "limited": {"rule": "one_sided", "lambda_min": 0.05, "eps": 0.001},
+    "limited": {"rule": "two_sided", "lambda_min": 0.05, "eps": 0.001},
 }
 
 

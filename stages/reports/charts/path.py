@@ -28,7 +28,7 @@ MOST = 1800
 
 def applies(run: StoredRun) -> bool:
     """False for a single lambda, which `convergence` shows."""
-    return run.arrays["lambda"].size > 1 or run.can.certifies_path
+    return run.arrays["lambda"].size > 1 or run.can.certifies_path()
 
 
 def chart(run: StoredRun) -> Chart:
@@ -51,7 +51,7 @@ def is_whole(run: StoredRun) -> bool:
 def gaps(run: StoredRun) -> Panel:
     """The gap over lambda."""
     arrays, attrs, whole = run.arrays, run.attrs, is_whole(run)
-    relative = bool(attrs.get("relative")) and run.can.certifies_path
+    relative = bool(attrs.get("relative")) and run.can.certifies_path()
     lam, gap, eps = arrays["lambda"], np.array(arrays["gap"], float), float(attrs["eps"])
     if relative:
         gap = np.divide(gap, arrays["primal"], out=gap, where=arrays["primal"] > 0.0)

@@ -18,7 +18,7 @@ from gapwise.stages.reports.papers.comparisons import ACCURACIES, amount, work_t
 from gapwise.stages.reports.papers.measured import Measured
 from gapwise.stages.reports.suboptimality import with_suboptimality
 
-OURS = ("accelerated", "anytime", "expensive_oracle", "one_sided", "two_sided")
+OURS = ("accelerated", "anytime", "expensive_oracle", "two_sided")
 """Methods and path rules that are in none of the papers."""
 NEITHER = ("MP-BCPFW", "MP-BCFW gap", "MP-BCFW one avg", "heuristic")
 """Combinations that are in none of the papers, and a path without a guarantee."""

@@ -52,9 +52,8 @@ factor 1 - eps, since P - D <= eps P means (1 - eps) P - D <= 0. `two_sided` cov
   <w_b, psi_i(y)> is at least L_i(y) - h_i >= (1 - m) L_i(y), so at w_b / (1 - m) all margins reach their losses: with
   s = 1 / (1 - m) R is 0. If this never happens, the path ends at `path.lambda_min` or at a floor, and says so.
 
-The other rules are special cases with w = w(alpha). *one_sided* has t = tau = 1 on a single point, on [lambda_low,
-lambda_j]; above the first point t is the best at each lambda (`rules.one_sided.gap_above`). *paper* has t = 1 and tau =
-lambda / lambda_j, so the gap is affine in lambda, g at lambda_j and R at 0.
+Special cases with w = w(alpha): theorem 1 has t = tau = 1 on a single point. `path.rule=paper` has t = 1 and tau = lambda /
+lambda_j, so the gap is affine in lambda, g at lambda_j and R at 0.
 """
 
 from __future__ import annotations

@@ -6,16 +6,15 @@ certificates.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
+from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
 from gapwise.stages.solver.options import WHOLE, PathOptions, Status
-from gapwise.stages.solver.path.capabilities import Capabilities
-from gapwise.stages.solver.path.rules import path_rule
 
 if TYPE_CHECKING:
     from gapwise.records import Json
@@ -24,6 +23,12 @@ if TYPE_CHECKING:
     from gapwise.stages.solver.objective import Certificate, Mixture, Product
     from gapwise.stages.solver.packed import ArraySpec
 
+
+OF_GIVEN = ("lambdas", "lambda", "tolerance", "warm_start")
+"""Keys of `path` that only rules of given lambdas read."""
+
+OF_PATHS = ("eps", "kappa", "lambda_min")
+"""Keys of `path` that only rules which find their lambdas read."""
 
 MARGIN = 1e-6
 """Share of eps that certificates between breakpoints leave unused, so that rounding of sums cannot break them."""
@@ -112,41 +117,29 @@ class Following:
     lam: float
     low: float
     status: Status = Status.CONVERGED
-    again: bool = False
-    """Set if the first lambda did not cover everything above it: the larger lambda to start at instead."""
 
 
-class PathRule(Protocol):
+@dataclass
+class PathRule(ABC):
     """One rule on one path; it keeps as state what changes from lambda to lambda.
+
+    What a rule can do and needs is said by class attributes; those of a rule that finds its lambdas are the defaults.
 
     Examples
     --------
-    A rule that halves ``path.lambda`` two times. The base class of the rules with given lambdas has the other methods.
+    A rule that halves ``path.lambda`` two times.
 
-    >>> from gapwise.stages.solver.path.capabilities import OF_PATHS
-    >>> from gapwise.stages.solver.path.given import Given
+    >>> from gapwise.stages.solver.path.rules.grid import Given
     >>> class Halving(Given):
-    ...     capabilities = Capabilities(kappa=0.9, finds_lambdas=False, two_points=True, unread=("lambdas", *OF_PATHS))
+    ...     unread = ("lambdas", *OF_PATHS)
     ...
     ...     @classmethod
     ...     def lambdas(cls, path):
     ...         return path.lam, path.lam / 2, path.lam / 4
-    ...
-    ...     @classmethod
-    ...     def check(cls, path):
-    ...         if path.lam <= 0.0:
-    ...             raise ValueError(f"path.lambda: expected a number > 0, got {path.lam!r}")
     >>> rule = Halving.begin(PathOptions(lam=0.8), None)
     >>> solved = Solved(1, Status.CONVERGED, None, np.zeros(3), lambda: 0.0, oracle_calls=6)
     >>> rule.following(solved)
-    Following(lam=0.2, low=0.4, status=<Status.CONVERGED: 'CONVERGED'>, again=False)
-
-    Attributes
-    ----------
-    capabilities : Capabilities
-        What the rule can do; the same for every path.
-    specs : tuple of ArraySpec
-        The arrays that `packed` returns.
+    Following(lam=0.2, low=0.4, status=<Status.CONVERGED: 'CONVERGED'>)
 
     Notes
     -----
@@ -168,27 +161,59 @@ class PathRule(Protocol):
         Values of lambda, of any shape.
     """
 
-    capabilities: ClassVar[Capabilities]
+    kappa: ClassVar[float] = 0.9
+    """Share of eps that a breakpoint is solved to, unless `path.kappa` says otherwise."""
+    kappa_apart: ClassVar[float | None] = None
+    """The same for methods whose w is not that of their dual point; None: `kappa`."""
+    finds_lambdas: ClassVar[bool] = True
+    """Whether it finds its lambdas itself, rather than their being given: it solves a path."""
+    exact: ClassVar[bool] = True
+    """Whether exact gaps decide. False: stale gaps do, and nothing is certified."""
+    starts_exactly: ClassVar[bool] = False
+    """Whether the first lambda begins with an exact pass, because it may need no step."""
+    between: ClassVar[bool] = False
+    """Whether the model changes between two breakpoints, so that losses are also measured there."""
+    two_points: ClassVar[bool] = False
+    """Whether the primal and the dual point of a lambda need not be each other's."""
+    open_ended: ClassVar[bool] = False
+    """Whether the path may be stopped anywhere, is then certified for the eps reached, and goes on to a smaller `path.eps`,
+    which is no part of a run's key. `open_end` then returns an `OpenEnded`."""
+    switches: ClassVar[bool] = False
+    """Whether a method may go on with other steps at a lambda that takes many passes. A paper's rule is False: its passes
+    are those of the paper's steps."""
+    unread: ClassVar[tuple[str, ...]] = OF_GIVEN
+    """The keys of `path` that it does not read."""
 
-    @property
-    def specs(self) -> tuple[ArraySpec, ...]:
-        """The arrays of `packed`."""
+    path: PathOptions
+    zero: PathStart
+    """None of rules with given lambdas."""
+
+    @classmethod
+    def certifies_path(cls) -> bool:
+        """Whether it certifies lambdas that were not solved."""
+        return cls.finds_lambdas and cls.exact
 
     @classmethod
     def check(cls, path: PathOptions) -> None:
         """Raise ValueError, naming the key, if the rule does not support an option."""
+        return
 
     @classmethod
     def lambdas(cls, path: PathOptions) -> tuple[float, ...]:
         """The lambdas that are given, in the order they are solved; () if the rule finds them."""
+        return ()
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart | None:
-        """Where the path begins; None if its lambdas are given."""
+        """Where the path begins; None if its lambdas are given. Here where w = 0 ceases to be eps-optimal."""
+        from gapwise.stages.solver.path.start import start_below_zero
+
+        return start_below_zero(problem, path, spread)
 
     @classmethod
     def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
         """The rule before its first lambda."""
+        return cls(path, cast("PathStart", start))
 
     @classmethod
     def restored(
@@ -198,17 +223,35 @@ class PathRule(Protocol):
         arrays: Mapping[str, np.ndarray],
         attrs: Mapping[str, object],
     ) -> Self:
-        """The rule in its packed state."""
+        """The rule in its packed state; ValueError, naming the array, if one is not what `packed` gives."""
+        return cls.begin(path, start)
+
+    @property
+    def specs(self) -> tuple[ArraySpec, ...]:
+        """The arrays of `packed`."""
+        return ()
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and JSON-able attributes."""
+        return {}, {}
+
+    def use_product(self, product: Product) -> None:
+        """Take <a, b> of the weights of two solved points by `product`, that of the problem's own metric."""
+        return
 
     def tolerance(self) -> Tolerance:
-        """The tolerance of the next lambda."""
+        """The tolerance of the next lambda: the share kappa of eps (O16 Alg. 6)."""
+        return Tolerance(self.path.kappa * self.path.eps, self.path.relative, self.exact)
 
     def warm_start(self) -> str:
         """How the method gets to the next lambda."""
+        return "keep_dual"
 
+    def mixture(self, lam: float) -> Mixture | None:
+        """The best mixture of the solved points around lambda, which may take no oracle call; None where there is none."""
+        return None
+
+    @abstractmethod
     def following(self, solved: Solved) -> Following:
         """The next lambda, or the end.
 
@@ -219,7 +262,8 @@ class PathRule(Protocol):
         """
 
     def open_end(self) -> OpenEnded | None:
-        """What is certified so far, if the path may be stopped anywhere (`capabilities.open_ended`)."""
+        """What is certified so far, if the path may be stopped anywhere (`open_ended`)."""
+        return None
 
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The model of every lambda as cells, from the largest lambda down; {} if only solved lambdas have one.
@@ -233,30 +277,12 @@ class PathRule(Protocol):
         solved : mapping of arrays, (breakpoints,) each
             lambda, lambda_low, gap, hinge, loss_dual and norm2 of all breakpoints, by falling lambda.
         """
+        return {}
 
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap (or gap / primal) at `lam`, from path.zarr; nan where nothing is certified."""
-
-
-class TakesProduct(Protocol):
-    """A rule that mixes solved points (`capabilities.takes_product`), so that it needs their inner products."""
-
-    def use_product(self, product: Product) -> None:
-        """Take <a, b> of two solved points by `product`, that of the problem's own metric."""
-
-
-class Mixes(Protocol):
-    """A rule that knows a primal point for a lambda between solved ones (`capabilities.mixes`)."""
-
-    def mixture(self, lam: float) -> Mixture | None:
-        """The best mixture of the solved points around lambda; None where there are none on both sides."""
-
-
-def mixture_of(rule: PathRule, problem: Problem, lam: float) -> Mixture | None:
-    """The mixture of a rule that has one; None where an oracle is approximate, whose bounds at the mixture may be worse."""
-    exact = rule.capabilities.mixes and certainty_of(problem) == EXACT
-    return cast("Mixes", rule).mixture(lam) if exact else None
+        return np.full(np.shape(lam), np.nan)
 
 
 class OpenEnded(Protocol):
@@ -307,20 +333,10 @@ def rounding_floor(path: PathOptions, start: PathStart, floor: float) -> float:
     return max(floor * start.lam_top, bound / (UNSEEN * unit) if unit > 0.0 else 0.0)
 
 
-def where_it_ends(path: PathOptions, start: PathStart, floor: float, point: Certificate, low: float) -> Status | None:
-    """How a path ends whose last `point` certifies down to `low` > 0; None if it goes on."""
-    if low <= path.lambda_min:
-        return Status.CONVERGED
-    if negligible(path, point, start.hinge_at_zero, start.psi_norm2):
-        return Status.LAMBDA_NEGLIGIBLE
-    return Status.ROUNDING_LIMIT if low <= rounding_floor(path, start, floor) else None
-
-
 def attributes_of(path: PathOptions) -> dict[str, Json]:
     """What path.zarr says of the options that its path was solved with."""
     return {
         "rule": path.rule,
-        **({"descend": path.descend} if path.can.descends else {}),
         "eps": path.eps if path.can.finds_lambdas else path.tolerance,
         "relative": path.relative,
         "kappa": path.kappa,
@@ -332,9 +348,3 @@ def attributes_of(path: PathOptions) -> dict[str, Json]:
 def certainty_of_path(problem: Problem, path: PathOptions) -> str:
     """What the gaps of a path are: estimates where stale gaps decide."""
     return certainty_of(problem) if path.can.exact else ESTIMATE
-
-
-def rule_of(path: PathOptions) -> type[PathRule]:
-    """The class of the rule that `path` asks for."""
-    rule: type[PathRule] = path_rule(path.rule)
-    return rule

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from functools import partial
-from typing import cast
 
 import numpy as np
 
+from gapwise.stages.problems.certainty import EXACT, certainty_of
 from gapwise.stages.problems.metric import own_metric, product_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
-from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved, TakesProduct, mixture_of
+from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved
 from gapwise.stages.solver.solver import Boundary, Solver
 from gapwise.stages.solver.state import pool_of, truth_pool, vertices_pool
 from gapwise.stages.solver.supports import Supports
@@ -45,8 +45,8 @@ def begin(
 
 def in_metric_of(problem: Problem, rule: PathRule) -> PathRule:
     """The rule itself, whose inner products are from now on those of the problem's weights."""
-    if rule.capabilities.takes_product and own_metric(problem):
-        cast("TakesProduct", rule).use_product(partial(product_of, problem))
+    if own_metric(problem):
+        rule.use_product(partial(product_of, problem))
     return rule
 
 
@@ -64,23 +64,19 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
         CONVERGED at the end of the path or grid; whatever `boundary` stopped it with, the solver then at a point that can
         be committed; a limit's status if a breakpoint could not be certified within it.
     """
-    ledger, can = solver.ledger, rule.capabilities
-    ledger.revisits = can.open_ended
-    on_path = can.finds_lambdas
+    solver.ledger.revisits = rule.open_ended
     while True:
         asked = rule.tolerance()
-        mixture = mixture_of(rule, solver.problem, solver.counts.lam)
+        # the bounds of an approximate oracle may be worse at a mixture
+        mixture = rule.mixture(solver.counts.lam) if certainty_of(solver.problem) == EXACT else None
         status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact, mixture=mixture)
         if solver.stopped:
             return status
         index = solver.counts.breakpoint
-        dual = solver.iterate.dual_weights() if on_path and solver.schedule.rewrites_w else None
+        dual = solver.iterate.dual_weights() if rule.finds_lambdas and solver.schedule.rewrites_w else None
         here = solver.ledger.calls_here, solver.ledger.passes_here
         solved = Solved(index, status, point, solver.primal(), lambda: worst_hinge(solver), *here, dual)
         following = rule.following(solved)
-        if following.again:
-            solver.move_to(following.lam, 0, rule.warm_start())
-            continue
         yield breakpoint_of(solver, status, point, following.low, dual)
         if math.isnan(following.lam):
             return following.status

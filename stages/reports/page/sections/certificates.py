@@ -46,7 +46,7 @@ def content(run: ReportedRun) -> Markup:
     rest = "" if count <= ROWS else f" The first {ROWS:,} of {count:,} are shown; all are in path.zarr."
     note = "" if marked is None else " The marked row is the best λ."
     said = paragraph(verdict(run)) + paragraph(
-        "One row per ", term("breakpoint"), ", by falling λ." if run.can.certifies_path else ".", note, rest
+        "One row per ", term("breakpoint"), ", by falling λ." if run.can.certifies_path() else ".", note, rest
     )  # fmt: skip
     return said + table(heads, rows, marked=marked, caption="Every λ that was solved")
 

@@ -38,7 +38,7 @@ def content(run: ReportedRun) -> Markup:
     lams = {"count": lam.size, "first": lam[0], "last": lam[-1], "most": lam.max(), "least": lam.min()}
     return fill(
         "story", task=LEARNS.get(run.structure, "predict structured objects"), data=run.dataset,
-        whole=run.can.certifies_path, n=f"{attrs['n']:,}" if "n" in attrs else "",
+        whole=run.can.certifies_path(), n=f"{attrs['n']:,}" if "n" in attrs else "",
         d=f"{attrs['d']:,}" if "d" in attrs else "",
         lams={name: value if name == "count" else number(float(value)) for name, value in lams.items()},
         method=run.manifest.get("solver", attrs.get("method", "")), calls=total(run, "oracle_calls", ",.0f"),

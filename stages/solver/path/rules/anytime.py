@@ -33,10 +33,9 @@ from gapwise.stages.solver.objective import Certificate, Product
 from gapwise.stages.solver.options import PathOptions, Status, check
 from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.axis import DUALS, SPECS, Axis, Levels, Member, packed_members, restored_members
-from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cell_arrays import bound_of, model_of
 from gapwise.stages.solver.path.cells import zero
-from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance
+from gapwise.stages.solver.path.rule import Following, PathRule, PathStart, Solved, Tolerance
 from gapwise.stages.solver.path.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -49,14 +48,12 @@ CERTIFIED: ArraySpec = ("path_certified", ("solved",), "f8", "eps certified at e
 
 
 @dataclass
-class Anytime:
+class Anytime(PathRule):
     """What the solved lambdas certify (`path.axis`), the order of lambdas (`path.sweep`), the eps after each solved one."""
 
-    capabilities = Capabilities(
-        kappa=0.85, between=True, two_points=True, takes_product=True, open_ended=True, switches=True
-    )
+    kappa = 0.85
+    between = two_points = open_ended = switches = True
 
-    path: PathOptions
     axis: Axis
     sweep: Sweep
     certified: list[float] = field(default_factory=list)
@@ -67,11 +64,6 @@ class Anytime:
     def check(cls, path: PathOptions) -> None:
         """Refuse a relative eps."""
         check("path.relative", path.relative, not path.relative, "path.rule=two_sided")
-
-    @classmethod
-    def lambdas(cls, path: PathOptions) -> tuple[float, ...]:
-        """None are given."""
-        return ()
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
@@ -87,7 +79,7 @@ class Anytime:
         point = zero(start.hinge_at_zero, start.psi_norm2)
         levels = Levels(path, max(start.hinge_at_zero, 0.0))
         axis = Axis(path, start, levels, [Member(point, start.psi, start.psi, -1)])
-        return cls(path, axis, Sweep(axis))
+        return cls(path, start, axis, Sweep(axis))
 
     def use_product(self, product: Product) -> None:
         """Take inner products of solved points by `product`."""
@@ -111,10 +103,6 @@ class Anytime:
     def tolerance(self) -> Tolerance:
         """The share kappa of the level."""
         return Tolerance(self.path.kappa * self.axis.levels.present, False)
-
-    def warm_start(self) -> str:
-        """alpha stays."""
-        return "keep_dual"
 
     def following(self, solved: Solved) -> Following:
         """The next lambda of the sweep; the end only where nothing more can be solved."""
@@ -155,7 +143,7 @@ class Anytime:
         members = restored_members(arrays)
         certified = check_array("path_certified", arrays["path_certified"], (None,), float, finite=True)
         axis = Axis(path, start, Levels(path, number(attrs, "done")), members)
-        return cls(path, axis, Sweep(axis, bool(attrs["falling"])), certified.tolist())
+        return cls(path, start, axis, Sweep(axis, bool(attrs["falling"])), certified.tolist())
 
     # -- results ------------------------------------------------------------------------------------------------------
     @property

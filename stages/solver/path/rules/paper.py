@@ -1,4 +1,4 @@
-"""`path.rule=paper`: the epsilon-approximate path of O16 (section 4, Alg. 6, 7).
+"""`path.rule=paper`: the epsilon-approximate path of O16 (section 4, Alg. 6, 7); `path.rule=heuristic`, its heuristic path.
 
 w^j with the dual point rescaled towards the truth has gap g + (1 - rho) (R - g) at rho lambda_j, first order in the step;
 R - g is the paper's Delta. The next breakpoint is where that reaches eps: rho = 1 - (eps - g) / (R - g). (Alg. 7 as
@@ -9,34 +9,42 @@ at 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gapwise.stages.solver.objective import Certificate
-from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.options import PathOptions, Status, check
 from gapwise.stages.solver.packed import number
-from gapwise.stages.solver.path.capabilities import Capabilities
-from gapwise.stages.solver.path.descend import (
-    Descending,
-    below_first,
-    just_above,
-    next_down,
-    stepwise_model,
-    to_zero,
+from gapwise.stages.solver.path.rule import (
+    Following,
+    PathRule,
+    PathStart,
+    Solved,
+    closing,
+    negligible,
+    rounding_floor,
 )
-from gapwise.stages.solver.path.rule import Following, PathStart, Solved
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
 
+FLOOR = 1e-12
+"""No path goes below this share of its largest lambda, nor below `rounding_floor`."""
 
-class Paper(Descending):
-    """Breakpoints where the rescaled dual point has a gap of eps."""
 
-    capabilities = Capabilities(kappa=0.9, starts_exactly=True, stale_steps=True)
+class Paper(PathRule):
+    """Breakpoints where the rescaled dual point has a gap of eps; each certificate rests on its own breakpoint."""
+
+    starts_exactly = True
+
+    @classmethod
+    def check(cls, path: PathOptions) -> None:
+        """Refuse a relative eps, which needs the two-sided rule."""
+        check("path.relative", path.relative, not path.relative, "path.rule=two_sided")
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
@@ -46,8 +54,15 @@ class Paper(Descending):
         return paper_start(problem, path, spread)
 
     @staticmethod
-    def lower_root(point: Certificate, eps: float) -> float:
-        """rho lambda (O16 Alg. 7)."""
+    def lower_end(point: Certificate, eps: float) -> float:
+        """The smallest lambda at which `point` certifies eps (O16 Alg. 7); 0 if it certifies every smaller one.
+
+        ValueError unless its gap is below eps.
+        """
+        if point.gap >= eps:
+            raise ValueError(f"path: the gap {point.gap:.3g} at lambda {point.lam:.6g} is not below eps {eps:g}")
+        if point.hinge <= eps or point.norm2 == 0.0:
+            return 0.0
         return point.lam * (1.0 - (eps - point.gap) / (point.hinge - point.gap))
 
     def warm_start(self) -> str:
@@ -55,26 +70,67 @@ class Paper(Descending):
         return "keep_primal"
 
     def following(self, solved: Solved) -> Following:
-        """The lower end."""
-        return next_down(self, solved)
+        """The lower end of the interval that the last lambda certifies, unless the path's end has been reached."""
+        path, point, eps = self.path, solved.point, closing(self.path.eps)
+        assert point is not None
+        if point.gap >= eps:
+            return Following(math.nan, point.lam, solved.status)
+        low = self.lower_end(point, eps)
+        if ended := self.ended(point, low):
+            return Following(math.nan, low, ended)
+        if solved.index + 1 >= path.max_breakpoints:
+            return Following(math.nan, low, Status.PASS_LIMIT)
+        return Following(low, low)
+
+    def ended(self, point: Certificate, low: float) -> Status | None:
+        """How the path ends if its last `point` certifies down to `low`; None if it goes on."""
+        if low <= self.path.lambda_min:
+            return Status.CONVERGED
+        if negligible(self.path, point, self.zero.hinge_at_zero, self.zero.psi_norm2):
+            return Status.LAMBDA_NEGLIGIBLE
+        return Status.ROUNDING_LIMIT if low <= rounding_floor(self.path, self.zero, FLOOR) else None
 
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Each breakpoint's w down to the next one; above the first (lambda_1 / lambda) w^1."""
-        first = float(solved["lambda"][0])
-        return stepwise_model(solved, [(0, just_above(first), (0.0, 1.0), first)])
+        """Each breakpoint's w from its own lambda down to the next one; above the first (lambda_1 / lambda) w^1."""
+        lams, lows = solved["lambda"], solved["lambda_low"]
+        # a breakpoint's own w holds at its lambda, so the cell of the one above ends just before it
+        edges = np.append(np.nextafter(lams, math.inf), lows[-1])
+        primal = np.zeros((edges.size, 2))
+        primal[0, 1], primal[1:, 0] = 1.0, 1.0
+        return {
+            "cell_interval": np.arange(lams.size + 1),
+            "cell_low": edges,
+            "cell_high": np.append(math.inf, edges[:-1]),
+            "cell_primal": primal,
+            "cell_scale": np.append(lams[0], np.full(lams.size, math.inf)),
+        }
 
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
-        """The certified bound on the gap at `lam`, nan where nothing is certified."""
+        """The certified bound on the gap at `lam`, nan below the end of the path."""
         first, gap, ell = (float(arrays[name][0]) for name in ("lambda", "gap", "loss_dual"))
         s = first / lam
-        above = s * gap + (1.0 - s) * (number(attrs, "hinge_at_zero") - ell)
+        above_first = s * gap + (1.0 - s) * (number(attrs, "hinge_at_zero") - ell)
+        which = np.maximum(np.searchsorted(-arrays["lambda"], -lam, side="right") - 1, 0)
+        at, low, g, hinge, norm2 = (arrays[name][which] for name in ("lambda", "lambda_low", "gap", "hinge", "norm2"))
+        # theorem 1, and 1b where all smaller lambdas are certified
+        to_zero = np.minimum(g + norm2 * (at - lam) ** 2 / (2.0 * lam), np.maximum(g, hinge))
+        below_first = np.where(low <= 0.0, to_zero, g + (1.0 - lam / at) * (hinge - g))
+        return np.where(lam > first, above_first, np.where(lam >= low, below_first, np.nan))
 
-        def at_or_below(above: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
-            first_order = above["gap"] + (1 - x / above["lambda"]) * (above["hinge"] - above["gap"])
-            return np.where(above["lambda_low"] <= 0.0, to_zero(above, x), first_order)
 
-        return np.where(lam > first, above, below_first(arrays, lam, at_or_below))
+class Heuristic(Paper):
+    """The same steps with stale gaps, cheaper and without a guarantee.
+
+    A lambda is done once the sum of the last known block gaps is at most kappa eps; no exact pass confirms it.
+    """
+
+    kappa, exact = 0.7, False
+
+    @classmethod
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
+        """Nothing is certified."""
+        return PathRule.bound(arrays, attrs, lam)
 
 
 RULE = Paper

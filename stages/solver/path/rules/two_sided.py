@@ -16,7 +16,6 @@ import numpy as np
 
 from gapwise.stages.solver.objective import Certificate, Mixture, Product
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cell_arrays import bound_of, model_of
 from gapwise.stages.solver.path.cells import (
     FLOOR,
@@ -30,9 +29,9 @@ from gapwise.stages.solver.path.cells import (
 )
 from gapwise.stages.solver.path.rule import (
     Following,
+    PathRule,
     PathStart,
     Solved,
-    Tolerance,
     closing,
     negligible,
     rounding_floor,
@@ -42,8 +41,6 @@ from gapwise.stages.solver.path.stride import Stride
 
 if TYPE_CHECKING:
     from gapwise.records import Json
-    from gapwise.stages.problems.parallel import Spread
-    from gapwise.stages.problems.protocol import Problem
     from gapwise.stages.solver.packed import ArraySpec
 
 
@@ -58,36 +55,16 @@ there."""
 
 
 @dataclass
-class TwoSided:
+class TwoSided(PathRule):
     """Solved points, the cells certified so far, the length of steps; all of it is committed."""
 
-    capabilities = Capabilities(
-        kappa=0.7, kappa_apart=0.84, between=True, two_points=True, takes_product=True, mixes=True,
-        switches=True,
-    )  # fmt: skip
+    kappa, kappa_apart = 0.7, 0.84
+    between = two_points = switches = True
 
-    path: PathOptions
-    zero: PathStart
     stack: Stack
     stride: Stride
 
     # -- the rule -----------------------------------------------------------------------------------------------------
-    @classmethod
-    def check(cls, path: PathOptions) -> None:
-        """There is nothing more to check than for every path."""
-
-    @classmethod
-    def lambdas(cls, path: PathOptions) -> tuple[float, ...]:
-        """None are given."""
-        return ()
-
-    @classmethod
-    def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
-        """w = 0 covers all lambda >= ||psi~||^2 / (2 eps); the first lambda solved is an eighth of that."""
-        from gapwise.stages.solver.path.start import start_below_zero
-
-        return start_below_zero(problem, path, spread)
-
     @classmethod
     def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
         """The rule before any lambda is solved: w = 0 covers everything from `lam_top` up."""
@@ -97,17 +74,6 @@ class TwoSided:
     def use_product(self, product: Product) -> None:
         """Take inner products of solved points by `product`."""
         self.stack.product = product
-
-    def tolerance(self) -> Tolerance:
-        """The share kappa of eps, which may be relative."""
-        return Tolerance(self.path.kappa * self.path.eps, self.path.relative)
-
-    def warm_start(self) -> str:
-        """alpha stays."""
-        return "keep_dual"
-
-    def open_end(self) -> None:
-        """The path goes down to its end."""
 
     def following(self, solved: Solved) -> Following:
         """The next lambda: inside the first interval that is not certified, otherwise below the last lambda."""

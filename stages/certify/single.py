@@ -1,5 +1,0 @@
-"""The verifier of `single`: each given lambda is certified on its own."""
-
-from gapwise.stages.certify.given import Given
-
-VERIFIER = Given
