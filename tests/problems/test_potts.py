@@ -86,13 +86,12 @@ def test_bound__holds_for_any_messages():
         for i in range(problem.n):
             theta, most = augmented(problem, i, draw_w(problem, rng))
             y, _, _ = answer(problem, i, theta, scratch)
-            for graph in scratch[0][0]:
-                graph.u[:] += scale * rng.normal(size=graph.u.size)
+            scratch[0].u[:] += scale * rng.normal(size=scratch[0].u.size)
             assert problem.max_bound(i, theta, y, scratch) >= most - 1e-12 * max(1.0, scale)
     i = 2
     theta, _ = augmented(problem, i, draw_w(problem, rng))
     y, _, _ = answer(problem, i, theta, scratch)
-    scratch[0][0][0].u[:] = np.nan
+    scratch[0].u[:] = np.nan
     assert np.isnan(problem.max_bound(i, theta, y, scratch))
 
 

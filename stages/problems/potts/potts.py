@@ -14,9 +14,9 @@ w_P is learned, or one number that all of it is equal to (`images.bounds`; S15's
 
 With K > 2 the maximum is NP-hard. `meta["oracle"]` chooses how it is approached:
 
-* ``trws``: message passing (`search`), whose messages also give the bound of `max_bound`;
+* ``trws``: message passing (`trws`), whose messages also give the bound of `max_bound`;
 * ``expansion``: alpha-expansion (`expansion`; S15), without a useful bound, so that no gap is more than an estimate;
-* ``trws_expansion``: message passing, then alpha-expansion of what it leaves undecided, with the bound of its messages.
+* ``trws_expansion``: message passing, then alpha-expansion where that leaves too much slack, with the bound of its messages.
 
 The answer is never worse than the truth. Methods that are those of binary segmentation are taken from `Segmentation`.
 """
@@ -33,10 +33,9 @@ from gapwise.records import Facts
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
 from gapwise.stages.problems.loss_names import PER_IMAGE
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
-from gapwise.stages.problems.potts import search
 from gapwise.stages.problems.potts.expansion import expand
 from gapwise.stages.problems.potts.kernels import label_scores
-from gapwise.stages.problems.potts.trws import NEVER, padded, value_of
+from gapwise.stages.problems.potts.trws import NEVER, bound, maximise, padded, value_of, workspace
 from gapwise.stages.problems.protocol import PLAIN, U, frozen
 from gapwise.stages.problems.segmentation.images import (
     NEGATIVE,
@@ -160,8 +159,8 @@ class Potts(NamedTuple):
         rows_add(self.pairwise, self.images.edge_ptr[i], c, delta[self.classes * size :], w[self.classes * width :])
 
     def scratch(self):
-        messages = search.workspace(self.images.most_superpixels, self.images.most_edges, self.classes)
         nodes, edges = self.images.most_superpixels, self.images.most_edges
+        messages = workspace(nodes, edges, self.classes)
         moves = np.empty(nodes, np.uint8), np.empty(nodes, np.uint8), np.empty(edges)
         return messages, cut_workspace(nodes, edges), moves
 
@@ -196,15 +195,23 @@ def _fill(self, i, theta, augmented, size, scores):
 
 
 @njit(**PLAIN)
+def _capacities(self, i, theta, cap):
+    """cap <- theta's part for edges, at least 0; returns the arrays of the block's graph (`images.arcs_of`)."""
+    size = self.label_ptr[i + 1] - self.label_ptr[i]
+    for e in range(cap.size):
+        cap[e] = max(theta[self.classes * size + e], 0.0)
+    return arcs_of(self.images, i, self.label_ptr[i], self.label_ptr[i + 1])
+
+
+@njit(**PLAIN)
 def _bound(self, i, theta, y, messages):
-    """The bound on the maximum with the loss, from the messages that `messages` holds."""
-    labels, graph = self.classes, messages[0][0]
-    _fill(self, i, theta, True, y.size, graph.theta)
-    rows, head, reverse, edge = arcs_of(self.images, i, self.label_ptr[i], self.label_ptr[i + 1])
-    capacity = theta[labels * y.size :]
-    search.start(labels, capacity, rows, head, reverse, edge, messages)
-    score = value_of(labels, graph.theta, graph.cap, graph.arc_ptr[: y.size + 1], graph.head, graph.edge, y)
-    return search.certified_bound(score, messages)
+    """The bound on the maximum with the loss, from the messages that `messages` holds; at least the worth of y."""
+    labels, cap = self.classes, messages.cap[: theta.size - self.classes * y.size]
+    _fill(self, i, theta, True, y.size, messages.theta)
+    rows, head, _, edge = _capacities(self, i, theta, cap)
+    score = value_of(labels, messages.theta, cap, rows, head, edge, y)
+    most = bound(labels, messages.theta, messages.u, messages.rows, cap, rows, head, edge)
+    return score if most < score else most
 
 
 @njit(**PLAIN)
@@ -212,31 +219,26 @@ def _maximise(self, i, theta, augmented, y, scratch):
     """y <- the best labelling that the oracle finds, with or without the loss."""
     labels, columns, size, first = self.classes, padded(self.classes), y.size, self.label_ptr[i]
     messages, cut, moves = scratch
-    graph = messages[0][0]
-    scores, best = graph.theta, graph.best[:size]
+    scores, cap = messages.theta, messages.cap[: theta.size - labels * size]
     _fill(self, i, theta, augmented, size, scores)
-    capacity, arcs = theta[labels * size :], 2 * (theta.size - labels * size)
-    rows, head, reverse, edge = arcs_of(self.images, i, self.label_ptr[i], self.label_ptr[i + 1])
-    search.start(labels, capacity, rows, head, reverse, edge, messages)
+    rows, head, reverse, edge = _capacities(self, i, theta, cap)
     for p in range(size):
         if augmented:
-            best[p] = self.truth[first + p]
+            y[p] = self.truth[first + p]
         else:
-            best[p] = 0
+            y[p] = 0
             for k in range(1, labels):
-                if scores[p * columns + k] > scores[p * columns + np.int64(best[p])]:
-                    best[p] = k
-    score = value_of(labels, scores, graph.cap, graph.arc_ptr[: size + 1], graph.head, graph.edge, best)
-    if self.oracle == EXPANSION:
-        expand(
-            labels, score, graph.cap[: capacity.size], graph.arc_ptr[: size + 1], graph.head[:arcs], graph.reverse[:arcs],
-            graph.edge[:arcs], scores, best, moves[0], cut, moves[2], moves[1],
+                if scores[p * columns + k] > scores[p * columns + np.int64(y[p])]:
+                    y[p] = k
+    score = value_of(labels, scores, cap, rows, head, edge, y)
+    slack, most = max(self.slack if augmented else 0.0, PROVEN * abs(score)), np.inf
+    if self.oracle != EXPANSION:
+        score, most = maximise(
+            labels, self.sweeps, slack, score, scores, messages.u, messages.rows, cap, rows, head, edge,
+            messages.y[:size], y, messages.unit,
         )  # fmt: skip
-    else:
-        slack = max(self.slack if augmented else 0.0, PROVEN * abs(score))
-        search.maximise(self.sweeps, slack, self.oracle == TRWS_EXPANSION, messages, cut, moves)
-    for p in range(size):
-        y[p] = best[p]
+    if self.oracle != TRWS and most - score > slack:
+        expand(labels, score, cap, rows, head, reverse, edge, scores, y, moves[0], cut, moves[2], moves[1])
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Potts:

@@ -9,7 +9,7 @@ An edge e holds one message u_e in R^K, for the end that is visited next. A visi
 
 for its edges e to nodes that this pass has still to visit. One sweep visits the nodes in order and then in reverse order.
 Every few sweeps the visits also label the nodes: y_p maximises theta_p(k) - sum_{visited q} c_e [k != y_q] +
-sum_{others} u_e(k). Between sweeps single nodes change their labels where that helps (`improve`; `search` says when).
+sum_{others} u_e(k). Between sweeps single nodes change their labels where that helps (`improve`).
 
 *Bound.* After a sweep u_e goes to the end of e that comes first. For **any** numbers u_e(k), whatever made them,
 
@@ -25,11 +25,13 @@ in theta, so that they are never the largest.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.protocol import JIT, PLAIN
 from gapwise.stages.problems.simd import (
     WIDTH,
     add,
@@ -50,6 +52,9 @@ NEVER = -1e100
 LABELLED = 4
 """One sweep in so many labels the nodes, which takes a quarter of its time; labelling in more of them finds little more."""
 
+IMPROVED = 20
+"""Single nodes change their labels after so many sweeps, and after the last."""
+
 MOST_ROUNDS = 20
 """Bound on the rounds of `improve`; two or three are usual."""
 
@@ -58,6 +63,40 @@ MOST_ROUNDS = 20
 def padded(labels):
     """Columns of a row."""
     return (labels + WIDTH - 1) // WIDTH * WIDTH
+
+
+class Messages(NamedTuple):
+    """Workspace for models of up to so many nodes, edges and labels; a row is ``padded(labels)`` columns."""
+
+    theta: np.ndarray
+    """scores of the nodes' labels, a row a node; NEVER in the columns past the labels"""
+    u: np.ndarray
+    """messages, a row an edge"""
+    cap: np.ndarray
+    """c_e >= 0"""
+    rows: np.ndarray
+    """three rows"""
+    y: np.ndarray
+    """uint8, a labelling"""
+    unit: np.ndarray
+    """the identity matrix, of rows"""
+
+
+@njit(**JIT)
+def workspace(nodes, edges, labels):
+    """`Messages` of 0."""
+    columns = padded(labels)
+    unit = np.zeros(columns * columns)
+    for k in range(columns):
+        unit[k * columns + k] = 1.0
+    return Messages(
+        np.zeros(nodes * columns),
+        np.zeros(edges * columns),
+        np.zeros(edges),
+        np.zeros(3 * columns),
+        np.zeros(nodes, np.uint8),
+        unit,
+    )
 
 
 @njit(**PLAIN)
@@ -178,8 +217,8 @@ def _place_of(value, columns, start, rows):
 
 
 @njit(**PLAIN)
-def sweep(labels, first, last, slack, known, theta, u, rows, cap, arc_ptr, head, edge, y, best, unit):
-    """(score, bound) after the sweeps from `first` to `last`; ends once their difference is at most `slack`.
+def maximise(labels, sweeps, slack, known, theta, u, rows, cap, arc_ptr, head, edge, y, best, unit):
+    """(score, bound) after so many sweeps from messages of 0; ends once their difference is at most `slack`.
 
     Parameters
     ----------
@@ -188,7 +227,7 @@ def sweep(labels, first, last, slack, known, theta, u, rows, cap, arc_ptr, head,
     arc_ptr, head, edge : int32 arrays
         From `maxflow.adjacency`: the arcs of a node in the order of their heads.
     u : float64 array
-        Messages that point at the ends that come first, as `bound` takes them. They leave like that, too.
+        A row of messages for each edge. They leave as `bound` takes them, for the ends that come first.
     cap : float64 array
         c_e >= 0.
     rows, y, unit
@@ -197,9 +236,11 @@ def sweep(labels, first, last, slack, known, theta, u, rows, cap, arc_ptr, head,
     columns, cuts, nodes = padded(labels), 0.0, arc_ptr.size - 1
     for e in range(cap.size):
         cuts += cap[e]
+    for j in range(cap.size * columns):
+        u[j] = 0.0
     score, most = known, np.inf
-    for j in range(first, last):
-        label = j % LABELLED == LABELLED - 1 or j == last - 1
+    for done in range(1, sweeps + 1):
+        label = done % LABELLED == 0 or done == sweeps
         for forward in (True, False):
             if columns == WIDTH:
                 total, most = one_pass(forward, label, theta, u, rows, cap, arc_ptr, head, edge, y, unit)
@@ -209,6 +250,8 @@ def sweep(labels, first, last, slack, known, theta, u, rows, cap, arc_ptr, head,
                 score = total - cuts
                 for p in range(nodes):
                     best[p] = y[p]
+        if most - score > slack and (done % IMPROVED == 0 or done == sweeps):
+            score += improve(columns, theta, rows, cap, arc_ptr, head, edge, best, unit)
         if most - score <= slack:
             break
     return score, most
