@@ -5,6 +5,7 @@ So the checks of `contract` see what the solver will see, and a method that numb
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -18,123 +19,31 @@ from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.stages.problems.user_code import told
 
-
-@njit(**JIT)
-def _scores(P, i, w, theta):
-    P.scores(i, w, theta)
-
-
-@njit(**JIT)
-def _max_oracle(P, i, theta, y, scratch):
-    return P.max_oracle(i, theta, y, scratch)
+NAMES = (
+    "scores", "max_oracle", "max_bound", "decode", "value", "add", "norm2", "push", "loss", "scratch", "max_oracles",
+    "max_oracles_scratch", "max_marginals", "n_best", "ranked_scratch", "pair_norm2", "pair_norms", "pair_push",
+    "pair_move", "pair_follow", "score_labels",
+)  # fmt: skip
+"""Methods that compiled code calls, as far as a structure has them (`protocol`, `moves`)."""
 
 
-@njit(**JIT)
-def _max_oracles(P, i, theta, m, labels, losses, scratch):
-    return P.max_oracles(i, theta, m, labels, losses, scratch)
+@functools.cache
+def _method(name: str) -> Kernel:
+    """A compiled function that calls a structure's method of this name, or the function of `moves` that does."""
+    move = getattr(moves, name, None)
 
+    def of_problem(P, *arguments):
+        return getattr(P, name)(*arguments)
 
-@njit(**JIT)
-def _max_oracles_scratch(P, m):
-    return P.max_oracles_scratch(m)
+    def by_move(P, *arguments):
+        return move(P, *arguments)
 
-
-@njit(**JIT)
-def _max_bound(P, i, theta, y, scratch):
-    return P.max_bound(i, theta, y, scratch)
-
-
-@njit(**JIT)
-def _decode(P, i, theta, y, scratch):
-    P.decode(i, theta, y, scratch)
-
-
-@njit(**JIT)
-def _value(P, i, theta, y):
-    return P.value(i, theta, y)
-
-
-@njit(**JIT)
-def _add(P, i, y, c, out):
-    P.add(i, y, c, out)
-
-
-@njit(**JIT)
-def _norm2(P, i, delta):
-    return P.norm2(i, delta)
-
-
-@njit(**JIT)
-def _push(P, i, c, delta, w):
-    P.push(i, c, delta, w)
-
-
-@njit(**JIT)
-def _loss(P, i, y):
-    return P.loss(i, y)
-
-
-@njit(**JIT)
-def _scratch(P):
-    return P.scratch()
-
-
-@njit(**JIT)
-def _max_marginals(P, i, theta, y, out, scratch):
-    P.max_marginals(i, theta, y, out, scratch)
-
-
-@njit(**JIT)
-def _n_best(P, i, theta, m, labels, values, scratch):
-    return P.n_best(i, theta, m, labels, values, scratch)
-
-
-@njit(**JIT)
-def _ranked_scratch(P, m):
-    return P.ranked_scratch(m)
-
-
-@njit(**JIT)
-def _pair_norm2(P, i, y, z, delta):
-    return moves.pair_norm2(P, i, y, z, delta)
-
-
-@njit(**JIT)
-def _pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta):
-    moves.pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta)
-
-
-@njit(**JIT)
-def _pair_push(P, i, c, y, z, delta, w):
-    moves.pair_push(P, i, c, y, z, delta, w)
-
-
-@njit(**JIT)
-def _pair_move(P, i, c, y, z, delta, w):
-    moves.pair_move(P, i, c, y, z, delta, w)
-
-
-@njit(**JIT)
-def _pair_follow(P, i, c, y, z, w, theta, delta):
-    moves.pair_follow(P, i, c, y, z, w, theta, delta)
-
-
-@njit(**JIT)
-def _score_labels(P, i, w, labels, slots, theta, scores):
-    moves.score_labels(P, i, w, labels, slots, theta, scores)
-
-
-FUNCTIONS: dict[str, Kernel] = {
-    "scores": _scores, "max_oracle": _max_oracle, "max_bound": _max_bound, "decode": _decode, "value": _value, "add": _add,
-    "norm2": _norm2, "push": _push, "loss": _loss, "scratch": _scratch, "pair_norm2": _pair_norm2,
-    "pair_norms": _pair_norms, "pair_push": _pair_push, "pair_move": _pair_move, "pair_follow": _pair_follow,
-    "score_labels": _score_labels, "max_marginals": _max_marginals, "n_best": _n_best, "ranked_scratch": _ranked_scratch,
-    "max_oracles": _max_oracles, "max_oracles_scratch": _max_oracles_scratch,
-}  # fmt: skip
+    made: Kernel = njit(**JIT)(of_problem if move is None else by_move)
+    return made
 
 
 class _Compiled:
-    """A problem whose methods are the compiled `FUNCTIONS`; all other attributes are the problem's."""
+    """A problem whose methods are compiled; all other attributes are the problem's."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -156,7 +65,7 @@ def _forwarded(name: str) -> Kernel:
     def call(self: _Compiled, *arguments: object) -> object:
         given = [_plain(value) for value in arguments]
         try:
-            return FUNCTIONS[name](self.problem, *given)
+            return _method(name)(self.problem, *given)
         except errors.NumbaError as error:
             raise ContractError(f"{type(self).__name__}.{name}: does not compile: {_in_short(error)}") from error
         except Exception as error:
@@ -201,7 +110,6 @@ def _in_short(error: errors.NumbaError) -> str:
 
 def compiled(problem: Problem) -> Problem:
     """The same problem, whose methods are compiled at their first call; without the JIT they are the plain ones."""
-    known = FUNCTIONS.keys() & {*dir(type(problem))}
-    methods = {name: _forwarded(name) for name in known}
+    methods = {name: _forwarded(name) for name in NAMES if hasattr(type(problem), name)}
     same: Problem = type(type(problem).__name__, (_Compiled,), methods)(problem)
     return same
