@@ -20,7 +20,7 @@ from gapwise.stages.datasets import Blocks, open_dataset
 from gapwise.stages.datasets.python_oracle import PythonOracleReader, block_of
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.answers import answer_of
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import lists_several, optional_of
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, local, sampled, size, truth_of
@@ -281,8 +281,8 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
 
     if not report.note("compiles", "{} labellings at hand to compare with", sample):
         return report
-    traits = traits_of(problem)
-    absent = {"max-marginals": not traits.margins, "n best": not traits.n_best, "several answers": not traits.lists}
+    no_margins, no_list = (optional_of(problem, name) is None for name in ("max_marginals", "n_best"))
+    absent = {"max-marginals": no_margins, "n best": no_list, "several answers": not lists_several(problem)}
     for what, of in CHECKS.items():
         if absent.get(what, False):
             continue
@@ -302,9 +302,9 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
             report.notes.append(
                 "least_loss is 0, so path.relative=true certifies no λ below the last one that is solved"
             )
-        if not traits.margins:
+        if no_margins:
             report.notes.append("max_marginals is not given: predictions have no margins")
-        elif not traits.n_best:
+        elif no_list:
             report.notes.append("n_best is not given: predictions are one labelling each")
     return report
 

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems import capabilities, structures
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.one_type import one_type
@@ -159,7 +159,7 @@ def _scored(problem: Problem, w: np.ndarray, blocks: np.ndarray, with_table: boo
     size, classes = _entries(problem, blocks), problem.labels
     scored = Scores(np.empty(size, problem.truth.dtype), np.empty(size), np.empty((size if with_table else 0, classes)))
     scores_driver(problem)(problem, frozen(w), blocks, classes, *scored)
-    weight = traits_of(problem).block_weight
+    weight = optional_of(problem, "block_weight")
     if weight is not None and (weight[blocks] != 1.0).any():
         by_entry = np.repeat(weight[blocks], problem.label_ptr[blocks + 1] - problem.label_ptr[blocks])
         return scored._replace(

@@ -20,7 +20,7 @@ from gapwise.records import Facts
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.model.facts import labels_of
 from gapwise.stages.model.named_weights import NamedWeights, columns, named_weights
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.chain import Chain, DenseChain
 from gapwise.stages.problems.chain.features import BIASES
 from gapwise.stages.problems.chain.forbidden import BLOCKED
@@ -144,7 +144,7 @@ def explain(
     rival_driver(problem)(problem, frozen(w), i, entry, given, problem.labels, y, z)
     if given == y[entry]:
         raise ValueError(f"explain: block {i}, entry {entry}: {rival!r} is the predicted label; expected another one")
-    breaks = traits_of(problem).forbidden
+    breaks = optional_of(problem, "forbidden")
     if breaks is not None and breaks(np.array([i]), z, np.array([0, length])).any():
         which = "no other label" if rival is None else f"no {rival!r}"
         raise ValueError(f"explain: block {i}, entry {entry}: the constraints allow {which} there")

@@ -1,14 +1,14 @@
-"""Optional abilities of structures, as data; only this file looks for them.
+"""Optional abilities of structures; only this file looks for them.
 
-`Capabilities` is of a structure's module, which holds one as ``CAPABILITIES``. `Traits` are of a problem: its class has
-optional methods and properties (`protocol`), and `traits_of` lists which.
+`Capabilities` is of a structure's module, which holds one as ``CAPABILITIES``. A problem's class may have the attributes and
+methods of `OPTIONAL`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ class Capabilities:
         If a training block differs from the same block in a test split: what to store of it.
     stand_ins : function (**block) -> arrays, optional
         If `derived` takes long or much memory: arrays of the same names, as small as can be, for blocks that are only
-        decoded. The problem then has the property `decodes_only` (`Traits`).
+        decoded. The problem then has the property `decodes_only`.
     decoded : function (arrays, meta, w) -> (labels, label_ptr), optional
         If blocks can be decoded without their truth and without a compiler.
     """
@@ -87,26 +87,12 @@ class Capabilities:
     decoded: Callable[[Block, Facts, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
 
 
-FORMER = {
-    "calls_python": "calls_python", "WHOLE": "whole", "ROWS": "rows", "confusion": "confusion",
-    "for_training": "for_training", "stand_ins": "stand_ins", "decoded": "decoded",
-}  # fmt: skip
-"""Former names in a structure's module, and the fields that replace them."""
-
-
 def capabilities_of(module: ModuleType) -> Capabilities:
-    """``CAPABILITIES`` of a structure's module; the default if it has none. ValueError for a module of an old form."""
-    record = vars(module).get("CAPABILITIES")
-    if isinstance(record, Capabilities):
-        return record
-    former = [name for name in FORMER if name in vars(module)]
-    if former or record is not None:
-        given = ", ".join(f"{FORMER[name]}={name}" for name in former)
-        raise ValueError(
-            f"{module.__name__}: what a structure can do is a record now; expected CAPABILITIES = Capabilities({given}) "
-            "of gapwise.stages.problems.capabilities"
-        )
-    return Capabilities()
+    """``CAPABILITIES`` of a structure's module; the default if it has none."""
+    record = vars(module).get("CAPABILITIES", Capabilities())
+    if not isinstance(record, Capabilities):
+        raise ValueError(f"{module.__name__}: CAPABILITIES must be a gapwise.stages.problems.capabilities.Capabilities")
+    return record
 
 
 def calls_python_of(problem: object) -> bool:
@@ -116,86 +102,30 @@ def calls_python_of(problem: object) -> bool:
     return isinstance(record, Capabilities) and record.calls_python
 
 
-@dataclass(frozen=True)
-class Traits:
-    """What a problem's class has beyond `protocol.Problem`.
-
-    Parameters
-    ----------
-    features_per_block : float
-        Mean number of features that `scores` reads of a block (`stages.solver.margins`); 0 if that is not told.
-    decodes_only : bool
-        Whether its blocks lack what solving and verifying read (`Capabilities.stand_ins`).
-    own_metric : bool
-        Whether it has the method ``inner(a, b)``: numbers represent weights otherwise than one by one (`metric`).
-    marginals : bool
-        Whether it has the method `marginals` (`protocol.Summable`).
-    margins : bool
-        Whether it has the methods `max_marginals` and `ranked_scratch` (`protocol.Scored`).
-    n_best : bool
-        Whether it has the method `n_best`, too (`protocol.Ranked`).
-    lists : bool
-        Whether its max-oracle returns several labellings, `max_oracles` (`protocol.Listing`).
-    forbidden : function (block, label, label_offset) -> bool array, optional
-        Which of some rows of labels are no labellings (`protocol.Problem`).
-    measures : function (predictions) -> dict, optional
-        The usual measures of the task, of a user's own structure (`python_structure`).
-    block_weight : float64 array (n,), optional
-        What scores and losses of a block are multiplied with (`block_weight`).
-    """
-
-    features_per_block: float = 0.0
-    decodes_only: bool = False
-    own_metric: bool = False
-    marginals: bool = False
-    margins: bool = False
-    n_best: bool = False
-    lists: bool = False
-    forbidden: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
-    measures: Callable[[np.ndarray], Mapping[str, float]] | None = None
-    block_weight: np.ndarray | None = field(default=None, compare=False)
+OPTIONAL: Mapping[str, Any] = {
+    "features_per_block": 0.0,  # mean number of features that `scores` reads of a block (`stages.solver.margins`)
+    "decodes_only": False,  # whether its blocks lack what solving and verifying read (`Capabilities.stand_ins`)
+    "lists": True,  # False if it has `max_oracles`, but not for this problem
+    "certainty": EXACT,  # of its gaps: EXACT, UPPER_BOUNDED or ESTIMATE (`certainty`)
+    "accuracy": None,  # the multiplicative accuracy of an oracle whose gaps are an ESTIMATE
+    "operations": None,  # what an oracle call and a visit cost (`operations.Operations`)
+    "block_weight": None,  # float64 (n,): what scores and losses of a block are multiplied with (`block_weight`)
+    "inner": None,  # inner(a, b): numbers represent weights otherwise than one by one (`metric`)
+    "marginals": None,  # sums over all labellings (`protocol.Summable`)
+    "max_marginals": None,  # the best labelling through each label (`protocol.Scored`)
+    "n_best": None,  # its best labellings (`protocol.Ranked`)
+    "max_oracles": None,  # several labellings an oracle call (`protocol.Listing`)
+    "forbidden": None,  # which rows of labels are no labellings (`protocol.Problem`)
+    "measures": None,  # measures(predictions): the usual ones, of a user's own structure (`python_structure`)
+}
+"""What a problem's class may have beyond `protocol.Problem`, and what stands for an attribute or method that it lacks."""
 
 
-@dataclass(frozen=True)
-class OracleFacts:
-    """What a problem's max-oracle finds (`certainty`).
-
-    Parameters
-    ----------
-    certainty : str
-        EXACT, UPPER_BOUNDED or ESTIMATE; EXACT unless the class has that property (`protocol.Bounded`).
-    accuracy : float, optional
-        The multiplicative accuracy that an oracle declares whose gaps are an ESTIMATE.
-    """
-
-    certainty: str = EXACT
-    accuracy: float | None = None
+def optional_of(problem: object, name: str) -> Any:
+    """An attribute or method of `OPTIONAL` of a problem, whose class a user may have written. Calls no oracle."""
+    return getattr(problem, name, OPTIONAL[name])
 
 
-def oracle_facts(problem: object) -> OracleFacts:
-    """The record of a problem, whose class a user may have written; loads an oracle in Python that was not loaded."""
-    certainty = str(getattr(problem, "certainty", EXACT))
-    accuracy = getattr(problem, "accuracy", None) if certainty == ESTIMATE else None
-    return OracleFacts(certainty, None if accuracy is None else float(accuracy))
-
-
-def declared_operations(problem: object) -> tuple[float, float] | None:
-    """What a problem's class declares of its costs (`operations.Operations`); None without that property."""
-    return getattr(problem, "operations", None)
-
-
-def traits_of(problem: object) -> Traits:
-    """The record of a problem: which optional methods and properties its class has, which a user may have written. Calls no
-    oracle."""
-    return Traits(
-        features_per_block=float(getattr(problem, "features_per_block", 0.0)),
-        decodes_only=bool(getattr(problem, "decodes_only", False)),
-        own_metric=hasattr(problem, "inner"),
-        marginals=hasattr(problem, "marginals"),
-        margins=hasattr(problem, "max_marginals"),
-        n_best=hasattr(problem, "n_best"),
-        lists=bool(getattr(problem, "lists", hasattr(problem, "max_oracles"))),
-        forbidden=getattr(problem, "forbidden", None),
-        measures=getattr(problem, "measures", None),
-        block_weight=getattr(problem, "block_weight", None),
-    )
+def lists_several(problem: object) -> bool:
+    """Whether the max-oracle of a problem returns several labellings."""
+    return optional_of(problem, "max_oracles") is not None and bool(optional_of(problem, "lists"))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gapwise.stages.problems.capabilities import ESTIMATE, EXACT, UPPER_BOUNDED, oracle_facts
+from gapwise.stages.problems.capabilities import ESTIMATE, EXACT, UPPER_BOUNDED, optional_of
 
 __all__ = [
     "ESTIMATE",
@@ -32,7 +32,7 @@ __all__ = [
 
 def certainty_of(problem: object) -> str:
     """What the gaps of this problem are; structures without the attribute `certainty` are EXACT."""
-    return oracle_facts(problem).certainty
+    return str(optional_of(problem, "certainty"))
 
 
 def certainty_told(attrs: Mapping[str, Any]) -> str:
@@ -42,7 +42,8 @@ def certainty_told(attrs: Mapping[str, Any]) -> str:
 
 def accuracy_of(problem: object) -> float | None:
     """The multiplicative accuracy that the oracle of this problem declares; None if it declares none."""
-    return oracle_facts(problem).accuracy
+    accuracy = optional_of(problem, "accuracy") if certainty_of(problem) == ESTIMATE else None
+    return None if accuracy is None else float(accuracy)
 
 
 def is_accuracy(value: object) -> bool:

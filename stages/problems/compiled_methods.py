@@ -30,7 +30,7 @@ NAMES = (
 @functools.cache
 def _method(name: str) -> Kernel:
     """A compiled function that calls a structure's method of this name, or the function of `moves` that does."""
-    move = getattr(moves, name, None)
+    move: Any = getattr(moves, name, None)
 
     def of_problem(P, *arguments):
         return getattr(P, name)(*arguments)

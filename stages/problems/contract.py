@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from gapwise.stages.problems.capabilities import declared_operations, traits_of
+from gapwise.stages.problems.capabilities import lists_several, optional_of
 from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_norms, pair_push, score_labels
 from gapwise.stages.problems.operations import are_operations
@@ -47,7 +47,7 @@ def checked_shapes(problem: Problem) -> None:
         raise ContractError(f"{name}.truth: expected uint8 or int16, shape ({P.label_ptr[-1]},), got {got}")
     if P.truth.size and not 0 <= P.truth.min() <= P.truth.max() < P.labels:
         raise ContractError(f"{name}.truth: expected entries 0, ..., {P.labels - 1}, got one of {P.truth.max()}")
-    declared = declared_operations(P)
+    declared = optional_of(P, "operations")
     if declared is not None and not are_operations(declared):
         expected = "two finite numbers > 0, an oracle call's and a visit's (stages/problems/operations.py)"
         raise ContractError(f"{name}.operations: expected {expected}, got {declared!r}")
@@ -237,7 +237,7 @@ def few_scores_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: 
 
 def max_marginals_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
     """`max_marginals` answers as `decode` does, and no labelling is worth more than the number of any of its labels."""
-    if not traits_of(P).margins:
+    if optional_of(P, "max_marginals") is None:
         return
     scored = cast("Scored", P)
     truth = truth_of(P, i)
@@ -260,7 +260,7 @@ def max_marginals_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray],
 
 def lists_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
     """`n_best` lists different labellings by falling value, `decode`'s answer first, and lacks none that is worth more."""
-    if not traits_of(P).n_best:
+    if optional_of(P, "n_best") is None:
         return
     ranked, m = cast("Ranked", P), 4
     truth = truth_of(P, i)
@@ -287,7 +287,7 @@ def lists_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np
 
 def several_answers_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
     """`max_oracles` lists different labellings with their losses, the answer of `max_oracle` first, and none worth more."""
-    if not traits_of(P).lists:
+    if not lists_several(P):
         return
     listing, truth = cast("Listing", P), truth_of(P, i)
     for w in [np.zeros(P.d), *(draw_w(P, rng) for _ in range(2))]:

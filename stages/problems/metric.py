@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.moves import optional
 from gapwise.stages.problems.protocol import dot
 
@@ -26,7 +26,7 @@ def inner(P, a, b):
 
 def own_metric(problem: object) -> bool:
     """Whether the structure represents weight vectors by other numbers than the weights."""
-    return traits_of(problem).own_metric
+    return optional_of(problem, "inner") is not None
 
 
 def norm2_of(problem: Problem, w: np.ndarray) -> float:

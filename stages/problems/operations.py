@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.problems.capabilities import declared_operations
+from gapwise.stages.problems.capabilities import optional_of
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
@@ -42,7 +42,7 @@ have bits of its own."""
 def operations_of(problem: Problem) -> Operations:
     """What the structure declares; otherwise `SEARCH` operations a visit for each local coordinate and label, and four times
     as many an oracle call."""
-    declared = declared_operations(problem)
+    declared = optional_of(problem, "operations")
     if declared is not None:
         return Operations(*declared)
     size = mean_size(problem.local_ptr) + mean_size(problem.label_ptr)

@@ -20,7 +20,7 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems.answers import ask, signed
-from gapwise.stages.problems.capabilities import Capabilities, traits_of
+from gapwise.stages.problems.capabilities import Capabilities, optional_of
 from gapwise.stages.problems.confusion import share
 from gapwise.stages.problems.contract import checked_shapes, norm2_of_truth
 from gapwise.stages.problems.protocol import Problem, frozen
@@ -123,7 +123,7 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
 
 def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
     """What the class's own `measures` returns; without it the share of the entries that differ from the truth."""
-    measures = traits_of(problem).measures
+    measures = optional_of(problem, "measures")
     if measures is not None:
         return {name: float(value) for name, value in measures(signed(predictions)).items()}
     return {"label_error": share(predictions != problem.truth)}

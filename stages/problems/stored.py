@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import optional_of
 
 if TYPE_CHECKING:  # it imports numba
     from gapwise.stages.problems.protocol import Problem
@@ -95,7 +95,7 @@ def _check_labellings(
     outside = (values < 0) | (values >= P.labels)
     if outside.any():
         _refuse("support_label", outside, np.repeat(block, lengths), values, f"labels 0 to {P.labels - 1}")
-    forbidden = traits_of(P).forbidden
+    forbidden = optional_of(P, "forbidden")
     if forbidden is not None:
         wrong = forbidden(block, values, edges - edges[0])
         _refuse("support_label", wrong, block, np.arange(first, last), "labellings that the structure allows", "atom ")

@@ -25,11 +25,11 @@ def check_path(options: MethodOptions, path: PathOptions) -> None:
 
 def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -> None:
     """Raise ValueError for combinations that cannot be solved or certified."""
-    from gapwise.stages.problems.capabilities import traits_of
+    from gapwise.stages.problems.capabilities import optional_of
     from gapwise.stages.problems.metric import own_metric
     from gapwise.stages.solver.objective import require_cone
 
-    if traits_of(problem).decodes_only:
+    if optional_of(problem, "decodes_only"):
         raise ValueError(
             "problem: its blocks are not for training (a test or validation split); they can only be decoded"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gapwise.records import Json
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import lists_several
 from gapwise.stages.problems.operations import mean_size, operations_of
 from gapwise.stages.problems.protocol import Problem, max_label_length
 from gapwise.stages.solver.setup import Setup
@@ -41,7 +41,7 @@ def listing(problem: Problem, setup: Setup) -> Setup:
     ValueError
         If several labellings are asked for and the structure's max-oracle returns one.
     """
-    lists = traits_of(problem).lists
+    lists = lists_several(problem)
     if setup.n_best == 1 or (setup.n_best == AUTO and not lists):
         return replace(setup, n_best=1)
     if not lists:

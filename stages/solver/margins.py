@@ -22,7 +22,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.codes import MARGINS_FULL
 from gapwise.stages.solver.loop import margin_steps_driver
@@ -62,7 +62,7 @@ def most_rows(d: int) -> int:
 
 def worth_keeping(problem: Problem, atoms: int) -> bool:
     """Whether margin vectors save time, and those of so many atoms are not too large."""
-    return traits_of(problem).features_per_block > LARGER * problem.d and atoms <= most_rows(problem.d)
+    return optional_of(problem, "features_per_block") > LARGER * problem.d and atoms <= most_rows(problem.d)
 
 
 def no_rows(d: int) -> Rows:

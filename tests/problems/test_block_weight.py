@@ -13,7 +13,7 @@ from tiny.multiclass_instances import csr
 from walks import EPS, walked
 
 from gapwise.stages.problems import build
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.segmentation import derived
 from gapwise.stages.solver.options import ENDED
@@ -88,7 +88,7 @@ def test_hinge__of_every_labelling_is_weighted(name: str) -> None:
     ):  # fmt: skip
         np.testing.assert_allclose(psi, weight * expected, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(loss, weight * own)
-    np.testing.assert_array_equal(traits_of(by_weight).block_weight, WEIGHT)
+    np.testing.assert_array_equal(optional_of(by_weight, "block_weight"), WEIGHT)
     for i, weight in enumerate(WEIGHT):
         assert by_weight.least_loss(i) == pytest.approx(weight * plain.least_loss(i))
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tiny import ALL_TINY, all_labels, by_all_methods, instance, local
 
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.protocol import Problem
 
-SUMMABLE = by_all_methods(sorted(name for name in ALL_TINY if traits_of(instance(name)).marginals))
+SUMMABLE = by_all_methods(sorted(name for name in ALL_TINY if optional_of(instance(name), "marginals") is not None))
 
 
 def enumerated(problem: Problem, i: int, theta: np.ndarray, c: float) -> tuple[np.ndarray, float, float]:

@@ -7,13 +7,13 @@ import pytest
 from tiny import TINY, all_labels, by_all_methods, chain, instance
 from tiny.chain_instances import FORBIDDEN
 
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.compiled_methods import compiled
 from gapwise.stages.problems.contract import draw_w, local
 from gapwise.stages.problems.protocol import Problem
 
-SCORED = by_all_methods(sorted(name for name in TINY if traits_of(instance(name)).margins))
-RANKED = by_all_methods(sorted(name for name in TINY if traits_of(instance(name)).n_best))
+SCORED = by_all_methods(sorted(name for name in TINY if optional_of(instance(name), "max_marginals") is not None))
+RANKED = by_all_methods(sorted(name for name in TINY if optional_of(instance(name), "n_best") is not None))
 
 
 def listed(problem: Problem, i: int, theta: np.ndarray, m: int) -> tuple[list[list[int]], list[float]]:

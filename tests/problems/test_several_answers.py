@@ -8,13 +8,13 @@ from tiny import ALL_TINY, all_labels, by_all_methods, chain, instance, python_o
 from tiny.chain_instances import FORBIDDEN
 
 from gapwise.stages.problems import contract
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import lists_several
 from gapwise.stages.problems.compiled_methods import compiled
 from gapwise.stages.problems.contract import local
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.oracles import answers_at
 
-LISTING = sorted(name for name in ALL_TINY if traits_of(instance(name)).lists)
+LISTING = sorted(name for name in ALL_TINY if lists_several(instance(name)))
 
 
 def listed(problem: Problem, i: int, theta: np.ndarray, m: int) -> tuple[list[tuple[int, ...]], list[float]]:
@@ -99,8 +99,8 @@ def test_max_oracles__of_a_user_are_checked_during_a_run(how: str, message: str,
 
 def test_max_oracles__of_a_user_keep_the_contract() -> None:
     problem, rng = python_oracle("ListedPairs"), np.random.default_rng(4)
-    assert traits_of(problem).lists
-    assert not traits_of(python_oracle()).lists
+    assert lists_several(problem)
+    assert not lists_several(python_oracle())
     for i in range(problem.n):
         every, theta = all_labels(problem, i), rng.normal(size=problem.d)
         contract.several_answers_are_best(problem, i, every, rng)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny import TINY, multiclass
 
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.solver.check import check_choices, check_path
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import PathOptions
@@ -59,7 +59,7 @@ def test_boxes__that_are_no_cone_are_for_given_lambdas(rule: str) -> None:
 
 
 def test_marginals__are_needed_by_eg() -> None:
-    names = [name for name in TINY if not traits_of(TINY[name]()).marginals]
+    names = [name for name in TINY if optional_of(TINY[name](), "marginals") is None]
     assert names
     with pytest.raises(ValueError, match=r"solver\.method: eg sums over all labellings of a block, which \w+ cannot"):
         check_choices(TINY[names[0]](), options_of("eg"), path_of("single"))

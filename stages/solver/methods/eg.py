@@ -38,7 +38,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.capabilities import traits_of
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.one_type import one_type
@@ -77,7 +77,7 @@ class Options(PrimalOptions):
 
     def check_problem(self, problem: Problem) -> None:
         """Raises ValueError if the structure cannot sum over the labellings of a block."""
-        if not traits_of(problem).marginals:
+        if optional_of(problem, "marginals") is None:
             raise ValueError(
                 f"solver.method: eg sums over all labellings of a block, which {type(problem).__name__} cannot; chains and "
                 "classes without a kernel can. Use bcfw or accelerated"
