@@ -25,8 +25,8 @@ from gapwise.stages.solver.objective import dual_value
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.packed import Arrays
     from gapwise.stages.solver.running import State
-    from gapwise.stages.solver.schedule import Arrays
 
 TRACKS = {"none": 0, "weighted": 1, "two_track": 2}
 """Tracks of each value of `solver.averaging`."""

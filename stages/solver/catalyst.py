@@ -34,9 +34,8 @@ from gapwise.stages.solver.codes import CACHE_ONLY
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.listing import unused_passes
 from gapwise.stages.solver.options import AccelerationOptions
-from gapwise.stages.solver.packed import ArraySpec
+from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.proximal import dual_norms, move_towards, recentre
-from gapwise.stages.solver.schedule import Arrays
 from gapwise.stages.solver.visits import Visits
 
 MOST_VISITS = 300

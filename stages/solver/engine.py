@@ -22,12 +22,12 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.check import check_choices
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.events import Event, Kind, Observer, Packed, Sink, limit_of
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path
 from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
-from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.supports import Supports
 from gapwise.stages.solver.trace import trace_of
 
@@ -81,7 +81,7 @@ class Engine:
     """A walk over the lambdas of a task, at its start, at a boundary, or at its end."""
 
     task: Task
-    solver: Solver
+    solver: AnyMethod
     rule: PathRule
     start: PathStart | None
     spread: Spread = HERE
@@ -146,7 +146,7 @@ class Engine:
             waiting.clear()
             return taken
 
-        def boundary(solver: Solver) -> Status | None:
+        def boundary(solver: AnyMethod) -> Status | None:
             answers = [observer(Event(Kind.BOUNDARY, self)) for observer in observers]
             self.status = next((answer for answer in answers if answer), None) or limit_of(self)
             self.stopped = self.status is not None
@@ -207,7 +207,7 @@ class Engine:
             "rule": rule_attrs,
             "start": None if self.start is None else self.start.scalars(),
         }
-        specs = (*solver.recipe.specs, *rule.specs)
+        specs = (*solver.specs, *rule.specs)
         if sorted([*arrays, *rule_arrays]) != sorted(spec[0] for spec in specs):
             raise TypeError(f"solver.method={solver.options.method}: the arrays it packs differ from its specs")
         return Packed(specs, {**arrays, **rule_arrays}, attrs, trace_of(solver, rule)[0])

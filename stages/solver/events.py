@@ -11,11 +11,11 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems.certainty import UPPER_BOUNDED
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule
-from gapwise.stages.solver.solver import Solver
 
 
 class Kind(Enum):
@@ -46,7 +46,7 @@ class Packed(NamedTuple):
 class Walking(Protocol):
     """What an observer sees of an engine."""
 
-    solver: Solver
+    solver: AnyMethod
     rule: PathRule
 
     @property
@@ -158,7 +158,7 @@ def progress(engine: Walking) -> dict[str, float | str]:
     `certified` as well, where the path may be stopped anywhere: the eps that holds at every lambda so far.
     """
     solver, counts, rule, asked = engine.solver, engine.solver.counts, engine.rule.open_end(), engine.rule.tolerance()
-    gap = solver.iterate.known_gap + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0)
+    gap = solver.it.known_gap + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0)
     if asked.relative:
         dual = solver.ledger.last_dual(counts.breakpoint)
         gap = gap / dual if dual > 0.0 else math.nan

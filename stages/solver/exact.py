@@ -16,10 +16,9 @@ from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, max_label_length, widest_block
 from gapwise.stages.solver.block.pairs import atoms_of, score_slots
-from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.objective import Certificate, Goal
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import BASES, ORACLES, Answers, answers_at, bases, check_answers, run_driver
-from gapwise.stages.solver.schedule import Goal
 from gapwise.stages.solver.supports import Pool, empty_pool
 
 if TYPE_CHECKING:

@@ -6,34 +6,27 @@ accelerated ones in proportion to its root.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
-
 from gapwise.records import Json
-from gapwise.stages.solver.catalyst import Proximal, ProximalCounts
+from gapwise.stages.solver.catalyst import ProximalCounts
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.methods.accelerated import Accelerated
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import CachedPassOptions
-from gapwise.stages.solver.schedule import Goal
-from gapwise.stages.solver.visits import Visits
 
 HARD, CALLS = 40.0, 4_000
 """Effective passes, and oracle calls, at one lambda of a path after which plain steps hand over: below a hundred blocks more
 passes do no harm."""
 
 
-@dataclass
 class Handover:
-    """Plain steps hand over to accelerated ones at a lambda of a path that takes many passes, for the rest of the path."""
+    """Plain steps hand over to accelerated ones at a lambda of a path that takes many passes, for the rest of the path.
 
-    it: Iterate
-    accelerated: Accelerated
+    Plain steps commit `counts`.
+    """
 
-    @classmethod
-    def prepared(cls, it: Iterate, visits: Visits, counts: ProximalCounts) -> Self:
-        """Before the handover; plain steps commit `counts`."""
-        options = CachedPassOptions()
-        return cls(it, Accelerated(it, options, Proximal(it, visits, options.acceleration, False, counts)))
+    def __init__(self, it: Iterate, counts: ProximalCounts) -> None:
+        self.it, self.accelerated = it, Accelerated(it, CachedPassOptions(), own_primal=False)
+        self.accelerated.solve_with(counts)
 
     @property
     def done(self) -> bool:

@@ -30,10 +30,9 @@ from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, resto
 from gapwise.stages.solver.margins import Margins
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.oracles import Answers
-from gapwise.stages.solver.packed import ArraySpec
+from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.proximal import dual_norms
 from gapwise.stages.solver.running import State
-from gapwise.stages.solver.schedule import Arrays
 from gapwise.stages.solver.setup import MARGINS, Setup
 from gapwise.stages.solver.state import check_state, derive, fill_from_pool, new_state, restored_state, truth_pool
 from gapwise.stages.solver.supports import (

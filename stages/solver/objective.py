@@ -46,6 +46,22 @@ class Mixture(NamedTuple):
     """The gap up to which it certifies its lambda, beside whatever dual point."""
 
 
+class Goal(NamedTuple):
+    """What a lambda is solved to."""
+
+    tolerance: float
+    """On the duality gap, or on gap / dual if `relative`."""
+    relative: bool = False
+    exact: bool = True
+    """False (heuristic paths): the stale gap sum decides, and no exact pass is made."""
+    mixture: Mixture | None = None
+    """A primal point that may certify the lambda as well, for methods whose w need not be w(alpha)."""
+
+    def bound(self, dual: float) -> float:
+        """The gap to reach, given the dual value."""
+        return self.tolerance * (max(dual, 0.0) if self.relative else 1.0)
+
+
 def squared_norm(w: np.ndarray) -> float:
     """||w||^2, summed pairwise: the same bits wherever the array is in memory, which BLAS does not promise."""
     return float(np.sum(w * w))

@@ -98,7 +98,7 @@ class MethodOptions:
 
     @property
     def certifies_unseen(self) -> bool:
-        """Whether the solve may certify another w than `Solver.point`, so that snapshots would miss it."""
+        """Whether the solve may certify another w than `Method.point`, so that snapshots would miss it."""
         return False
 
     def check(self) -> None:

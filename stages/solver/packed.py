@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from gapwise.records import Facts
+
+Arrays = Mapping[str, np.ndarray]
+"""Committed arrays by name."""
 
 ArraySpec = tuple[str, tuple[str, ...], str, str]
 """A committed array: name, dimensions, dtype ("label": the structure's label type), meaning."""

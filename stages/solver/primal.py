@@ -19,12 +19,11 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
-from gapwise.stages.solver.objective import Certificate, squared_norm
+from gapwise.stages.solver.method import Ended, Method
+from gapwise.stages.solver.objective import Certificate, Goal, squared_norm
 from gapwise.stages.solver.options import MethodOptions, check
 from gapwise.stages.solver.oracles import answers_at, load_oracles
-from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
-from gapwise.stages.solver.solver import Recipe
+from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.supports import Pool
 
 HERE_STEPS, N_COUNTERS = 2, 3
@@ -74,7 +73,7 @@ class Kind(NamedTuple, Generic[Opts]):
 
 @dataclass
 class PrimalIterate:
-    """A primal point, and the schedule that moves it; there is no dual point."""
+    """A primal point; there is no dual point."""
 
     problem: Problem
     options: PrimalOptions
@@ -140,7 +139,37 @@ class PrimalIterate:
         arrays.update(counters=self.counters.copy(), trace=self.ledger.packed_trace())
         return arrays, {"counts": asdict(self.ledger.counts), "rng": packed_rng(self.rng), "hinge": self.hinge}
 
-    # -- the schedule -------------------------------------------------------------------------------------------------
+
+class PrimalMethod(Method[PrimalOptions]):
+    """A method that moves a `PrimalIterate`; its file gives `kind`, and in `specs` also the arrays of the solution."""
+
+    specs = SPECS
+    counts_type = Counts
+    kind: ClassVar[Kind]
+    it: PrimalIterate  # type: ignore[assignment]  # which has what the base class uses
+
+    @property
+    def rewrites_w(self) -> bool:
+        """True: there are no supports."""
+        return True
+
+    @classmethod
+    def begun(cls, problem: Problem, options: PrimalOptions, pool: Pool, seed: int, ledger: Ledger) -> Any:
+        """The iterate at the start of a lambda."""
+        return PrimalIterate(problem, options, cls.kind, np.random.default_rng(seed), ledger)
+
+    @classmethod
+    def resumed(
+        cls, problem: Problem, options: PrimalOptions, seed: int, arrays: Arrays, attrs: Facts, ledger: Ledger
+    ) -> Any:
+        """The iterate of a commit."""
+        rng = restored_rng(attrs["rng"])
+        iterate = PrimalIterate(problem, options, cls.kind, rng, ledger, float(attrs["hinge"]))
+        for name, array in {**iterate.running._asdict(), "counters": iterate.counters}.items():
+            array[:] = check_array(name, arrays[name], array.shape, array.dtype, finite=True)
+        ledger.counts, ledger.trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
+        return iterate
+
     def advance(self, goal: Goal) -> Ended | None:
         """Steps, or the exact pass that is due after them, until a limit is reached, whatever the tolerance."""
         if not self.ledger.counts.exact_due:
@@ -153,7 +182,7 @@ class PrimalIterate:
     def take_steps(self) -> None:
         """Steps until the next exact pass, or the next point where the state can be committed."""
         P, options, ledger = self.problem, self.options, self.ledger
-        here, lam, run = int(self.counters[HERE_STEPS]), ledger.counts.lam, self.kind.driver(P)
+        here, lam, run = int(self.it.counters[HERE_STEPS]), ledger.counts.lam, self.kind.driver(P)
         end = here + math.ceil(min(options.max_oracle_calls, options.max_passes * P.n)) - ledger.calls_here
         every, apart = options.refresh_every * P.n, options.rebase_steps or 10 * P.n
         if every:
@@ -161,42 +190,21 @@ class PrimalIterate:
         steps = max(min(end, (here // apart + 1) * apart) - here, 0)
 
         def part(start: int, stop: int) -> None:
-            run(P, self.running, self.counters, lam, self.rng, stop - start)
+            run(P, self.it.running, self.it.counters, lam, self.it.rng, stop - start)
 
-        self.pace.run(part, 0, steps, ledger.check_stop, drawn_work(P, steps))
+        self.it.pace.run(part, 0, steps, ledger.check_stop, drawn_work(P, steps))
         ledger.counts.exact_due = here + steps >= end
 
     def measure(self) -> None:
         """The primal objective at the present point, for the trace, by an exact pass."""
-        P, ledger, w = self.problem, self.ledger, self.w
+        P, ledger, w = self.problem, self.ledger, self.it.w
         with ledger.asking():
             hinges = answers_at(P, w, range(P.n), ledger.spread).upper_hinge
         ledger.counts.gap_passes += 1
-        self.hinge, ledger.counts.exact_due = float(np.sum(hinges)) / P.n, False
-        ledger.record(Certificate(ledger.counts.lam, math.nan, self.hinge, math.nan, squared_norm(w), math.nan))
+        self.it.hinge, ledger.counts.exact_due = float(np.sum(hinges)) / P.n, False
+        ledger.record(Certificate(ledger.counts.lam, math.nan, self.it.hinge, math.nan, squared_norm(w), math.nan))
 
-    def warm_up(self) -> None:
-        """Compile or load every function that a solve calls; changes no result."""
+    def load(self) -> None:
+        """Steps and exact passes."""
         load_oracles(self.problem)
-        self.kind.driver(self.problem)(self.problem, self.running, self.counters, 1.0, self.rng, 0)
-
-
-def primal_method(kind: Kind[Opts], specs: tuple[ArraySpec, ...]) -> Recipe[PrimalIterate, Opts]:
-    """The recipe of a method; `specs`: the arrays of the running solution."""
-
-    def schedule(it: PrimalIterate, options: Opts, own_primal: bool) -> Schedule:
-        return Schedule(it.advance, rewrites_w=True, warm_up=it.warm_up)
-
-    def begin(problem: Problem, options: Opts, pool: Pool, seed: int, ledger: Ledger) -> PrimalIterate:
-        return PrimalIterate(problem, options, kind, np.random.default_rng(seed), ledger)
-
-    def restored(
-        problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Facts, ledger: Ledger
-    ) -> PrimalIterate:
-        iterate = PrimalIterate(problem, options, kind, restored_rng(attrs["rng"]), ledger, float(attrs["hinge"]))
-        for name, array in {**iterate.running._asdict(), "counters": iterate.counters}.items():
-            array[:] = check_array(name, arrays[name], array.shape, array.dtype, finite=True)
-        ledger.counts, ledger.trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
-        return iterate
-
-    return Recipe(schedule, begin, restored, (*specs, *SPECS), Counts)
+        self.kind.driver(self.problem)(self.problem, self.it.running, self.it.counters, 1.0, self.it.rng, 0)

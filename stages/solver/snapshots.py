@@ -16,9 +16,9 @@ import numpy as np
 
 from gapwise.records import Json
 from gapwise.stages.solver.events import Event, Kind
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.options import MethodOptions, Status
 from gapwise.stages.solver.radii import nonuniformity
-from gapwise.stages.solver.solver import Solver
 
 
 class Parts(Protocol):
@@ -72,7 +72,7 @@ class Snapshots:
         last = self.store.resume(parts)
         self._last = (int(last["breakpoint"][-1]), int(last["oracle_calls"][-1])) if last else None
 
-    def offer(self, solver: Solver) -> None:
+    def offer(self, solver: AnyMethod) -> None:
         """Take a snapshot if one is due; call only where the state can be committed."""
         calls, counts = solver.oracle_calls, solver.counts
         if not self.spacing.every_passes:
@@ -91,9 +91,9 @@ class Snapshots:
                 "oracle_calls": calls,
                 "steps": solver.steps,
                 "seconds": counts.seconds,
-                "stale_gap": solver.iterate.known_gap,
+                "stale_gap": solver.it.known_gap,
                 "dual": solver.dual_value(),
-                "nonuniformity": nonuniformity(solver.iterate.block_gaps()),
+                "nonuniformity": nonuniformity(solver.it.block_gaps()),
                 "weights": solver.point.copy(),
             }
         )

@@ -48,7 +48,7 @@ def measured(problem: Problem, options: MethodOptions, path: PathOptions, seed: 
     begun = time.process_time()
     solved = list(engine.walk())
     seconds = time.process_time() - begun
-    cached = int(solver.iterate.state.counters[CACHED_STEPS])
+    cached = int(solver.it.state.counters[CACHED_STEPS])
     return solver.oracle_calls / problem.n, cached / problem.n, len(solved), seconds, solver.counts.lam
 
 

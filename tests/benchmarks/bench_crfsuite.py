@@ -116,7 +116,7 @@ def gapwise(train: Chain, test: Chain, options: MethodOptions, lam: float, toler
     (status, point), cpu, wall = timed(lambda: solver.solve(tolerance, boundary, relative=True))
     passes = solver.ledger.passes_here  # the exact pass below, where there is one, only tells how far it came
     if point is None:
-        point, _ = exact_pass(solver.iterate, solver.point)
+        point, _ = exact_pass(solver.it, solver.point)
     labels, _ = predict(test, np.ascontiguousarray(solver.primal()))
     return Trained(cpu, wall, labels, f"gap/dual {point.gap / point.dual:.2g}, {passes:.0f} passes, {status}")
 

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from parts import method_of
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
@@ -24,11 +23,11 @@ from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.exact import exact_gaps
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.oracles import BASES, ORACLES, Answers, run_driver
 from gapwise.stages.solver.path.walk import begin
-from gapwise.stages.solver.solver import Solver
 
 PRESETS = {
     "bcfw": ("uniform", "fw", "none"),
@@ -53,7 +52,7 @@ def milliseconds(work, repeats: int = 7, clock=time.process_time) -> float:
     return 1e3 * statistics.median(seconds)
 
 
-def pass_times(problem: Problem, preset: str, lam: float, passes: int) -> tuple[list[float], float, Solver]:
+def pass_times(problem: Problem, preset: str, lam: float, passes: int) -> tuple[list[float], float, AnyMethod]:
     """CPU milliseconds of each pass of n visits from w = 0, oracle calls a visit, and the solver after them."""
     sampler, step, cache = PRESETS[preset]
     options = method_options(
@@ -61,9 +60,9 @@ def pass_times(problem: Problem, preset: str, lam: float, passes: int) -> tuple[
     )
     solver = begin(problem, options, PathOptions(rule="single", lam=lam), None, seed=0)
     solver.warm_up()
-    solver.rebase()
-    times = [milliseconds(lambda: method_of(solver).take_steps(-1.0), repeats=1) for _ in range(passes)]
-    return times, float(solver.iterate.state.counters[ORACLE_CALLS] / (problem.n * passes)), solver
+    solver.it.rebase()
+    times = [milliseconds(lambda: solver.take_steps(-1.0), repeats=1) for _ in range(passes)]
+    return times, float(solver.it.state.counters[ORACLE_CALLS] / (problem.n * passes)), solver
 
 
 def main() -> None:
@@ -80,12 +79,12 @@ def main() -> None:
         later = statistics.median(times[1:])
         print(f"{name:16} {times[0]:8.1f} {later:8.1f} {1e3 * later / n:9.2f} {share:19.2f}")
 
-    S = solver.iterate.state
-    solver.rebase()
-    print(f"{'rebase':16} {milliseconds(solver.rebase):8.1f}")
+    S = solver.it.state
+    solver.it.rebase()
+    print(f"{'rebase':16} {milliseconds(solver.it.rebase):8.1f}")
 
     def gap_pass(spread=HERE):
-        return exact_gaps(problem, S.w, S.mu, S.ell, spread, solver.iterate.state.pool)
+        return exact_gaps(problem, S.w, S.mu, S.ell, spread, solver.it.state.pool)
 
     print(
         f"{'exact gap pass':16} {milliseconds(gap_pass):8.1f}   (wall {milliseconds(gap_pass, clock=time.perf_counter):.1f})"

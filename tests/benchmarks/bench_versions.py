@@ -48,15 +48,16 @@ def seconds_by_pass(features: Path) -> dict[str, list[float]]:
         solver = begin(problem, method_options(rebase_steps=n, refresh_every=0, **choices), path, None, 0)
         solver.warm_up()
         visits = visits_of(solver)
+        it = solver.it if hasattr(solver, "it") else solver.iterate  # its name in earlier versions
         work = timed(lambda visits=visits: visits.run(visits.flags(), np.random.default_rng(0).permutation(n), n))
         seconds[name] = work[3:]
-        solver.rebase()
-    seconds["exact"] = timed(lambda: exact_pass(solver.iterate))
+        it.rebase()
+    seconds["exact"] = timed(lambda: exact_pass(it))
     solver = begin(problem, method_options(method="accelerated", cache=cache), path, None, 0)
     solver.warm_up()
     visits = visits_of(solver)
     visits.visit(rounds=2)
-    solver.iterate.make_room(n)
+    visits.it.make_room(n)
     seconds["cached"] = timed(lambda: visits.visit(vertex_from=CACHE_ONLY, rounds=2))[3:]
     return seconds
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gapwise.stages.solver.solver import Solver
-from gapwise.stages.solver.visits import Visits
-
-
-def method_of(solver: Solver) -> Any:
-    """The object of the method's own class, which the schedule calls to advance."""
-    advance = solver.schedule.advance
-    if not isinstance(advance, MethodType):
-        raise TypeError(f"solver.method={solver.options.method}: its schedule calls a function")
-    return advance.__self__
+if TYPE_CHECKING:
+    from gapwise.stages.solver.visits import Visits
 
 
-def visits_of(solver: Solver) -> Visits:
-    """The compiled steps."""
-    method = method_of(solver)
+def visits_of(solver: Any) -> Visits:
+    """The compiled steps, also of earlier versions, whose solvers held a schedule."""
+    method = solver.schedule.advance.__self__ if hasattr(solver, "schedule") else solver
     visits: Visits = method.proximal.visits if solver.options.method.startswith("accelerated") else method.visits
     return visits

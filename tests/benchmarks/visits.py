@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from numba import njit
-from parts import method_of
 
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.stages.solver.exact import exact_gaps
@@ -58,7 +57,7 @@ def visit_costs(problem: Problem, lam: float) -> Iterator[tuple[str, float, floa
         )
         solver = begin(problem, options, PathOptions(rule="single", lam=lam), None, seed=0)
         solver.warm_up()
-        visits = microseconds(lambda: method_of(solver).take_steps(-1.0), problem.n)  # noqa: B023
-        S = solver.iterate.state
+        visits = microseconds(lambda: solver.take_steps(-1.0), problem.n)  # noqa: B023
+        S = solver.it.state
         gaps = microseconds(lambda: exact_gaps(problem, S.w, S.mu, S.ell, pool=S.pool), 1)  # noqa: B023
         yield name, visits, gaps / 1e3

@@ -34,7 +34,7 @@ def bits_of_solve() -> str:
         wide_multiclass(), method_options(cache=CacheOptions(kind="gap"), max_passes=60.0), path, None, seed=0
     )
     _, point = solver.solve(path.tolerance, lambda *_: None)
-    S = solver.iterate.state
+    S = solver.it.state
     return np.concatenate([S.u, S.ell, S.gap, [point.dual, point.primal]]).tobytes().hex()
 
 

@@ -38,10 +38,10 @@ def test_accelerated__reaches_the_optimum(name, own_primal):
     best = optimum(problem, LAM)
     assert best - 1e-6 <= point.dual <= best + 1e-7
     assert solver.counts.kappa == 0.0
-    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
+    assert point.primal == pytest.approx(primal_value(problem, solver.it.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
     if not own_primal:
-        np.testing.assert_array_equal(solver.iterate.weights, solver.iterate.state.w)  # what the supports give
+        np.testing.assert_array_equal(solver.it.weights, solver.it.state.w)  # what the supports give
 
 
 @pytest.mark.parametrize("name", by_all_methods())
@@ -54,10 +54,10 @@ def test_accelerated__certificate_of_any_pair_is_exact(name):
     def boundary(solver):
         nonlocal seen
         if solver.counts.kappa > 0.0:
-            dual, excess = solver.iterate.dual_and_excess()
+            dual, excess = solver.it.dual_and_excess()
             from gapwise.stages.solver.exact import exact_gaps
 
-            S = solver.iterate.state
+            S = solver.it.state
             gaps = exact_gaps(problem, S.w, S.mu, S.ell, pool=S.pool).gap
             assert primal_value(problem, S.w, LAM) - dual == pytest.approx(gaps.sum() + excess, abs=1e-9)
             assert excess >= -1e-12
@@ -102,11 +102,11 @@ def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():
     solver = accelerated_of(problem)
 
     def boundary(solver):
-        assert (solver.iterate.state.w >= problem.lower).all()
-        assert (solver.iterate.state.w <= problem.upper).all()
+        assert (solver.it.state.w >= problem.lower).all()
+        assert (solver.it.state.w <= problem.upper).all()
 
     solver.solve(1e-6, boundary)
-    np.testing.assert_array_equal(solver.iterate.state.w, np.clip(solver.iterate.state.u, problem.lower, problem.upper))
+    np.testing.assert_array_equal(solver.it.state.w, np.clip(solver.it.state.u, problem.lower, problem.upper))
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="takes minutes without the JIT")
@@ -143,7 +143,7 @@ def test_accelerated__reaches_the_optimum_however_often_kappa_is_divided(method,
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
     assert best - 1e-6 <= point.dual <= best + 1e-7
-    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
+    assert point.primal == pytest.approx(primal_value(problem, solver.it.weights, LAM), abs=1e-9)
     assert moving > 2
 
 
@@ -161,9 +161,9 @@ def test_accelerated__solves_random_boxes(seed, method):
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
     assert best - 1e-6 <= point.dual <= best + 1e-7
-    assert (solver.iterate.weights >= lower).all()
-    assert (solver.iterate.weights <= upper).all()
-    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
+    assert (solver.it.weights >= lower).all()
+    assert (solver.it.weights <= upper).all()
+    assert point.primal == pytest.approx(primal_value(problem, solver.it.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
     assert best - 1e-7 <= point.primal <= best + 1e-6
 
@@ -176,7 +176,7 @@ def test_note__weighs_points_by_rising_powers():
     proximal = proximal_of(solver)
     points = np.random.default_rng(0).normal(size=(20, solver.problem.d))
     for point in points:
-        solver.iterate.state.w[:] = point
+        solver.it.state.w[:] = point
         proximal.note()
     weights = np.array([math.prod(k + j for j in range(int(MEAN_POWER))) for k in range(1, 21)], float)
     np.testing.assert_allclose(proximal.mean, weights @ points / weights.sum(), rtol=1e-12)
@@ -196,19 +196,19 @@ def test_cached_gap__is_that_of_the_labellings_in_the_cache(name):
         if proximal.counts.points == 0:
             return
         w = proximal.mean
-        exact = primal_value(problem, w, LAM) - solver.iterate.dual_and_excess(w)[0]
-        known = solver.iterate.cached_gap(w)
+        exact = primal_value(problem, w, LAM) - solver.it.dual_and_excess(w)[0]
+        known = solver.it.cached_gap(w)
         assert -1e-9 <= known <= exact + 1e-9
-        S = solver.iterate.state
+        S = solver.it.state
         gaps = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
-        assert gaps.gap.sum() + solver.iterate.dual_and_excess(w)[1] == pytest.approx(exact, abs=1e-9)
+        assert gaps.gap.sum() + solver.it.dual_and_excess(w)[1] == pytest.approx(exact, abs=1e-9)
         if solver.counts.exact_due:
             seen += 1
 
     status, point = solver.solve(0.02, boundary)
     assert status is Status.CONVERGED
     assert seen > 0
-    assert solver.iterate.cached_gap(solver.iterate.weights) == pytest.approx(point.gap, abs=1e-9)
+    assert solver.it.cached_gap(solver.it.weights) == pytest.approx(point.gap, abs=1e-9)
 
 
 def test_mean__is_what_is_certified_and_better_than_the_last_point(monkeypatch):
@@ -219,10 +219,10 @@ def test_mean__is_what_is_certified_and_better_than_the_last_point(monkeypatch):
     def noted(it, w):
         assert w is proximal.mean
         point, gaps = exact_pass(it, w)
-        np.testing.assert_array_equal(solver.iterate.weights, w)
+        np.testing.assert_array_equal(solver.it.weights, w)
         assert point.primal == pytest.approx(primal_value(problem, w, 1e-2), abs=1e-9)
         assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
-        tried.append((point.gap, primal_value(problem, solver.iterate.state.w, 1e-2) - point.dual))
+        tried.append((point.gap, primal_value(problem, solver.it.state.w, 1e-2) - point.dual))
         return point, gaps
 
     monkeypatch.setattr(accelerated, "exact_pass", noted)
@@ -230,7 +230,7 @@ def test_mean__is_what_is_certified_and_better_than_the_last_point(monkeypatch):
     assert status is Status.CONVERGED
     assert point.gap == tried[-1][0] <= 1e-4
     assert all(mean <= 1.1 * last for mean, last in tried)
-    np.testing.assert_array_equal(solver.iterate.weights, proximal.mean)
+    np.testing.assert_array_equal(solver.it.weights, proximal.mean)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -243,7 +243,7 @@ def test_limits__certify_the_better_of_mean_and_last_point(seed):
 
     def boundary(solver):
         if solver.counts.exact_due:
-            last.append(primal_value(problem, solver.iterate.state.w, 1e-2) - solver.iterate.dual_and_excess()[0])
+            last.append(primal_value(problem, solver.it.state.w, 1e-2) - solver.it.dual_and_excess()[0])
 
     status, point = solver.solve(1e-8, boundary)
     assert status is Status.PASS_LIMIT
@@ -292,11 +292,11 @@ def test_dual_and_excess__are_those_of_v_laid_out(name: str, monkeypatch: pytest
     def boundary(solver):
         nonlocal seen
         seen += solver.counts.kappa > 0.0
-        for w in (None, solver.iterate.state.w, solver.point, 2.0 * solver.iterate.state.w):
-            values = solver.iterate.dual_and_excess(w)
+        for w in (None, solver.it.state.w, solver.point, 2.0 * solver.it.state.w):
+            values = solver.it.dual_and_excess(w)
             with monkeypatch.context() as patched:
                 patched.setattr(iterate, "own_metric", lambda problem: True)  # whose v is always laid out
-                assert values == pytest.approx(solver.iterate.dual_and_excess(w), rel=1e-11, abs=1e-13)
+                assert values == pytest.approx(solver.it.dual_and_excess(w), rel=1e-11, abs=1e-13)
 
     solver.solve(0.01, boundary)
     assert seen > 1
@@ -307,8 +307,8 @@ def test_weights__stay_when_the_mean_moves_on() -> None:
     problem = multiclass(n=60, width=12, classes=6)
     solver = accelerated_of(problem, lam=1e-2)
     solver.solve(1e-3, never)
-    certified = solver.iterate.weights.copy()
-    solver.iterate.state.w[:] += 1.0
+    certified = solver.it.weights.copy()
+    solver.it.state.w[:] += 1.0
     assert proximal_of(solver).counts.points > 1
     proximal_of(solver).note()
-    np.testing.assert_array_equal(solver.iterate.weights, certified)
+    np.testing.assert_array_equal(solver.it.weights, certified)

@@ -127,10 +127,10 @@ def test_lambda__ends_at_a_mixture_only_where_its_gap_is_small_enough():
     solver.start_lambda(b.point.lam, 0)
     for most, calls in ((b.point.gap - 1e-3, True), (b.point.gap + 0.5, False)):
         solver.start_lambda(b.point.lam, 0)
-        before = solver.iterate.counts.gap_passes
+        before = solver.it.counts.gap_passes
         status, point = solver.solve(0.02, lambda _: None, mixture=Mixture(b.weights, b.point.hinge, most))
         assert status is Status.CONVERGED
-        assert (solver.iterate.counts.gap_passes > before) is calls
+        assert (solver.it.counts.gap_passes > before) is calls
         assert np.array_equal(solver.primal(), b.weights) is not calls
         assert point.primal - optimum(problem, point.lam) <= point.gap <= (0.02 if calls else most)
 

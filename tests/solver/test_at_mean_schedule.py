@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from dense import optimum
-from parts_of import method_of
 from single import never, solver_of
 from solved import options_of, path_of
 from tiny import TINY, multiclass, potts
@@ -36,18 +35,18 @@ def solver_at_mean(problem, lam=1e-2, **choices):
 def test_exact_passes__are_made_at_the_mean_and_end_the_solve(monkeypatch):
     problem = multiclass(n=30, width=9, classes=5)
     solver, made = solver_at_mean(problem), []
-    method = method_of(solver)
+    method = solver
     pass_at_mean, partial_pass = method.pass_at_mean, method.partial_pass
 
     def exact():
-        w, calls, S = method.proximal.mean, solver.oracle_calls, solver.iterate.state
+        w, calls, S = method.proximal.mean, solver.oracle_calls, solver.it.state
         alone = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
         point = pass_at_mean()
         np.testing.assert_array_equal(passes[-1].gap, alone.gap)
-        np.testing.assert_array_equal(solver.iterate.weights, w)
+        np.testing.assert_array_equal(solver.it.weights, w)
         assert solver.oracle_calls - calls == problem.n
         assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
-        assert method.counts.last_exact == point.gap
+        assert method.own.last_exact == point.gap
         made.append("exact")
         return point
 
@@ -106,10 +105,10 @@ def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(
     if all_first:
         blocks = np.arange(problem.n)
     solver.solve(0.5, never)
-    S, asked = solver.iterate.state, []
+    S, asked = solver.it.state, []
     alone = exact_gaps(problem, solver.point, S.mu, S.ell, pool=S.pool)
     solver.ledger.spread = Listening(asked=asked)
-    method, passes = method_of(solver), passes_noted(monkeypatch)
+    method, passes = solver, passes_noted(monkeypatch)
     method.cache_error = np.zeros(problem.n)
     method.cache_error[blocks] = 1.0
     method.worst_blocks = lambda: blocks
@@ -129,7 +128,7 @@ def test_partial_passes__are_never_more_than_a_number_in_a_row(monkeypatch):
     problem, made = multiclass(n=30, width=9, classes=5), []
     monkeypatch.setattr(accelerated_at_mean, "MOST_PARTIAL", 4)
     solver = solver_at_mean(problem, trust=0.0)
-    method = method_of(solver)
+    method = solver
     pass_at_mean, partial_pass = method.pass_at_mean, method.partial_pass
 
     def partial(_):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import best, primal_value
-from parts_of import method_of, visits_of
+from parts_of import visits_of
 from single import LAM, never, solver_of
 from tiny import KINDS, instance, multiclass
 
@@ -34,19 +34,19 @@ def test_tracks__equal_the_naive_recursions(name, averaging):
     """One visit at a time, the iterate is recorded on its track; a track of one kind does not count the other's steps."""
     problem = instance(name)
     solver = averaging_of(problem, averaging, 0.05)
-    tracks, visits = method_of(solver).tracks, visits_of(solver)
-    solver.rebase()
+    tracks, visits = solver.tracks, visits_of(solver)
+    solver.it.rebase()
     seen, order = {EXACT: [], APPROXIMATE: []}, np.arange(problem.n)
     for _ in range(3):
-        solver.iterate.make_room(problem.n)
+        solver.it.make_room(problem.n)
         for kind in (EXACT, APPROXIMATE, APPROXIMATE):
             source, rounds = (ORACLE_ALWAYS, 1) if kind == EXACT else (CACHE_ONLY, 4)
-            with tracks.during(solver.iterate.state, kind) as solver.iterate.state:
+            with tracks.during(solver.it.state, kind) as solver.it.state:
                 for i in order:
                     visits.run(visits.flags(rounds=rounds, vertex_from=source), order[i : i + 1], 1)
-                    S = solver.iterate.state
+                    S = solver.it.state
                     seen[kind if averaging == "two_track" else EXACT].append([*S.u, S.z_ell[1]])
-    points = tracks.points(solver.iterate.state)
+    points = tracks.points(solver.it.state)
     assert len(points) == (2 if averaging == "two_track" else 1)
     for point, track in zip(points, seen.values(), strict=False):
         np.testing.assert_allclose([*point.v, point.ell], naive(track), rtol=1e-9, atol=1e-12)
@@ -73,9 +73,9 @@ def test_two_track__is_at_least_as_good_as_either_track_during_a_solve(name):
 
     def boundary(solver):
         nonlocal seen
-        tracks = method_of(solver).tracks
-        points = tracks.points(solver.iterate.state)
-        value = tracks.best(problem, 0.05, solver.iterate.state).value(problem, 0.05)
+        tracks = solver.tracks
+        points = tracks.points(solver.it.state)
+        value = tracks.best(problem, 0.05, solver.it.state).value(problem, 0.05)
         assert value >= max(point.value(problem, 0.05) for point in points) - 1e-12
         assert value <= best(name, 0.05) + 1e-9, "the average of dual points is one"
         seen += len(points) == 2
@@ -93,7 +93,7 @@ def test_certificate__belongs_to_the_returned_weights(name, averaging, step):
     solver = averaging_of(problem, averaging, step=step, max_passes=3000.0)
     status, point = solver.solve(2e-3, never)
     assert status is Status.CONVERGED
-    assert point.norm2 == pytest.approx(squared_norm(solver.iterate.weights))
-    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
+    assert point.norm2 == pytest.approx(squared_norm(solver.it.weights))
+    assert point.primal == pytest.approx(primal_value(problem, solver.it.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
     assert best(name, LAM) - 2e-3 <= point.dual <= best(name, LAM) + 1e-7

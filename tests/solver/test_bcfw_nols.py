@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import best, primal_value
-from parts_of import method_of
 from single import LAM, never, solver_of
 from tiny import feature_matrix, instance, local
 
@@ -26,8 +25,8 @@ def test_steps__are_those_of_the_formula(name):
     """LJ13 Alg. 4 with mu_i in local coordinates and v as a vector, with the blocks that the same seed draws."""
     problem = instance(name)
     solver = nols_of(problem, refresh_every=0, rebase_steps=30)
-    solver.rebase()
-    method_of(solver).take_steps(-1.0)
+    solver.it.rebase()
+    solver.take_steps(-1.0)
     n, rng = problem.n, np.random.default_rng(0)
     truths = [problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]] for i in range(n)]
     mu = [local(problem, i, truths[i]) for i in range(n)]
@@ -41,8 +40,8 @@ def test_steps__are_those_of_the_formula(name):
         mu[i] += gamma * delta
         ell[i] += gamma * (answers.losses[i] - ell[i])
         v -= gamma / (LAM * n) * (feature_matrix(problem, i) @ delta)
-    np.testing.assert_allclose(solver.iterate.state.u, v, atol=1e-11)
-    np.testing.assert_allclose(solver.iterate.state.ell, ell, atol=1e-12)
+    np.testing.assert_allclose(solver.it.state.u, v, atol=1e-11)
+    np.testing.assert_allclose(solver.it.state.ell, ell, atol=1e-12)
     assert solver.steps == solver.oracle_calls == 30
 
 

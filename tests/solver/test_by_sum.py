@@ -44,11 +44,11 @@ def room(solver):
 def after_passes(problem, **choices):
     """u, w, the running average, ell, gaps and weights after four passes, and the solver."""
     solver = solver_of(problem, 0.05, sampler="permutation", **choices)
-    solver.rebase()
+    solver.it.rebase()
     for seed in range(4):
-        solver.iterate.make_room(problem.n)
+        solver.it.make_room(problem.n)
         visits_of(solver).run(visits_of(solver).flags(), np.random.default_rng(seed).permutation(problem.n), problem.n)
-    S = solver.iterate.state
+    S = solver.it.state
     return [S.u, S.w, S.z, S.z_ell, S.ell, S.gap, S.pool.alpha, S.curvature], solver
 
 
@@ -60,7 +60,7 @@ def test_steps__by_sums_are_those_apart(name, step):
     from_delta, other = after_passes(apart(type(problem))(*problem), step=step, averaging=averaging)
     assert (by_sum(problem), by_sum(other.problem)) == (True, False)
     assert (room(solver), room(other)) == (problem.d if ONE_MOVE[step] else 0, 0)
-    assert solver.iterate.state.curvature[0] > 0.0
-    assert (solver.iterate.state.z.size > 0) == (averaging == "weighted")
+    assert solver.it.state.curvature[0] > 0.0
+    assert (solver.it.state.z.size > 0) == (averaging == "weighted")
     for a, b in zip(at_once, from_delta, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)

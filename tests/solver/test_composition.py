@@ -9,23 +9,23 @@ import pytest
 from solved import StopAfter, options_of
 from tiny import instance
 
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method, methods
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.schedule import Arrays
-from gapwise.stages.solver.solver import Solver
+from gapwise.stages.solver.packed import Arrays
 from gapwise.stages.solver.state import truth_pool
 
 COMPILED = ("accelerated", "accelerated_at_mean", "bcfw")
 METHODS = [pytest.param(m, marks=() if m in COMPILED else pytest.mark.interpreted) for m in methods()]
 
 
-def solver_of(name: str) -> Solver:
+def solver_of(name: str) -> AnyMethod:
     solver = method(name).begin(problem := instance("multiclass_cone"), options_of(method=name), truth_pool(problem), 3)
     solver.start_lambda(0.05, 0)
     return solver
 
 
-def stopped(solver: Solver, left: int) -> Solver:
+def stopped(solver: AnyMethod, left: int) -> AnyMethod:
     """Solve on for so many rebase points; to the end if there are fewer."""
     stop = StopAfter(left)
     solver.solve(1e-3, lambda _: Status.INTERRUPTED if stop() else None)
@@ -56,5 +56,5 @@ def test_restored__packs_the_same_bits_and_goes_on_with_them(name: str) -> None:
             assert array.tobytes() == right[key].tobytes(), key
         for solver in (first, second):
             stopped(solver, 3)
-            solver.rebase()
+            solver.it.rebase()
     assert first.steps > arrays["trace"].shape[0]

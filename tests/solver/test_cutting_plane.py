@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 from dense import best, primal_value
 from equality import assert_same_path
-from parts_of import method_of
 from single import LAM, never
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import KINDS, TINY, feature_matrix, instance, local
 
 from gapwise.stages.problems import build
 from gapwise.stages.solver.check import check_choices
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import cutting_plane, method, method_options
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.state import truth_pool
 
 pytestmark = pytest.mark.interpreted
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.interpreted
 UNBOUNDED = [name for name in KINDS if not instance(name).lower.size]
 
 
-def solver_of(problem, lam: float = LAM) -> Solver:
+def solver_of(problem, lam: float = LAM) -> AnyMethod:
     options = method_options("cutting_plane", max_passes=500.0)
     options.check()
     solver = method("cutting_plane").begin(problem, options, truth_pool(problem), 0)
@@ -33,7 +32,7 @@ def solver_of(problem, lam: float = LAM) -> Solver:
     return solver
 
 
-def assert_true(solver: Solver, point) -> None:
+def assert_true(solver: AnyMethod, point) -> None:
     """The certificate is that of a feasible dual point and of the returned w, by enumeration."""
     P, supports = solver.problem, solver.supports()
     assert np.all(supports.alpha > 0.0)
@@ -58,10 +57,10 @@ def test_gram__is_that_of_the_planes_in_the_pool_of_which_unused_ones_are_droppe
     monkeypatch.setattr(cutting_plane, "UNUSED_ITERATIONS", 1)
     problem = instance("chain")
     solver = solver_of(problem, 0.02)
-    made, most = method_of(solver), []
+    made, most = solver, []
 
-    def boundary(solver: Solver) -> None:
-        pool, n = solver.iterate.state.pool, problem.n
+    def boundary(solver: AnyMethod) -> None:
+        pool, n = solver.it.state.pool, problem.n
         planes = int(pool.counts[0])
         labels, weights = pool.labels[: n * planes].reshape(n, planes, -1), pool.alpha[: n * planes].reshape(n, planes)
         assert (pool.counts == planes).all()
@@ -70,7 +69,7 @@ def test_gram__is_that_of_the_planes_in_the_pool_of_which_unused_ones_are_droppe
         slopes = np.array([
             sum(psi(problem, i, labels[i, k, : lengths[i]]) for i in range(n)) / n for k in range(planes)
         ])  # fmt: skip
-        np.testing.assert_allclose(solver.counts.lam * solver.iterate.dual_point()[0], weights[0] @ slopes, atol=1e-12)
+        np.testing.assert_allclose(solver.counts.lam * solver.it.dual_point()[0], weights[0] @ slopes, atol=1e-12)
         if made.slopes:
             np.testing.assert_allclose(made.gram, slopes @ slopes.T, atol=1e-13)
         most.append(planes)

@@ -27,7 +27,7 @@ def test_distances__are_those_of_the_joint_features(name):
 
     def boundary(solver):
         nonlocal seen
-        pool, known = solver.iterate.state.pool, solver.iterate.state.distances
+        pool, known = solver.it.state.pool, solver.it.state.distances
         for i in range(problem.n):
             B, length = feature_matrix(problem, i), problem.label_ptr[i + 1] - problem.label_ptr[i]
             placed = [s for s in slots_of(pool, i) if pool.row[s] >= 0]
@@ -49,14 +49,12 @@ def test_rounds__of_one_visit_solve_the_block(name):
     """Many moves between the labellings of a block, scores following by distances: then fresh scores agree."""
     problem = TINY[name]()
     solver = accelerated_of(problem)
-    solver.rebase()
+    solver.it.rebase()
     for _ in range(4):
-        solver.iterate.make_room(problem.n)
+        solver.it.make_room(problem.n)
         visits_of(solver).visit(vertex_from=ORACLE_ALWAYS)
-    solver.rebase()
-    S = solver.iterate.state._replace(
-        distances=with_room(solver.iterate.state.distances, solver.iterate.state.pool.counts)
-    )
+    solver.it.rebase()
+    S = solver.it.state._replace(distances=with_room(solver.it.state.distances, solver.it.state.pool.counts))
     for i in range(problem.n):
         for rounds in (1, 400):
             flags = visits_of(solver).flags(sampler=PERMUTATION, vertex_from=CACHE_ONLY, rounds=rounds)
@@ -73,18 +71,18 @@ def test_rounds__of_one_visit_solve_the_block(name):
 def test_cached_passes__keep_w_that_of_alpha_and_never_lose_dual_value(name):
     problem = TINY[name]()
     solver = accelerated_of(problem)
-    solver.rebase()
-    S = solver.iterate.state
+    solver.it.rebase()
+    S = solver.it.state
     values = []
     for _ in range(5):
-        solver.iterate.make_room(problem.n)
+        solver.it.make_room(problem.n)
         visits_of(solver).visit(vertex_from=ORACLE_ALWAYS)
         for _ in range(3):
             visits_of(solver).visit(vertex_from=CACHE_ONLY, rounds=2)
-            S = solver.iterate.state
+            S = solver.it.state
             w, ell = S.w.copy(), float(S.z_ell[1])
             values.append(dual_value(ell, S.u, w, LAM, problem.lower, problem.upper))
-            derive(problem, S, solver.iterate.scale)
+            derive(problem, S, solver.it.scale)
             np.testing.assert_allclose(w, S.w, rtol=1e-9, atol=1e-10)
             assert ell == pytest.approx(float(S.z_ell[1]), abs=1e-12)
     assert np.diff(values).min() >= -1e-12
@@ -99,14 +97,12 @@ def test_distances__do_not_depend_on_when_they_are_measured():
 
         def boundary(solver, forgetful=forgetful):
             if forgetful:
-                pool = solver.iterate.state.pool
+                pool = solver.it.state.pool
                 again = unpack(pack(pool, problem.label_ptr), pool.labels.shape[1], pool.alpha.size)
-                solver.iterate.state = solver.iterate.state._replace(pool=again)
+                solver.it.state = solver.it.state._replace(pool=again)
                 assert (again.row[[slot for i in range(problem.n) for slot in slots_of(again, i)]] < 0).all()
 
         solver.solve(1e-5, boundary)
-        ends.append(
-            (solver.iterate.weights, solver.iterate.state.gap, pack(solver.iterate.state.pool, problem.label_ptr).alpha)
-        )
+        ends.append((solver.it.weights, solver.it.state.gap, pack(solver.it.state.pool, problem.label_ptr).alpha))
     for end, other in zip(*ends, strict=True):
         np.testing.assert_array_equal(end, other)

@@ -11,25 +11,25 @@ from equality import assert_same_path
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import all_labels, instance, local
 
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
-from gapwise.stages.solver.solver import Solver
 
 pytestmark = pytest.mark.interpreted
 
 LAM = 0.3
 
 
-def eg_of(name: str, **choices) -> Solver:
+def eg_of(name: str, **choices) -> AnyMethod:
     options = method_options("eg", **{"max_passes": 200.0, **choices})
     options.check()
     return begin(instance(name), options, PathOptions(rule="single", lam=LAM), None, seed=0)
 
 
-def dual_value(solver: Solver) -> float:
+def dual_value(solver: AnyMethod) -> float:
     """D of the weights that the scores give all labellings, by enumeration."""
-    P, S, v, ell = solver.problem, solver.iterate.running, np.zeros(solver.problem.d), 0.0
+    P, S, v, ell = solver.problem, solver.it.running, np.zeros(solver.problem.d), 0.0
     for i in range(P.n):
         lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
         delta = local(P, i, P.truth[P.label_ptr[i] : P.label_ptr[i + 1]])
@@ -44,7 +44,7 @@ def dual_value(solver: Solver) -> float:
             delta, ell = delta - weights @ m, ell + float(weights @ losses) / P.n
             P.push(i, 1.0 / (LAM * P.n), delta, v)
     np.testing.assert_allclose(S.u, v, atol=1e-9)
-    w = solver.iterate.w
+    w = solver.it.w
     return ell + 0.5 * LAM * float(w @ w) - LAM * float(w @ v)
 
 

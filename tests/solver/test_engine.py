@@ -131,7 +131,7 @@ def test_observer__ends_the_walk_with_whatever_status_it_returns(status: Status,
 def test_solve__raises_where_a_certificate_has_numbers_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine.begin(Task(TINY["multiclass"](), options_of(), path_of(**PATHS["single"])))
     point = Certificate(0.05, math.nan, math.inf, 1.0, math.inf, 1.0)
-    monkeypatch.setattr(engine.solver.schedule, "advance", lambda goal: (Status.CONVERGED, point))
+    monkeypatch.setattr(engine.solver, "advance", lambda goal: (Status.CONVERGED, point))
     with pytest.raises(ArithmeticError, match=r"at lambda 0\.05 the primal objective is inf .*Scale the features"):
         engine.run()
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from dense import best, primal_value
-from parts_of import dual_of, method_of
+from parts_of import dual_of
 from pools import slots_of
 from single import LAM, never, solver_of
 from solved import options_of
@@ -46,7 +46,7 @@ def test_family__reaches_the_optimum_with_a_feasible_certificate(name, sampler, 
     solver = solver_of(problem, sampler=sampler, step=step, cache=cache, max_passes=20000.0, refresh_every=2)
     status, point = solver.solve(tolerance, never)
     assert status is Status.CONVERGED
-    S = solver.iterate.state
+    S = solver.it.state
     assert -1e-12 <= point.gap <= tolerance
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
     assert point.dual <= best(name, LAM) + 1e-7
@@ -67,7 +67,7 @@ def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, ste
     last, seen = -np.inf, []
 
     def boundary(solver):
-        S = solver.iterate.state
+        S = solver.it.state
         seen.append((S.mu.copy(), S.ell.copy(), S.u.copy()))
         return Status.INTERRUPTED
 
@@ -76,16 +76,16 @@ def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, ste
         dual = dual_of(solver)
         assert dual >= last - 1e-12
         last = dual
-        method_of(solver).take_steps(-1.0)
-        S = solver.iterate.state
+        solver.take_steps(-1.0)
+        S = solver.it.state
         running, stored = (S.mu.copy(), S.ell.copy(), S.u.copy()), S.by_mu.copy()
-        derive(problem, S, solver.iterate.scale)
+        derive(problem, S, solver.it.scale)
         if step != "pairwise":  # pairwise moves store no mu
             by_mu = np.repeat(stored == 1, np.diff(problem.local_ptr))
             np.testing.assert_allclose(running[0][by_mu], S.mu[by_mu], atol=1e-12)
         for a, b in zip(running[1:], (S.ell, S.u), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-12)
-        solver.iterate.fresh = False
+        solver.it.fresh = False
 
 
 @pytest.mark.parametrize("name", by_all_methods())
@@ -94,13 +94,13 @@ def test_family__blocks_with_many_atoms_move_by_mu_as_others_by_their_atoms(name
     problem, ends = instance(name), []
     for by_mu in (0, 1):
         solver = solver_of(problem, sampler="permutation", step=step, cache="gap", refresh_every=0)
-        solver.rebase()
-        solver.iterate.state.by_mu[:] = by_mu
+        solver.it.rebase()
+        solver.it.state.by_mu[:] = by_mu
         for _ in range(6):
-            method_of(solver).take_steps(-1.0)
-        S = solver.iterate.state
+            solver.take_steps(-1.0)
+        S = solver.it.state
         running = S.mu.copy(), S.ell.copy(), S.u.copy()
-        derive(problem, S, solver.iterate.scale)
+        derive(problem, S, solver.it.scale)
         for a, b in zip(running[1 - by_mu :], (S.mu, S.ell, S.u)[1 - by_mu :], strict=True):
             np.testing.assert_allclose(a, b, atol=1e-12)
         ends.append(dual_of(solver))
@@ -111,15 +111,15 @@ def test_family__blocks_with_many_atoms_move_by_mu_as_others_by_their_atoms(name
 def test_averaging__equals_the_naive_recursion(name):
     problem = instance(name)
     solver = solver_of(problem, sampler="uniform", step="fw", averaging="weighted", rebase_steps=1, refresh_every=0)
-    solver.rebase()
+    solver.it.rebase()
     vs, ells = [], []
     for _ in range(60):
-        method_of(solver).take_steps(-1.0)
-        vs.append(solver.iterate.state.u.copy())
-        ells.append(float(np.sum(solver.iterate.state.ell)) / problem.n)
+        solver.take_steps(-1.0)
+        vs.append(solver.it.state.u.copy())
+        ells.append(float(np.sum(solver.it.state.ell)) / problem.n)
     K = len(vs)
     weights = 2.0 * np.arange(1, K + 1) / (K * (K + 1))
-    S = solver.iterate.state
+    S = solver.it.state
     factor = 2.0 / (K * (K + 1))
     np.testing.assert_allclose(S.u - factor * S.z, weights @ np.array(vs), atol=1e-13)
     assert S.z_ell[1] - factor * S.z_ell[0] == pytest.approx(weights @ np.array(ells), abs=1e-13)
@@ -131,8 +131,8 @@ def test_averaging__certificate_belongs_to_the_returned_weights(name):
     solver = solver_of(problem, sampler="uniform", step="fw", averaging="weighted", refresh_every=1, max_passes=20000.0)
     status, point = solver.solve(2e-3, never)
     assert status is Status.CONVERGED
-    assert point.norm2 == pytest.approx(squared_norm(solver.iterate.weights))
-    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
+    assert point.norm2 == pytest.approx(squared_norm(solver.it.weights))
+    assert point.primal == pytest.approx(primal_value(problem, solver.it.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
 
 
@@ -174,8 +174,8 @@ def test_cache__saves_oracle_calls_and_keeps_its_capacity():
         solver = solver_of(problem, lam=0.001, sampler="gap", step="pairwise", cache=cache, capacity=4)
         solver.solve(1e-6, never)
         calls[cache] = solver.oracle_calls
-        active = solver.iterate.state.pool.alpha > 0
-        assert solver.iterate.state.pool.counts.max() <= max(4, active.sum())
+        active = solver.it.state.pool.alpha > 0
+        assert solver.it.state.pool.counts.max() <= max(4, active.sum())
     assert calls["gap"] < calls["none"]
 
 

@@ -41,9 +41,7 @@ def test_fw__steps_are_those_of_the_formula(name, line_search):
         return np.clip(x, problem.lower, problem.upper) if problem.lower.size else x
 
     solver = fw_of(problem, line_search=line_search, max_passes=8.0)
-    solver.solve(
-        1e-12, lambda solver: points.append((solver.iterate.state.u.copy(), float(solver.iterate.state.z_ell[1])))
-    )
+    solver.solve(1e-12, lambda solver: points.append((solver.it.state.u.copy(), float(solver.it.state.z_ell[1]))))
     for k, (u, loss) in enumerate(points):
         np.testing.assert_allclose(u, v, atol=1e-11)
         assert loss == pytest.approx(ell, abs=1e-12)

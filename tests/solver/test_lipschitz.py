@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import psi_and_loss
-from parts_of import method_of
 from single import never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
@@ -17,7 +16,7 @@ LAM = 0.05
 
 def fixed(name: str) -> np.ndarray:
     """The weights of a solver's blocks, from the running sums that its draws read."""
-    return np.diff(solver_of(instance(name), LAM, sampler="lipschitz").iterate.state.sums, prepend=0.0)
+    return np.diff(solver_of(instance(name), LAM, sampler="lipschitz").it.state.sums, prepend=0.0)
 
 
 @pytest.mark.parametrize("name", by_all_methods())
@@ -39,9 +38,9 @@ def test_weights__of_classes_are_those_of_the_largest_norm() -> None:
 def test_draws__follow_the_weights_and_no_gap() -> None:
     """Of 20,000 draws, each share is within four standard errors; `order` is empty and not read."""
     solver = solver_of(multiclass(n=9), LAM, sampler="lipschitz")
-    solver.iterate.state.gap[:] = [1.0, *([0.0] * 8)]
-    solver.iterate.rebuild_tree()
-    state, flags, none = solver.iterate.state, method_of(solver).visits.flags(), np.empty(0, np.int64)
+    solver.it.state.gap[:] = [1.0, *([0.0] * 8)]
+    solver.it.rebuild_tree()
+    state, flags, none = solver.it.state, solver.visits.flags(), np.empty(0, np.int64)
     rng, many = np.random.default_rng(0), 20_000
     counts = np.bincount([draw(state, flags, rng, none, k) for k in range(many)], minlength=9)
     share = lipschitz_weights(solver.problem) / lipschitz_weights(solver.problem).sum()

@@ -41,14 +41,14 @@ def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(margins
 
     def boundary(solver):
         nonlocal seen
-        pool, rows = solver.iterate.state.pool, []
+        pool, rows = solver.it.state.pool, []
         for i in range(problem.n):
             B, length = feature_matrix(problem, i), problem.label_ptr[i + 1] - problem.label_ptr[i]
             truth = local(problem, i, problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]])
             for s in slots_of(pool, i):
                 if pool.row[s] >= 0:
                     expected = B @ (truth - local(problem, i, pool.labels[s, :length]))
-                    np.testing.assert_allclose(solver.iterate.margins.rows.psi[pool.row[s]], expected, atol=1e-6)
+                    np.testing.assert_allclose(solver.it.margins.rows.psi[pool.row[s]], expected, atol=1e-6)
                     rows.append(int(pool.row[s]))
         assert len(set(rows)) == len(rows)
         seen += len(rows)
@@ -62,18 +62,18 @@ def test_solve__ends_at_the_optimum_with_w_that_of_alpha(margins_kept, method, n
     problem = TINY[name]()
     solver = accelerated_of(problem, method)
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED
-    assert solver.iterate.margins is not None
+    assert solver.it.margins is not None
     best = optimum(problem, LAM)
     assert best - 1e-3 - 1e-6 <= solver.dual_value() <= best + 1e-6
-    _, w = solver.iterate.dual_point()
-    u, w, ell = solver.iterate.dual_point()[0].copy(), w.copy(), float(solver.iterate.state.z_ell[1])
+    _, w = solver.it.dual_point()
+    u, w, ell = solver.it.dual_point()[0].copy(), w.copy(), float(solver.it.state.z_ell[1])
     assert dual_value(ell, u, w, LAM, problem.lower, problem.upper) == pytest.approx(solver.dual_value(), abs=1e-12)
-    known = solver.iterate.cached_gaps(w)
-    solver.iterate.margins = None
-    solver.iterate.derive()  # by features, from the pool alone
-    np.testing.assert_allclose(solver.iterate.dual_point()[0], u, rtol=1e-7, atol=1e-7)
-    assert ell == pytest.approx(float(solver.iterate.state.z_ell[1]), abs=1e-10)
-    np.testing.assert_allclose(solver.iterate.cached_gaps(w), known, atol=1e-7)
+    known = solver.it.cached_gaps(w)
+    solver.it.margins = None
+    solver.it.derive()  # by features, from the pool alone
+    np.testing.assert_allclose(solver.it.dual_point()[0], u, rtol=1e-7, atol=1e-7)
+    assert ell == pytest.approx(float(solver.it.state.z_ell[1]), abs=1e-10)
+    np.testing.assert_allclose(solver.it.cached_gaps(w), known, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(margins_kept, mo
     monkeypatch.setattr(
         "gapwise.stages.solver.block.views.margins.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9)
     )
-    solver.rebase()
+    solver.it.rebase()
     visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 3 * problem.n)
-    total = [solver.iterate.state.pool.alpha[slots_of(solver.iterate.state.pool, i)].sum() for i in range(problem.n)]
+    total = [solver.it.state.pool.alpha[slots_of(solver.it.state.pool, i)].sum() for i in range(problem.n)]
     np.testing.assert_allclose(total, 1.0)
 
 
@@ -115,12 +115,12 @@ def test_steps__go_on_where_rows_run_out(margins_kept, monkeypatch):
 
     for scarce in (False, True):
         solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
-        solver.rebase()
+        solver.it.rebase()
         if scarce:
             monkeypatch.setattr(margins, "with_rows", few)
-            solver.iterate.margins.make_room(solver.iterate.state.pool)
+            solver.it.margins.make_room(solver.it.state.pool)
         visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 40)
-        S = solver.iterate.state
+        S = solver.it.state
         ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
     assert asked > 3
     for enough, short in zip(*ends, strict=True):
@@ -139,18 +139,18 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(margins_kept, monke
 
     for bounded in (False, True):
         solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
-        solver.rebase()
+        solver.it.rebase()
         if bounded:
             monkeypatch.setattr(margins, "with_rows", counted)
             monkeypatch.setattr(margins, "SPARE", 0)
             monkeypatch.setattr(margins, "MOST_BYTES", 0)
-            solver.iterate.margins.rows = no_rows(problem.d)
-            solver.iterate.state.pool.row[:] = -1
+            solver.it.margins.rows = no_rows(problem.d)
+            solver.it.state.pool.row[:] = -1
         visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 40)
-        S = solver.iterate.state
+        S = solver.it.state
         ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
     assert forgotten > 3
-    assert len(solver.iterate.margins.rows.psi) <= 2 * S.pool.counts.max()
+    assert len(solver.it.margins.rows.psi) <= 2 * S.pool.counts.max()
     for unbounded, bounded in zip(*ends, strict=True):
         np.testing.assert_array_equal(unbounded, bounded)
 
@@ -159,8 +159,8 @@ def test_exhausted__looks_at_no_block(margins_kept):
     """It is asked before every step, so it knows the most atoms of a block, also after an oracle has added one."""
     problem = TINY["multiclass"]()
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
-    solver.rebase()
-    it = solver.iterate
+    solver.it.rebase()
+    it = solver.it
     it.make_room(problem.n)
     it.margins.make_room(it.state.pool)
     view = by_margins(problem, it.state, it.margins.rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import best, primal_value
-from parts_of import method_of
 from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import KINDS, instance, multiclass
@@ -43,11 +42,11 @@ def test_slope_rule__ends_the_passes_of_a_recorded_sequence(monkeypatch):
     """Dual values 0 before and 2 after the exact pass of 20 calls, then as scripted; four passes cost two of the calls."""
     duals = [3.0, 3.5, 3.8, 4.08, 9.9]  # 0.28 is less than 4.08 / 14, the last pass included
     solver = multiplane_of(multiclass())
-    solver.rebase()
-    method, values = method_of(solver), iter(duals)
+    solver.it.rebase()
+    method, values = solver, iter(duals)
     call = STEP + method.costs.oracle + method.costs.visit
     monkeypatch.setattr(method, "approximate_pass", lambda: 2.0 * call)
-    monkeypatch.setattr(solver.iterate, "dual_value", lambda: next(values))
+    monkeypatch.setattr(solver.it, "dual_value", lambda: next(values))
     assert method.approximate_passes(0.0, 2.0, 20) == (4, 4.08)
     assert next(values) == 9.9
 
@@ -80,7 +79,7 @@ def test_retire__leaves_the_last_active_ones_and_all_that_has_weight(seed):
 def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, step, most, unused):
     problem = instance("chain")
     solver = multiplane_of(problem, 0.02, step=step, capacity=most, multiplane={"unused_iterations": unused})
-    method, starts, seen = method_of(solver), [], []
+    method, starts, seen = solver, [], []
     approximate_pass, bcfw_pass = method.approximate_pass, method.bcfw_pass
 
     def noted_exact():
@@ -88,7 +87,7 @@ def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, s
         return bcfw_pass()
 
     def noted():
-        pool = solver.iterate.state.pool
+        pool = solver.it.state.pool
         oldest = starts[-unused] if len(starts) >= unused else -1
         chosen = pool.used != RETIRED
         slots = np.concatenate([slots_of(pool, i) for i in range(problem.n)])
@@ -123,9 +122,9 @@ def test_multiplane__reaches_the_optimum_with_a_feasible_certificate(name, sampl
     assert -1e-12 <= point.gap <= tolerance
     assert min(np.diff(duals), default=0.0) >= -1e-12
     assert best(name, LAM) - tolerance <= point.dual <= best(name, LAM) + 1e-7
-    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
+    assert point.primal == pytest.approx(primal_value(problem, solver.it.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
-    columns = np.array(method_of(solver).iterations)
+    columns = np.array(solver.iterations)
     assert (np.diff(columns[:, 1]) > 0).all()
     assert (np.diff(columns[:, 3]) >= -1e-12).all()
     assert 1.0 <= columns[0, 4] <= 2.0, "the truth and the oracle's first answer"
@@ -138,11 +137,11 @@ def test_multiplane__without_approximate_passes_is_bcfw(name):
     bcfw = solver_of(problem, sampler="permutation", step="fw", refresh_every=0)
     multiplane = multiplane_of(problem, multiplane={"approximate_passes": 0})
     for solver in (bcfw, multiplane):
-        solver.rebase()
+        solver.it.rebase()
     for _ in range(4):
-        method_of(bcfw).take_steps(-1.0)
-        method_of(multiplane).bcfw_pass()
-        np.testing.assert_allclose(bcfw.iterate.state.u, multiplane.iterate.state.u, rtol=1e-9, atol=1e-12)
+        bcfw.take_steps(-1.0)
+        multiplane.bcfw_pass()
+        np.testing.assert_allclose(bcfw.it.state.u, multiplane.it.state.u, rtol=1e-9, atol=1e-12)
     assert bcfw.dual_value() == pytest.approx(multiplane.dual_value(), abs=1e-12)
 
 

@@ -10,10 +10,10 @@ from tiny import KINDS, by_all_methods, chain, instance
 
 from gapwise.stages.solver import iterate
 from gapwise.stages.solver.codes import FEW_ATOMS
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.path.walk import begin
-from gapwise.stages.solver.solver import Solver
 
 GAP = CacheOptions(kind="gap")
 WITHOUT = {
@@ -27,7 +27,7 @@ WITHOUT = {
 MANY = "chain with many atoms"
 
 
-def solver_of(problem, method: str, **choices) -> Solver:
+def solver_of(problem, method: str, **choices) -> AnyMethod:
     options = method_options(method=method, **choices)
     return begin(problem, options, PathOptions(rule="single", lam=0.05), None, 0)
 
@@ -49,11 +49,11 @@ def test_certificates__are_those_with_mu(name, method, monkeypatch):
         monkeypatch.setattr(iterate, "new_state", new_state)
         solver = solver_of(problem, method, max_passes=30.0, **WITHOUT[method])
         _, point = solver.solve(1e-9, never)
-        solver.rebase()
+        solver.it.rebase()
         again, gaps = pass_of(solver)
-        ends.append([*point, *again, *gaps.gap, *solver.iterate.dual_weights()])
-        most = max(most, int(solver.iterate.state.pool.counts.max()))
-        assert (solver.iterate.state.mu.size > 0) == stored
+        ends.append([*point, *again, *gaps.gap, *solver.it.dual_weights()])
+        most = max(most, int(solver.it.state.pool.counts.max()))
+        assert (solver.it.state.mu.size > 0) == stored
     np.testing.assert_allclose(*ends, rtol=0, atol=1e-12)
     assert name != MANY or method != "bcfw" or most > FEW_ATOMS
 
@@ -64,15 +64,15 @@ def test_keep_primal__takes_the_values_of_atoms_for_the_mean(name):
     problem = instance(name)
     solver = solver_of(problem, "bcfw", **WITHOUT["bcfw"])
     solver.solve(1e-2, never)
-    solver.rebase()
+    solver.it.rebase()
     pass_of(solver)
-    w = solver.iterate.state.w.copy()
+    w = solver.it.state.w.copy()
     solver.move_to(0.04, 1, "keep_primal")
-    moved = solver.iterate.state.gap.copy()
-    solver.rebase()
-    np.testing.assert_allclose(solver.iterate.state.w, w, atol=1e-12)
+    moved = solver.it.state.gap.copy()
+    solver.it.rebase()
+    np.testing.assert_allclose(solver.it.state.w, w, atol=1e-12)
     pass_of(solver)
-    np.testing.assert_allclose(moved, solver.iterate.state.gap, atol=1e-12)
+    np.testing.assert_allclose(moved, solver.it.state.gap, atol=1e-12)
 
 
 def test_state__of_pairwise_moves_does_not_grow_with_local_coordinates():
@@ -81,7 +81,7 @@ def test_state__of_pairwise_moves_does_not_grow_with_local_coordinates():
     sizes = []
     for classes in (3, 30):
         problem = chain(n, lengths=(4,) * n, width=30, classes=classes)
-        S = solver_of(problem, "bcfw", **WITHOUT["bcfw"]).iterate.state
+        S = solver_of(problem, "bcfw", **WITHOUT["bcfw"]).it.state
         arrays = [*S.pool, *S.distances, *(array for array in S if isinstance(array, np.ndarray) and array is not S.u)]
         sizes.append(sum(array.nbytes for array in arrays))
         assert problem.local_ptr[-1] / n == 4 * classes + classes**2

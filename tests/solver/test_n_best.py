@@ -75,7 +75,7 @@ def test_solve__reaches_the_optimum_and_counts_a_call_once(make) -> None:
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
     if problem.n < 20:
         assert optimum(problem, lam) - 1e-7 <= point.primal <= optimum(problem, lam) + 1e-5
-    supports = pack(solver.iterate.state.pool, problem.label_ptr)
+    supports = pack(solver.it.state.pool, problem.label_ptr)
     assert (supports.alpha >= 0).all()
     np.testing.assert_allclose(np.add.reduceat(supports.alpha, supports.offset[:-1]), 1.0, atol=1e-9)
     for i in range(problem.n):
@@ -84,10 +84,10 @@ def test_solve__reaches_the_optimum_and_counts_a_call_once(make) -> None:
         assert len(rows) == len({*rows})
     again = exact_gaps(
         problem,
-        solver.iterate.weights,
-        solver.iterate.state.mu,
-        solver.iterate.state.ell,
-        pool=solver.iterate.state.pool,
+        solver.it.weights,
+        solver.it.state.mu,
+        solver.it.state.ell,
+        pool=solver.it.state.pool,
     )
     assert float(np.sum(again.gap)) <= point.gap + 1e-9
 

@@ -16,7 +16,6 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from parts_of import method_of
 from single import never
 from tiny import TINY
 
@@ -59,10 +58,10 @@ def first_steps(name: str) -> list[float]:
     problem = TINY[name]()
     options = method_options(sampler="permutation", step="fw", refresh_every=0)
     solver = begin(problem, options, PathOptions(rule="single", lam=0.3), None, seed=0)
-    solver.rebase()
+    solver.it.rebase()
     for _ in range(2):
-        method_of(solver).take_steps(-1.0)
-    S = solver.iterate.state
+        solver.take_steps(-1.0)
+    S = solver.it.state
     return [*S.u, *S.ell, *S.gap, *S.counters.astype(float)]
 
 

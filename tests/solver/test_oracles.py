@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from parts_of import method_of
 from spreads import elsewhere
 from tiny import TINY, by_all_methods
 
@@ -22,14 +21,14 @@ def test_exact_pass__is_the_same_to_the_bit_elsewhere(name):
     problem = TINY[name]()
     options = method_options(step="pairwise", cache=CacheOptions(kind="gap"), rebase_steps=3 * problem.n)
     solver = begin(problem, options, PathOptions(rule="single", lam=0.3), None, seed=0)
-    solver.rebase()
+    solver.it.rebase()
     for _ in range(4):
-        method_of(solver).take_steps(-1.0)
-        solver.rebase()
-    S = solver.iterate.state
+        solver.take_steps(-1.0)
+        solver.it.rebase()
+    S = solver.it.state
     assert (S.pool.counts > 1).any()
     with_mu = new_state(problem, S.pool)
-    derive(problem, with_mu, solver.iterate.scale)
+    derive(problem, with_mu, solver.it.scale)
     assert S.mu.size == 0 < np.count_nonzero(with_mu.mu)
     for mu, pool in ((S.mu, S.pool), (with_mu.mu, None)):  # from the atoms, and from mu
         here = exact_gaps(problem, S.w, mu, S.ell, pool=pool)

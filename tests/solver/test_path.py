@@ -67,7 +67,7 @@ def test_path__intervals_touch_and_gaps_keep_kappa(name):
 def test_path__delta_of_the_paper_is_hinge_minus_gap(name):
     """Delta = (1/n) sum_i sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y) - m_i(y_i)>), computed block by block."""
     problem, _, _, _, solver = tiny_path(name)
-    S, supports = solver.iterate.state, solver.supports()
+    S, supports = solver.it.state, solver.supports()
     delta = 0.0
     for i in range(problem.n):
         lo, hi = problem.local_ptr[i], problem.local_ptr[i + 1]
@@ -86,14 +86,14 @@ def test_path__delta_of_the_paper_is_hinge_minus_gap(name):
 def test_keep_primal__keeps_w_and_moves_gaps_exactly(name):
     problem = TINY[name]()
     _, _, _, solver = walked(problem, rule="single", lam=0.5, tolerance=1e-3)
-    w = solver.iterate.state.w.copy()
+    w = solver.it.state.w.copy()
     point, _ = pass_of(solver)
     solver.move_to(0.3, 1, "keep_primal")
-    predicted = solver.iterate.state.gap.copy()
-    solver.rebase()
+    predicted = solver.it.state.gap.copy()
+    solver.it.rebase()
     moved, _ = pass_of(solver)
-    np.testing.assert_allclose(solver.iterate.state.w, w, atol=1e-12)
-    np.testing.assert_allclose(predicted, solver.iterate.state.gap, atol=1e-10)
+    np.testing.assert_allclose(solver.it.state.w, w, atol=1e-12)
+    np.testing.assert_allclose(predicted, solver.it.state.gap, atol=1e-10)
     rho = 0.3 / 0.5
     assert moved.gap == pytest.approx(point.gap + (1 - rho) * (point.hinge - point.gap), abs=1e-10)
 
@@ -104,10 +104,10 @@ def test_theorem_1__holds_at_a_solved_lambda(name, lam):
     problem = TINY[name]()
     _, _, _, solver = walked(problem, rule="single", lam=0.5, tolerance=1e-3)
     point, _ = pass_of(solver)
-    v, w = solver.iterate.state.u.copy(), solver.iterate.state.w.copy()
+    v, w = solver.it.state.u.copy(), solver.it.state.w.copy()
     solver.move_to(lam, 1, "keep_dual")
-    solver.rebase()
-    np.testing.assert_allclose(solver.iterate.state.u, v * 0.5 / lam, atol=1e-10)
+    solver.it.rebase()
+    np.testing.assert_allclose(solver.it.state.u, v * 0.5 / lam, atol=1e-10)
     dual = dual_of(solver)
     expected = point.gap + point.norm2 * (lam - 0.5) ** 2 / (2 * lam)
     assert primal_value(problem, w, lam) - dual == pytest.approx(expected, abs=1e-9)
@@ -140,7 +140,7 @@ def test_init__paper_start_is_kappa_eps_optimal():
     path = PathOptions(rule="paper", eps=EPS, kappa=0.9)
     start = init_path(problem, path)
     solver = begin(problem, method_options(), path, start, seed=0)
-    solver.rebase()
+    solver.it.rebase()
     point, _ = pass_of(solver)
     assert 0 <= point.gap <= 0.9 * EPS + 1e-12
 

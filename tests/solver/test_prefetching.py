@@ -14,18 +14,18 @@ from gapwise.stages.solver.loop import cached_steps_driver
 
 
 def numbers(solver):
-    S = solver.iterate.state
+    S = solver.it.state
     return [S.u, S.ell, S.gap, S.tree, S.counters, S.pool.alpha, S.pool.labels, S.pool.used, S.pool.next, S.pool.head]
 
 
 def after_visits(name, kind, together):
     """The state after passes over a problem, `together` visits at a time."""
     solver = solver_of(instance(name), 0.05, cache="gap", method="accelerated")
-    solver.rebase()
+    solver.it.rebase()
     n = solver.problem.n
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(n)
-        solver.iterate.make_room(n)
+        solver.it.make_room(n)
         if kind == "steps":
             for start in range(0, n, together):
                 visits_of(solver).run(
@@ -35,19 +35,19 @@ def after_visits(name, kind, together):
                 )
             continue
         proximal_of(solver).bcfw_pass()
-        solver.iterate.state = solver.iterate.state._replace(distances=roomy(solver))
+        solver.it.state = solver.it.state._replace(distances=roomy(solver))
         for start in range(0, n, together):
             visit(solver, order[start : start + together])
     return numbers(solver)
 
 
 def roomy(solver):
-    return with_room(solver.iterate.state.distances, solver.iterate.state.pool.counts)
+    return with_room(solver.it.state.distances, solver.it.state.pool.counts)
 
 
 def visit(solver, order):
     flags = visits_of(solver).flags(vertex_from=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
-    cached_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, order)
+    cached_steps_driver(solver.problem)(solver.problem, solver.it.state, flags, order)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_visits__are_the_same_whether_the_next_ones_are_known_or_not(name, kind)
 def test_uniform_draws__made_beforehand_are_those_made_one_by_one(calls):
     """Also where steps end early: the generator goes on as if no more had been drawn."""
     solver = solver_of(instance("chain"), sampler="uniform")
-    solver.rebase()
+    solver.it.rebase()
     n, rng = solver.problem.n, np.random.default_rng(0)
     expected = {int(rng.random() * n) for _ in range(calls)}
     assert visits_of(solver).run(visits_of(solver).flags(stop_calls=calls), np.empty(0, np.int64), 50) == CALLS_REACHED
     assert solver.steps == calls
-    assert set(np.flatnonzero(np.isfinite(solver.iterate.state.gap))) == expected
-    assert solver.iterate.rng.bit_generator.state == rng.bit_generator.state
+    assert set(np.flatnonzero(np.isfinite(solver.it.state.gap))) == expected
+    assert solver.it.rng.bit_generator.state == rng.bit_generator.state

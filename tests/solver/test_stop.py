@@ -200,8 +200,8 @@ def test_passes__in_pieces_have_the_bits_of_one_piece(monkeypatch, way: str) -> 
     states = []
     for size in (1, 7, 1 << 40):
         solver = solver_of(problem, sampler="permutation", cache="gap", step="pairwise")
-        it = solver.iterate
-        solver.rebase()
+        it = solver.it
+        solver.it.rebase()
         exact_pass(it)
         visits_of(solver).visit(rounds=2)
         it.margins = Margins.at_rebase(it.margins, problem, it.state.pool, way == "by margins")
@@ -251,7 +251,7 @@ def test_stop__ends_the_first_rebase_of_a_solve(monkeypatch) -> None:
     engine.solver.ledger.spread = Spread(check=calls)
     engine.solver.ledger.pace.size = 1
     with pytest.raises(Stopped):
-        engine.solver.rebase()
+        engine.solver.it.rebase()
 
 
 def test_spread__checks_between_pieces_and_keeps_the_order(monkeypatch) -> None:

@@ -58,7 +58,7 @@ def test_hard_lambda__is_solved_by_accelerated_steps(name: str) -> None:
     task = task_of(name)
     engine, columns = walked(task)
     assert engine.status is Status.CONVERGED
-    assert engine.solver.schedule.facts()["accelerated_from"] == engine.solver.counts.switched > 0.0
+    assert engine.solver.facts()["accelerated_from"] == engine.solver.counts.switched > 0.0
     assert engine.solver.counts.kappa == 0.0  # each lambda ends at w(alpha)
     np.testing.assert_array_less(columns["gap"], 0.7 * EPS * (1.0 + 1e-9))
     for lam, gap, primal in zip(columns["lambda"], columns["gap"], columns["primal"], strict=True):
@@ -100,4 +100,4 @@ def test_given_lambda__keeps_its_steps_unless_the_task_lets_it_switch(
 def test_papers_rules_and_other_steps__stay_what_they_are(rule: str, choices: dict[str, Any]) -> None:
     engine, _ = walked(task_of("multiclass", rule, **choices))
     assert engine.solver.counts.switched == 0.0
-    assert "accelerated_from" not in engine.solver.schedule.facts()
+    assert "accelerated_from" not in engine.solver.facts()

@@ -23,11 +23,11 @@ from tiny import all_labels, chain, multiclass
 from gapwise.stages.problems import build
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.codes import CACHED_STEPS
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.solver.radii import nonuniformity
-from gapwise.stages.solver.solver import Solver
 
 ROUNDING = 1e-10
 CASES = [("multiclass", 0.3), ("chain", 0.3), ("orthogonal", 0.01)]
@@ -86,7 +86,7 @@ class Dual:
     def most_loss(self) -> float:
         return max(float(loss.max()) for loss in self.losses)
 
-    def alpha(self, solver: Solver) -> list[np.ndarray]:
+    def alpha(self, solver: AnyMethod) -> list[np.ndarray]:
         """The solver's dual point, a distribution over all labellings of each block."""
         s = solver.supports()
         point = [np.zeros(len(loss)) for loss in self.losses]
@@ -143,7 +143,7 @@ def dual_of(name: str, lam: float) -> Dual:
 STEPS, SEEDS = 100, 10
 
 
-def walk(dual: Dual, steps: int, seed: int, see: Callable[[Solver], None], **choices: Any) -> None:
+def walk(dual: Dual, steps: int, seed: int, see: Callable[[AnyMethod], None], **choices: Any) -> None:
     """A run of `steps` steps of the real solver, seen before the first and after each.
 
     Where rounding makes all gaps zero, gap sampling draws no block. The point is then seen once for each step left.
@@ -153,7 +153,7 @@ def walk(dual: Dual, steps: int, seed: int, see: Callable[[Solver], None], **cho
     solver.counts.exact_due = bool(getattr(options, "refresh_every", 0))
     last, idle = -1, 0
 
-    def boundary(solver: Solver) -> Status | None:
+    def boundary(solver: AnyMethod) -> Status | None:
         nonlocal last, idle
         idle = 0 if solver.steps > last else idle + 1  # one after an exact pass, which makes no step
         if solver.steps > last:
@@ -167,13 +167,13 @@ def walk(dual: Dual, steps: int, seed: int, see: Callable[[Solver], None], **cho
     solver.solve(-1.0, boundary)
 
 
-def errors(dual: Dual, steps: int, seeds: int, then: Callable[[Solver], None] = never, **choices: Any) -> np.ndarray:
+def errors(dual: Dual, steps: int, seeds: int, then: Callable[[AnyMethod], None] = never, **choices: Any) -> np.ndarray:
     """(seeds, steps + 1): h_k = D* - D(alpha_k) of seeded runs; `then` sees the solver as well."""
     runs = []
     for seed in range(seeds):
         run: list[float] = []
 
-        def see(solver: Solver, run: list[float] = run) -> None:
+        def see(solver: AnyMethod, run: list[float] = run) -> None:
             run.append(dual.optimum - solver.dual_value())
             then(solver)
 
@@ -249,14 +249,14 @@ def test_o16_theorem_2__gap_sampling(name: str, lam: float) -> None:
     """E h_k <= 2n / (k + 2n) (C chi + h_0) with exact gaps; chi bounds the mean of chi(C_i) / chi(g_i)^3 along the runs."""
     dual, factors = dual_of(name, lam), []
 
-    def prepare(solver: Solver) -> None:
+    def prepare(solver: AnyMethod) -> None:
         g = dual.gaps(dual.alpha(solver))
         if solver.steps == 0:
             factors.append([])
         if g.sum() > 1e-9:
             factors[-1].append(nonuniformity(dual.curvature) / nonuniformity(g) ** 3)
-        solver.iterate.state.gap[:] = g
-        solver.iterate.rebuild_tree()
+        solver.it.state.gap[:] = g
+        solver.it.rebuild_tree()
 
     h = errors(dual, 60, SEEDS, prepare, sampler="gap")
     length = min(len(run) for run in factors)
@@ -276,7 +276,7 @@ def test_o16_theorem_2__by_its_descent_lemma(name: str, lam: float) -> None:
     """
     dual, shares, draws, next_values, largest, share = dual_of(name, lam), [], [], np.empty(0), 0, 0.0
 
-    def see(solver: Solver) -> None:
+    def see(solver: AnyMethod) -> None:
         nonlocal next_values, largest, share
         if next_values.size:
             apart = np.abs(next_values - solver.dual_value())
@@ -298,8 +298,8 @@ def test_o16_theorem_2__by_its_descent_lemma(name: str, lam: float) -> None:
             for gamma in (min(slope / curvature, 1.0), 0.1, 1.0):
                 assert expected >= gamma * slope - 0.5 * gamma**2 * curvature - ROUNDING
                 shares.append((gamma * slope - 0.5 * gamma**2 * curvature) / expected)
-        solver.iterate.state.gap[:] = g
-        solver.iterate.rebuild_tree()
+        solver.it.state.gap[:] = g
+        solver.it.rebuild_tree()
 
     for seed in range(3):
         next_values = np.empty(0)
@@ -317,10 +317,10 @@ def test_o16_theorem_3__a_cache_by_a_stale_gap(name: str, lam: float, share: flo
     """E h_k <= 2n / (nu~ k + 2n) (C / nu~ + h_0), nu~ = nu / n, where the criterion has the total of the last exact pass."""
     dual, hits, before = dual_of(name, lam), [], (np.empty(0), [np.empty(0)])
 
-    def count(solver: Solver) -> None:
+    def count(solver: AnyMethod) -> None:
         """Cached steps are made where the block's gap is at least nu / n times the stale one."""
         nonlocal before
-        cached = int(solver.iterate.state.counters[CACHED_STEPS])
+        cached = int(solver.it.state.counters[CACHED_STEPS])
         if len(hits) < 3 * STEPS:
             alpha, (g, last) = dual.alpha(solver), before
             if solver.steps and cached > hits[-1]:
@@ -346,9 +346,9 @@ def test_o16_theorem_4__pairwise_steps_without_drops(name: str, lam: float) -> N
     """
     dual, seen, next_values, hits = dual_of(name, lam), [], np.empty(0), 0
 
-    def see(solver: Solver) -> None:
+    def see(solver: AnyMethod) -> None:
         nonlocal next_values, hits
-        alpha, cached = dual.alpha(solver), int(solver.iterate.state.counters[CACHED_STEPS])
+        alpha, cached = dual.alpha(solver), int(solver.it.state.counters[CACHED_STEPS])
         if next_values.size and cached == hits and name != "chain":  # whose labellings tie
             assert np.min(np.abs(next_values - solver.dual_value())) <= ROUNDING, "none of these steps"
         rises, gaps, drops = dual.pairwise(alpha)

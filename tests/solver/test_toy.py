@@ -15,10 +15,10 @@ import pytest
 from gapwise.stages.problems import build
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.exact import exact_gaps
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
-from gapwise.stages.solver.solver import Solver
 
 LAM = 0.01
 HARD, EASY = 0, 1
@@ -40,8 +40,8 @@ def toy(n: int, K: int):
     )
 
 
-def true_gap(solver: Solver) -> float:
-    S = solver.iterate.state
+def true_gap(solver: AnyMethod) -> float:
+    S = solver.it.state
     return float(np.sum(exact_gaps(solver.problem, S.w, S.mu, S.ell).gap))
 
 
@@ -51,7 +51,7 @@ def calls_needed(n: int, K: int, sampler: str, seed: int, refresh_every: int = 1
     solver = begin(toy(n, K), options, PathOptions(rule="single", lam=LAM), None, seed)
     status, _ = solver.solve(0.0, lambda present: Status.INTERRUPTED if true_gap(present) < OPTIMAL else None)
     assert status is Status.INTERRUPTED
-    return int(solver.iterate.state.counters[ORACLE_CALLS]), solver.counts.gap_passes * n
+    return int(solver.it.state.counters[ORACLE_CALLS]), solver.counts.gap_passes * n
 
 
 @pytest.mark.parametrize(("n", "K"), [(12, 12), pytest.param(20, 60, marks=compiled)])

@@ -6,16 +6,16 @@ from typing import Any
 
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import CacheOptions
-from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.state import truth_pool
 
 LAM = 0.3
 ACCELERATED_LAM = 0.05
 
 
-def solver_of(problem: Problem, lam: float = LAM, *, seed: int = 0, spread: Spread = HERE, **choices: Any) -> Solver:
+def solver_of(problem: Problem, lam: float = LAM, *, seed: int = 0, spread: Spread = HERE, **choices: Any) -> AnyMethod:
     """A solver with these options; `cache` is the cache's kind (by default none) and `capacity` its size."""
     cache = {"kind": choices.pop("cache", "none")}
     if "capacity" in choices:
@@ -31,10 +31,10 @@ def solver_of(problem: Problem, lam: float = LAM, *, seed: int = 0, spread: Spre
 
 def accelerated_of(
     problem: Problem, method: str = "accelerated", lam: float = ACCELERATED_LAM, *, own_primal: bool = True
-) -> Solver:
+) -> AnyMethod:
     """A solver of a method with cached passes; with `own_primal` False it certifies the w of the supports."""
     return solver_of(problem, lam, method=method, cache="gap", max_passes=3000.0, own_primal=own_primal)
 
 
-def never(solver: Solver) -> None:
+def never(solver: AnyMethod) -> None:
     """A boundary that neither stops nor commits."""

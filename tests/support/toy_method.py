@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.exact import exact_pass, judged
-from gapwise.stages.solver.options import BlockOptions as Options  # noqa: F401  what `solver.*` may say
-from gapwise.stages.solver.schedule import Schedule
+from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.options import BlockOptions as Options
 from gapwise.stages.solver.visits import Visits
 
 
@@ -17,26 +16,30 @@ class Turns:
     turns: int = 0
 
 
-def schedule(it, options, own_primal):
-    counts, waited, visits = Turns(), np.arange(float(it.problem.n)), Visits(it)
+class METHOD(Method[Options]):
+    specs = (*Method.specs, ("waited", ("block",), "f8", "sum of the gaps since the last visit"))
 
-    def advance(goal):
-        counts.turns += 1
-        if counts.turns % 3 == 0:
-            point, gaps = exact_pass(it)
-            waited[:] += gaps.gap
-            it.ledger.record(point)
-            status = judged(it, point, goal)
+    def prepare(self):
+        self.own, self.visits, self.waited = Turns(), Visits(self.it), np.arange(float(self.problem.n))
+
+    def advance(self, goal):
+        self.own.turns += 1
+        if self.own.turns % 3 == 0:
+            point, found = exact_pass(self.it)
+            self.waited += found.gap
+            self.ledger.record(point)
+            status = judged(self.it, point, goal)
             return (status, point) if status else None
-        order = np.argsort(-waited, kind="stable")[: it.problem.n // 2 + 1]
-        visits.run(visits.flags(), order, order.size)
-        waited[order] = 0.0
+        order = np.argsort(-self.waited, kind="stable")[: self.problem.n // 2 + 1]
+        self.visits.run(self.visits.flags(), order, order.size)
+        self.waited[order] = 0.0
         return None
 
-    def restore(arrays):
-        waited[:] = check_array("waited", arrays["waited"], waited.shape, float, finite=True)
+    def load(self):
+        self.visits.warm_up()
 
-    return Schedule(advance, warm_up=visits.warm_up, counts=counts, arrays=lambda: {"waited": waited}, restore=restore)
+    def arrays(self):
+        return {"waited": self.waited}
 
-
-METHOD = block_method(schedule, specs=(("waited", ("block",), "f8", "sum of the gaps since the last visit"),))
+    def restore(self, arrays):
+        self.waited[:] = check_array("waited", arrays["waited"], self.waited.shape, float, finite=True)

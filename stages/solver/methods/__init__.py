@@ -1,6 +1,6 @@
 """The optimisers, one file each; `solver.method` names the file.
 
-A file defines `METHOD`, a `stages.solver.solver.Recipe`, and `Options`, a dataclass of the keys of
+A file defines `METHOD`, a class derived from `stages.solver.method.Method`, and `Options`, a dataclass of the keys of
 the group `solver` that it understands (derived from `stages.solver.options.MethodOptions`).
 """
 
@@ -14,7 +14,7 @@ from gapwise.parts import with_parts
 from gapwise.stages.solver.options import OPTIONS, MethodOptions, check_one_of
 
 if TYPE_CHECKING:
-    from gapwise.stages.solver.solver import AnyRecipe
+    from gapwise.stages.solver.method import AnyMethod
 
 __path__ = with_parts(__path__, "methods")
 
@@ -24,11 +24,11 @@ def methods() -> tuple[str, ...]:
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
-def method(name: str) -> AnyRecipe:
-    """The recipe of a method; ValueError lists the known methods."""
+def method(name: str) -> type[AnyMethod]:
+    """The class of a method; ValueError lists the known methods."""
     check_one_of("solver.method", name, methods())
-    recipe: AnyRecipe = import_module(f"{__name__}.{name}").METHOD
-    return recipe
+    found: type[AnyMethod] = import_module(f"{__name__}.{name}").METHOD
+    return found
 
 
 def options_type(name: str) -> type[MethodOptions]:

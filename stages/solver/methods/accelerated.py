@@ -6,18 +6,16 @@ their points is certified, or, where the rule of a path needs w(alpha) itself, w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.catalyst import SPECS, Proximal, ProximalCounts
 from gapwise.stages.solver.codes import CACHE_ONLY, PAIRWISE, STEP_RULES
 from gapwise.stages.solver.exact import exact_pass, judged, left_for_oracle
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.method import Ended, Method
+from gapwise.stages.solver.objective import Certificate, Goal
 from gapwise.stages.solver.options import CachedPassOptions
-from gapwise.stages.solver.schedule import Ended, Goal, Schedule
+from gapwise.stages.solver.packed import Arrays
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup
 from gapwise.stages.solver.visits import Visits
 
@@ -35,19 +33,51 @@ gap was 1.00 to 1.16 times as large. A pass that comes too early is not wasted: 
 Options = CachedPassOptions
 
 
-def setup_of(options: Options) -> Setup:
-    """Blocks are visited in the order of a permutation; pairwise moves of cached passes need distances only."""
-    pairwise = STEP_RULES[options.step].kinds == PAIRWISE
-    return Setup.of(options, margins=pairwise, cached_view=DISTANCES if pairwise else FEATURES)
+class Accelerated(Method[Options]):
+    """BCFW passes, which move w while they call the oracle, and cached passes after each of them.
 
+    The mean is certified unless certificates need w(alpha). `proximal` has the proximal problems.
+    """
 
-@dataclass
-class Accelerated:
-    """BCFW passes, which move w while they call the oracle, and cached passes after each of them."""
+    specs = (*Method.specs, *SPECS)
+    own: ProximalCounts
 
-    it: Iterate
-    options: Options
-    proximal: Proximal
+    @classmethod
+    def setup(cls, options: Options) -> Setup:
+        """Blocks are visited in the order of a permutation; pairwise moves of cached passes need distances only."""
+        pairwise = STEP_RULES[options.step].kinds == PAIRWISE
+        return Setup.of(options, margins=pairwise, cached_view=DISTANCES if pairwise else FEATURES)
+
+    def prepare(self) -> None:
+        """The proximal problems."""
+        self.solve_with(ProximalCounts())
+
+    def solve_with(self, counts: ProximalCounts) -> None:
+        """Take these scalars, and proximal problems that count in them."""
+        self.own = counts
+        self.proximal = Proximal(self.it, Visits(self.it), self.options.acceleration, self.own_primal, counts)
+
+    @property
+    def point(self) -> np.ndarray:
+        """(d,): the mean, if there is one."""
+        return self.proximal.point
+
+    @property
+    def rewrites_w(self) -> bool:
+        """Whether the mean is certified."""
+        return self.own_primal
+
+    def load(self) -> None:
+        """Passes with the oracle and over the cache."""
+        self.proximal.warm_up()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The mean."""
+        return self.proximal.arrays()
+
+    def restore(self, arrays: Arrays) -> None:
+        """The same; ValueError if it does not fit the problem."""
+        self.proximal.restore(arrays)
 
     def advance(self, goal: Goal) -> Ended | None:
         """An outer iteration; or, if one is due, an exact pass at a fixed point, which may end the solve."""
@@ -110,19 +140,4 @@ def ended_with(it: Iterate, proximal: Proximal, point: Certificate, goal: Goal) 
     return status, point
 
 
-def proximal_of(it: Iterate, options: Options, own_primal: bool, counts: ProximalCounts) -> Proximal:
-    """The proximal problems of a method with these options."""
-    return Proximal(it, Visits(it), options.acceleration, own_primal, counts)
-
-
-def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
-    """The schedule of `Accelerated`; the mean is certified unless certificates need w(alpha)."""
-    proximal = proximal_of(it, options, own_primal, ProximalCounts())
-    method = Accelerated(it, options, proximal)
-    return Schedule(
-        method.advance, method.start, lambda: proximal.point, rewrites_w=own_primal, warm_up=proximal.warm_up,
-        counts=proximal.counts, arrays=proximal.arrays, restore=proximal.restore,
-    )  # fmt: skip
-
-
-METHOD = block_method(schedule_of, setup_of, SPECS)
+METHOD = Accelerated

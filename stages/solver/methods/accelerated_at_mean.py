@@ -38,23 +38,21 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from gapwise.records import Json
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.catalyst import SPECS as CATALYST
-from gapwise.stages.solver.catalyst import Proximal, ProximalCounts
+from gapwise.stages.solver.catalyst import ProximalCounts
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.exact import exact_pass, left_for_oracle
-from gapwise.stages.solver.iterate import Iterate, mark_pass
+from gapwise.stages.solver.iterate import mark_pass
 from gapwise.stages.solver.listing import deeper, listing, listing_facts, unused_passes
-from gapwise.stages.solver.methods import accelerated
-from gapwise.stages.solver.methods.accelerated import ended_with, proximal_of
-from gapwise.stages.solver.objective import Certificate, Mixture
+from gapwise.stages.solver.method import Ended
+from gapwise.stages.solver.methods.accelerated import Accelerated, ended_with
+from gapwise.stages.solver.objective import Certificate, Goal, Mixture
 from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions, Status, check
 from gapwise.stages.solver.oracles import Answers, answers_at, bases
-from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
+from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.setup import Setup
 
 MOST_PARTIAL = 20
@@ -118,16 +116,10 @@ class Options(CachedPassOptions):
 
     def check_problem(self, problem: Problem) -> None:
         """Raises ValueError if several labellings are asked for and the structure's oracle returns one."""
-        listing(problem, setup_of(self))
-
-
-def setup_of(options: Options) -> Setup:
-    """That of `accelerated`, and how many labellings an oracle call returns."""
-    return replace(accelerated.setup_of(options), n_best=options.n_best)
+        listing(problem, AcceleratedAtMean.setup(self))
 
 
 SPECS: tuple[ArraySpec, ...] = (
-    *CATALYST,
     ("cache_error", ("block",), "f8", "exact less cached gap of each block at its last exact visit; 0 before it"),
 )
 
@@ -148,22 +140,32 @@ class AtMeanCounts(ProximalCounts):
     """Partial passes since the last whole one."""
 
 
-@dataclass
-class AcceleratedAtMean:
-    """Accelerated proximal points whose exact passes are made at the mean."""
+class AcceleratedAtMean(Accelerated):
+    """Accelerated proximal points whose exact passes are made at the mean.
 
-    it: Iterate
+    `cache_error`: float64, (n,): exact less cached gap of each block at its last exact visit. `answered`: the oracles'
+    answers that the pass going on has already, and the gaps over cached labellings before them.
+    """
+
+    specs = (*Accelerated.specs, *SPECS)
     options: Options
-    proximal: Proximal
-    counts: AtMeanCounts
-    cache_error: np.ndarray
-    """float64, (n,): exact less cached gap of each block at its last exact visit."""
-    answered: Answered | None = None
-    """The oracles' answers that the pass going on has already, and the gaps over cached labellings before them."""
+    own: AtMeanCounts
+
+    @classmethod
+    def setup(cls, options: CachedPassOptions) -> Setup:
+        """That of `accelerated`, and how many labellings an oracle call returns."""
+        assert isinstance(options, Options)
+        return replace(super().setup(options), n_best=options.n_best)
+
+    def prepare(self) -> None:
+        """The proximal problems, and what passes at the mean keep."""
+        self.solve_with(AtMeanCounts())
+        self.cache_error = np.zeros(self.problem.n)
+        self.answered: Answered | None = None
 
     def start(self) -> None:
         """Another lambda has begun: with BCFW passes unless the gaps are known from a lambda before."""
-        it, counts = self.it, self.counts
+        it, counts = self.it, self.own
         if it.ledger.revisits:
             it.counts.marks = []
         self.proximal.start()
@@ -175,7 +177,7 @@ class AcceleratedAtMean:
         """Passes over the cache, or the pass that is due at the mean, which may end the solve."""
         self.answered = None
         if not self.it.counts.exact_due:
-            self.outer(self.bound(goal))
+            self.cached_or_bcfw(self.bound(goal))
             return None
         if (point := self.mixed(goal.mixture)) is not None:
             self.it.ledger.record(point)
@@ -183,24 +185,24 @@ class AcceleratedAtMean:
             return Status.CONVERGED, point
         if self.may_be_partial and self.partial_pass(self.bound(goal)):
             return None
-        self.counts.begun &= not self.counts.moving
+        self.own.begun &= not self.own.moving
         return ended_with(self.it, self.proximal, self.pass_at_mean(), goal)
 
     def bound(self, goal: Goal) -> float:
         """The exact gap at which the solve ends, without what the slack of the oracle's bounds takes of it."""
         return left_for_oracle(self.it, goal.bound(self.it.dual_value()))
 
-    def outer(self, bound: float) -> None:
+    def cached_or_bcfw(self, bound: float) -> None:
         """BCFW passes while too little is known; then passes over the cache, until a pass at the mean is due."""
-        start = 1.0 if self.counts.moving else self.options.at_mean.start
-        if self.counts.begun:
+        start = 1.0 if self.own.moving else self.options.at_mean.start
+        if self.own.begun:
             self.cached_outer(bound)
         else:
             self.bcfw_outer(start * bound if start < math.inf else math.inf)
 
     def bcfw_outer(self, near: float) -> None:
         """A BCFW pass and the cached passes after it; the last one, if they leave the mean a gap below `near`."""
-        it, proximal, counts = self.it, self.proximal, self.counts
+        it, proximal, counts = self.it, self.proximal, self.own
         proximal.bcfw_pass()
         estimate = it.known_gap + it.dual_and_excess()[1]
         if proximal.measure() and counts.curvature > 0.0:
@@ -213,7 +215,7 @@ class AcceleratedAtMean:
 
     def cached_outer(self, bound: float) -> None:
         """Passes over the cache until the mean's gap there is small enough; then a pass at the mean is due."""
-        counts, options, proximal = self.counts, self.options.at_mean, self.proximal
+        counts, options, proximal = self.own, self.options.at_mean, self.proximal
         exact = 0.0
         if counts.last_exact < math.inf:
             exact = options.of_exact * counts.last_exact
@@ -261,14 +263,14 @@ class AcceleratedAtMean:
         point, found = exact_pass(it, self.proximal.point, given=given)
         it.weights = np.array(it.weights)  # they stay when the mean moves on
         self.cache_error = np.maximum(found.gap - known, 0.0)
-        self.counts.last_exact, self.counts.last_whole, self.counts.partial = point.gap, point.gap, 0
+        self.own.last_exact, self.own.last_whole, self.own.partial = point.gap, point.gap, 0
         mark_pass(it, self.unused)
         return point
 
     @property
     def may_be_partial(self) -> bool:
         """Whether the pass that is due may end early: cache errors at this lambda are known, and no limit ends the solve."""
-        counts = self.counts
+        counts = self.own
         known = self.options.at_mean.cache_error > 0.0 and counts.last_exact < math.inf
         return known and counts.partial < MOST_PARTIAL and not self.it.ledger.limit()
 
@@ -288,14 +290,14 @@ class AcceleratedAtMean:
         cache_error = self.cache_error.copy()  # committed, so it stays until the pass is over
         cache_error[blocks] = np.maximum((answers.h - base) / P.n - known[blocks], 0.0)
         predicted = float(np.sum(known) + np.sum(cache_error))
-        if predicted <= max(bound, self.options.at_mean.trust * self.counts.last_whole):
+        if predicted <= max(bound, self.options.at_mean.trust * self.own.last_whole):
             self.answered = Answered(blocks, answers, known)
             return False
         self.cache_error = cache_error
         S.counters[ORACLE_CALLS] += blocks.size
         it.keep(blocks, answers)
-        self.counts.last_exact, self.counts.partial, it.counts.exact_due = predicted, self.counts.partial + 1, False
-        self.counts.begun &= not self.counts.moving
+        self.own.last_exact, self.own.partial, it.counts.exact_due = predicted, self.own.partial + 1, False
+        self.own.begun &= not self.own.moving
         mark_pass(it, self.unused)
         return True
 
@@ -306,27 +308,20 @@ class AcceleratedAtMean:
         count = int(np.searchsorted(total, self.options.at_mean.cache_error * total[-1])) + 1
         return np.sort(order[:count])
 
+    def facts(self) -> dict[str, Json]:
+        """How many labellings an oracle call returns."""
+        return listing_facts(self.it.setup)
+
     # -- committed state ----------------------------------------------------------------------------------------------
     def arrays(self) -> dict[str, np.ndarray]:
         """The mean and the cache errors."""
-        return {**self.proximal.arrays(), "cache_error": self.cache_error}
+        return {**super().arrays(), "cache_error": self.cache_error}
 
     def restore(self, arrays: Arrays) -> None:
         """The same; ValueError if one does not fit the problem."""
-        self.proximal.restore(arrays)
+        super().restore(arrays)
         n = self.it.problem.n
         self.cache_error = check_array("cache_error", arrays["cache_error"], (n,), float, finite=True)
 
 
-def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
-    """The schedule of `AcceleratedAtMean`."""
-    counts = AtMeanCounts()
-    proximal = proximal_of(it, options, own_primal, counts)
-    method = AcceleratedAtMean(it, options, proximal, counts, np.zeros(it.problem.n))
-    return Schedule(
-        method.advance, method.start, lambda: proximal.point, rewrites_w=own_primal, warm_up=proximal.warm_up,
-        counts=counts, arrays=method.arrays, restore=method.restore, facts=lambda: listing_facts(it.setup),
-    )  # fmt: skip
-
-
-METHOD = block_method(schedule_of, setup_of, SPECS)
+METHOD = AcceleratedAtMean

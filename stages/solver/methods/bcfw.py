@@ -7,21 +7,21 @@ have been made. The clock decides only which rebase points are committed; everyt
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from gapwise.records import Json
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.catalyst import ProximalCounts
 from gapwise.stages.solver.codes import AVERAGED, DONE, MAX_GAP, ORACLE_CALLS, PAIRWISE, PERMUTATION, STEP_RULES
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.handover import Handover
-from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.method import Ended, Method
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import BcfwOptions
-from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule, no_facts
+from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.setup import Setup, sampling_of
 from gapwise.stages.solver.visits import Visits
 
@@ -47,32 +47,32 @@ class StepCounts(ProximalCounts):
     """The number of oracle calls in steps at which the next exact pass is due."""
 
 
-def setup_of(options: Options) -> Setup:
-    """Pairwise moves read no mu; an average needs local vectors."""
-    o, kinds = options, STEP_RULES[options.step].kinds
-    return Setup.of(
-        o,
-        **sampling_of(o.sampler, o.degree),
-        line_search=o.line_search,
-        average=o.averaging != "none",
-        margins=o.cache.kind != "none" and kinds == PAIRWISE and o.averaging == "none",
-    )
+class Bcfw(Method[Options]):
+    """Steps on one block after another, as the sampler draws them, with exact passes in between.
 
+    `handover`: to accelerated steps, at a lambda that takes many passes.
+    """
 
-@dataclass
-class Bcfw:
-    """Steps on one block after another, as the sampler draws them, with exact passes in between."""
+    specs = (*Method.specs, *SPECS)
+    own: StepCounts
 
-    it: Iterate
-    options: Options
-    counts: StepCounts = field(default_factory=StepCounts)
-    handover: Handover | None = None
-    """To accelerated steps, at a lambda that takes many passes."""
+    @classmethod
+    def setup(cls, options: Options) -> Setup:
+        """Pairwise moves read no mu; an average needs local vectors."""
+        o, kinds = options, STEP_RULES[options.step].kinds
+        return Setup.of(
+            o,
+            **sampling_of(o.sampler, o.degree),
+            line_search=o.line_search,
+            average=o.averaging != "none",
+            margins=o.cache.kind != "none" and kinds == PAIRWISE and o.averaging == "none",
+        )
 
-    def __post_init__(self) -> None:
+    def prepare(self) -> None:
+        """The compiled steps; the handover with pairwise moves, a cache and no average."""
+        self.own = StepCounts()
         self.visits = Visits(self.it)
-        if self.it.setup.margins:  # pairwise moves, a cache, no average
-            self.handover = Handover.prepared(self.it, self.visits, self.counts)
+        self.handover = Handover(self.it, self.own) if self.it.setup.margins else None
 
     def start(self) -> None:
         """Another lambda has begun."""
@@ -80,12 +80,18 @@ class Bcfw:
         if self.handover:
             self.handover.start()
 
-    def schedule(self) -> Schedule:
+    @property
+    def rewrites_w(self) -> bool:
         """With averaging the average is certified if its gap is smaller."""
-        return Schedule(
-            self.advance, self.start, rewrites_w=self.it.setup.average, warm_up=self.visits.warm_up, counts=self.counts,
-            arrays=self.arrays, restore=self.restore, facts=self.handover.facts if self.handover else no_facts,
-        )  # fmt: skip
+        return self.it.setup.average
+
+    def load(self) -> None:
+        """What steps and exact passes call."""
+        self.visits.warm_up()
+
+    def facts(self) -> dict[str, Json]:
+        """The lambda of the handover."""
+        return self.handover.facts() if self.handover else {}
 
     def advance(self, goal: Goal) -> Ended | None:
         """An exact pass if one is due, which may end the solve; then steps until the next rebase point (O16 Alg. 2)."""
@@ -125,7 +131,7 @@ class Bcfw:
             steps = min(steps, n)
         calls = counters[ORACLE_CALLS]
         calls_left = min(options.max_oracle_calls, options.max_passes * n) - it.ledger.calls_here
-        stop_calls = int(min(float(self.counts.next_refresh), calls + max(calls_left, 1.0)))
+        stop_calls = int(min(float(self.own.next_refresh), calls + max(calls_left, 1.0)))
         flags = self.visits.flags(stop_sum=threshold if summed else -1.0, stop_calls=stop_calls)
         why = self.visits.run(flags, order, steps)
         if self.handover:
@@ -149,7 +155,7 @@ class Bcfw:
         """Restart the count to the next exact pass."""
         every = self.options.refresh_every
         calls = int(self.it.state.counters[ORACLE_CALLS])
-        self.counts.next_refresh = calls + every * self.it.problem.n if every else NEVER
+        self.own.next_refresh = calls + every * self.it.problem.n if every else NEVER
 
     # -- committed state ----------------------------------------------------------------------------------------------
     def arrays(self) -> dict[str, np.ndarray]:
@@ -163,9 +169,4 @@ class Bcfw:
         S.z_ell[:1] = check_array("average_ell", arrays["average_ell"], (1,), float, finite=True)
 
 
-def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
-    """The schedule of `Bcfw`."""
-    return Bcfw(it, options).schedule()
-
-
-METHOD = block_method(schedule_of, setup_of, SPECS)
+METHOD = Bcfw

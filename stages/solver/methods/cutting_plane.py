@@ -18,21 +18,20 @@ resumed solve computes the slopes, 8 d bytes each, again from its labels. Every 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from gapwise.stages.problems.metric import product_of
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import FW, STEPS, StepRule
 from gapwise.stages.solver.exact import exact_pass, judged
-from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.methods.fw import slope_of, warm_up
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import CacheOptions, MethodOptions
 from gapwise.stages.solver.oracles import Answers
-from gapwise.stages.solver.schedule import Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.state import pool_of, truth_pool
 from gapwise.stages.solver.supports import Supports
@@ -59,19 +58,18 @@ class Options(MethodOptions):
             raise ValueError("solver.method: cutting_plane takes no bounds on weights; use bcfw or accelerated")
 
 
-def setup_of(options: Options) -> Setup:
-    """No block is drawn, and exact passes leave no labellings in the pool."""
-    return Setup(StepRule(FW), CacheOptions(), sampled=False, mu=False)
-
-
-@dataclass
-class CuttingPlanes:
+class CuttingPlanes(Method[Options]):
     """Exact passes, each followed by the quadratic program over all planes."""
 
-    it: Iterate
-    slopes: list[np.ndarray] = field(default_factory=list)
-    """float64, (d,) each: a_k of all planes, in the order of the pool; empty until they are computed."""
-    gram: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    @classmethod
+    def setup(cls, options: Options) -> Setup:
+        """No block is drawn, and exact passes leave no labellings in the pool."""
+        return Setup(StepRule(FW), CacheOptions(), sampled=False, mu=False)
+
+    def prepare(self) -> None:
+        """`slopes`: float64, (d,) each: a_k of all planes, in the order of the pool; empty until they are computed."""
+        self.slopes: list[np.ndarray] = []
+        self.gram = np.empty((0, 0))
 
     def advance(self, goal: Goal) -> Ended | None:
         """One iteration: the exact pass, which may end the solve; then the best weights with the plane that it found."""
@@ -127,6 +125,10 @@ class CuttingPlanes:
         self.it.state.gap[:] = np.inf
         self.slopes, self.gram = [], np.empty((0, 0))
 
+    def load(self) -> None:
+        """Exact passes and slopes."""
+        warm_up(self.it)
+
 
 def maximise(Q: np.ndarray, f: np.ndarray, start: np.ndarray, gap: float) -> np.ndarray:
     """A feasible point whose value and gap are about those of a maximiser of <f, x> - <x, Q x> / 2 on the simplex.
@@ -158,10 +160,4 @@ def maximise(Q: np.ndarray, f: np.ndarray, start: np.ndarray, gap: float) -> np.
     return x
 
 
-def one_slack(it: Iterate, options: Options, own_primal: bool) -> Schedule:
-    """The schedule of `CuttingPlanes`."""
-    method = CuttingPlanes(it)
-    return Schedule(method.advance, method.start, warm_up=lambda: warm_up(it))
-
-
-METHOD = block_method(one_slack, setup_of)
+METHOD = CuttingPlanes

@@ -47,7 +47,7 @@ from gapwise.stages.solver.box import clip, clip_into
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.options import check
 from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.primal import HERE_STEPS, Kind, PrimalOptions, primal_method
+from gapwise.stages.solver.primal import HERE_STEPS, Kind, PrimalMethod, PrimalOptions
 
 GROWTH = 1.05
 """What a step that raises the dual multiplies the block's step size by."""
@@ -188,4 +188,11 @@ def visits_driver(fingerprint: str) -> Callable[..., None]:
     return visits
 
 
-METHOD = primal_method(Kind(begun, point, visits_driver), SPECS)
+class ExponentiatedGradient(PrimalMethod):
+    """Online exponentiated gradient."""
+
+    specs = (*PrimalMethod.specs, *SPECS)
+    kind = Kind(begun, point, visits_driver)
+
+
+METHOD = ExponentiatedGradient

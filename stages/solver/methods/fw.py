@@ -20,7 +20,7 @@ the lambda ends with `STALLED`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -31,14 +31,14 @@ from gapwise.stages.problems.metric import norm2_of, product_of
 from gapwise.stages.problems.moves import pair_move
 from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, widest_block
-from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import FW, STEPS, StepRule
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, exact_pass, judged
 from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.method import Ended, Method
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, Status
 from gapwise.stages.solver.oracles import Answers, load_oracles
-from gapwise.stages.solver.schedule import Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.supports import drop_unused, find_atoms
 
@@ -61,18 +61,19 @@ class IterationCounts:
     """k: iterations at this lambda."""
 
 
-def setup_of(options: Options) -> Setup:
-    """Only labellings with weight are kept, and blocks are not sampled."""
-    return Setup(StepRule(FW), CacheOptions(), sampled=False)
-
-
-@dataclass
-class FrankWolfe:
+class FrankWolfe(Method[Options]):
     """An exact pass and a step of all blocks, in turn; every iteration begins at a rebase point."""
 
-    it: Iterate
-    options: Options
-    counts: IterationCounts = field(default_factory=IterationCounts)
+    own: IterationCounts
+
+    @classmethod
+    def setup(cls, options: Options) -> Setup:
+        """Only labellings with weight are kept, and blocks are not sampled."""
+        return Setup(StepRule(FW), CacheOptions(), sampled=False)
+
+    def prepare(self) -> None:
+        """No iteration yet."""
+        self.own = IterationCounts()
 
     def advance(self, goal: Goal) -> Ended | None:
         """One iteration: the exact pass, which may end the solve, and the step towards its vertices (LJ13 Alg. 2)."""
@@ -84,11 +85,11 @@ class FrankWolfe:
         status = judged(it, point, goal)
         if status or found is None:
             return status or Status.CONVERGED, point
-        gamma = self.line_search(found.answers) if self.options.line_search else 2.0 / (self.counts.iterations + 2.0)
+        gamma = self.line_search(found.answers) if self.options.line_search else 2.0 / (self.own.iterations + 2.0)
         if gamma <= 0.0:
             return Status.STALLED, point
         self.step(found.answers, gamma)
-        self.counts.iterations += 1
+        self.own.iterations += 1
         it.state.counters[STEPS] += it.problem.n
         return None
 
@@ -112,10 +113,10 @@ class FrankWolfe:
 
     def start(self) -> None:
         """The fixed step begins anew."""
-        self.counts.iterations = 0
+        self.own.iterations = 0
 
-    def warm_up(self) -> None:
-        """Compile or load every function that a solve calls; changes no result."""
+    def load(self) -> None:
+        """Exact passes and steps."""
         warm_up(self.it)
 
 
@@ -151,10 +152,4 @@ def slope_driver(fingerprint: str) -> Callable[..., None]:
     return slope
 
 
-def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
-    """The schedule of `FrankWolfe`."""
-    method = FrankWolfe(it, options)
-    return Schedule(method.advance, method.start, warm_up=method.warm_up, counts=method.counts)
-
-
-METHOD = block_method(schedule_of, setup_of)
+METHOD = FrankWolfe

@@ -18,14 +18,11 @@ exact passes are not in S15.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from gapwise.stages.problems.operations import operations_of
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Averages
-from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import (
     CACHE_ONLY,
     CACHED_STEPS,
@@ -38,10 +35,10 @@ from gapwise.stages.solver.codes import (
 )
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
-from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.method import Ended, Method
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import MultiplaneOptions
-from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
+from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup, sampling_of
 from gapwise.stages.solver.supports import Pool, drop_unused, in_list_order
 from gapwise.stages.solver.visits import Visits
@@ -83,15 +80,6 @@ SPECS: tuple[ArraySpec, ...] = (
 )
 
 
-def setup_of(options: Options) -> Setup:
-    """The pool keeps all that the oracle returns: `retire` applies the cap."""
-    tracks, pairwise = TRACKS[options.averaging], STEP_RULES[options.step].kinds == PAIRWISE
-    return Setup.of(
-        options, **sampling_of(options.sampler), capacity=NEVER, average=tracks > 0,
-        cached_view=DISTANCES if pairwise and not tracks else FEATURES,
-    )  # fmt: skip
-
-
 def worth_another(gain: float, work: float, gain_so_far: float, work_so_far: float) -> bool:
     """S15 3.4: whether the last pass raised the dual by more per cost than its whole outer iteration so far.
 
@@ -124,17 +112,23 @@ def mean_working_set(pool: Pool) -> float:
     return np.count_nonzero(pool.used[order] != RETIRED) / pool.head.size
 
 
-@dataclass
-class Multiplane:
+class Multiplane(Method[Options]):
     """Exact passes, each with as many approximate passes as pay."""
 
-    it: Iterate
-    options: Options
-    own_primal: bool
-    iterations: list[tuple[float, ...]] = field(default_factory=list)
-    """Rows as `ITERATION`."""
+    specs = (*Method.specs, *SPECS)
 
-    def __post_init__(self) -> None:
+    @classmethod
+    def setup(cls, options: Options) -> Setup:
+        """The pool keeps all that the oracle returns: `retire` applies the cap."""
+        tracks, pairwise = TRACKS[options.averaging], STEP_RULES[options.step].kinds == PAIRWISE
+        return Setup.of(
+            options, **sampling_of(options.sampler), capacity=NEVER, average=tracks > 0,
+            cached_view=DISTANCES if pairwise and not tracks else FEATURES,
+        )  # fmt: skip
+
+    def prepare(self) -> None:
+        """Averages, steps and unit costs; rows of `iterations` are as `ITERATION`."""
+        self.iterations: list[tuple[float, ...]] = []
         self.tracks = Averages.empty(TRACKS[self.options.averaging], self.it.problem.d)
         self.visits = Visits(self.it)
         self.costs = operations_of(self.it.problem)
@@ -144,6 +138,7 @@ class Multiplane:
         """True with averaging: an average is certified if its gap is smaller."""
         return self.own_primal and self.options.averaging != "none"
 
+    @property
     def point(self) -> np.ndarray:
         """(d,): the average, if it may be certified; otherwise the current w."""
         it = self.it
@@ -161,7 +156,7 @@ class Multiplane:
             while it.ledger.steps < enough and not counts.exact_due:
                 dual = self.outer(goal, dual)
             return None
-        point, answers = due_pass(it, goal, self.point(), self.better)
+        point, answers = due_pass(it, goal, self.point, self.better)
         it.ledger.record(point)
         status = judged(it, point, goal)
         if status:
@@ -194,7 +189,7 @@ class Multiplane:
         """Whether an exact pass at `point` is likely to certify the tolerance on the gap, as far as is known without one."""
         bound = left_for_oracle(self.it, tolerance)
         estimate = self.it.known_gap
-        return estimate <= bound or (estimate <= NEAR * bound and self.it.cached_gap(self.point()) <= SURE * bound)
+        return estimate <= bound or (estimate <= NEAR * bound and self.it.cached_gap(self.point) <= SURE * bound)
 
     def bcfw_pass(self) -> int:
         """n steps with the max-oracle; returns how many oracle calls they made (S15 Alg. 3)."""
@@ -261,8 +256,8 @@ class Multiplane:
         self.it.counts.marks = []
         self.tracks.clear()
 
-    def warm_up(self) -> None:
-        """Compile or load every function that a solve calls."""
+    def load(self) -> None:
+        """Steps, approximate passes and exact ones."""
         self.visits.warm_up()
         self.visits.warm_up_cached()
 
@@ -281,13 +276,4 @@ class Multiplane:
         self.tracks.restore(arrays, self.it.problem.d)
 
 
-def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
-    """The schedule of `Multiplane`."""
-    method = Multiplane(it, options, own_primal)
-    return Schedule(
-        method.advance, method.start, method.point, method.rewrites_w, warm_up=method.warm_up,
-        arrays=method.arrays, restore=method.restore,
-    )  # fmt: skip
-
-
-METHOD = block_method(schedule_of, setup_of, SPECS)
+METHOD = Multiplane

@@ -32,7 +32,7 @@ from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.options import AVERAGES, check_one_of
 from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.primal import HERE_STEPS, Kind, PrimalOptions, primal_method
+from gapwise.stages.solver.primal import HERE_STEPS, Kind, PrimalMethod, PrimalOptions
 
 
 @dataclass
@@ -130,4 +130,11 @@ def subgradient_driver(fingerprint: str) -> Callable[..., None]:
     return run_subgradient
 
 
-METHOD = primal_method(Kind(begun, point, subgradient_driver), SPECS)
+class Subgradient(PrimalMethod):
+    """Stochastic subgradient descent."""
+
+    specs = (*PrimalMethod.specs, *SPECS)
+    kind = Kind(begun, point, subgradient_driver)
+
+
+METHOD = Subgradient

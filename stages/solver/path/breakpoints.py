@@ -10,9 +10,9 @@ import numpy as np
 from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.supports import Supports
 
 
@@ -81,7 +81,7 @@ class Breakpoint:
 
 
 def breakpoint_of(
-    solver: Solver, status: Status, point: Certificate | None, low: float, dual_weights: np.ndarray | None = None
+    solver: AnyMethod, status: Status, point: Certificate | None, low: float, dual_weights: np.ndarray | None = None
 ) -> Breakpoint:
     """The current lambda of `solver` as a breakpoint; `dual_weights`: w(alpha), if the path's certificates need it."""
     counts, weights, dual = solver.counts, np.array(solver.primal()), solver.supports()
@@ -90,7 +90,7 @@ def breakpoint_of(
     calls = solver.oracle_calls - calls_before
     if point is None:
         point = Certificate(
-            counts.lam, math.nan, solver.iterate.mean_hinge(), math.nan, norm2_of(solver.problem, weights), math.nan
+            counts.lam, math.nan, solver.it.mean_hinge(), math.nan, norm2_of(solver.problem, weights), math.nan
         )
     return Breakpoint(
         index=counts.breakpoint,
@@ -101,7 +101,7 @@ def breakpoint_of(
         oracle_calls=calls,
         seconds=counts.seconds - seconds_before,
         weights=weights,
-        block_gap=solver.iterate.block_gaps(),
+        block_gap=solver.it.block_gaps(),
         supports=no_supports(solver.problem) if dual is None else dual,
         certainty=certainty_of(solver.problem),
         slack=counts.slack,

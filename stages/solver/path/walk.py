@@ -12,11 +12,11 @@ from gapwise.stages.problems.certainty import EXACT, certainty_of
 from gapwise.stages.problems.metric import own_metric, product_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.method import AnyMethod, Boundary
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
 from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved
-from gapwise.stages.solver.solver import Boundary, Solver
 from gapwise.stages.solver.state import pool_of, truth_pool, vertices_pool
 from gapwise.stages.solver.supports import Supports
 
@@ -29,7 +29,7 @@ def begin(
     seed: int,
     spread: Spread = HERE,
     dual: Supports | None = None,
-) -> Solver:
+) -> AnyMethod:
     """The method at the first lambda, at the dual point `dual` if one is given."""
     if start is None:
         pool, initial = truth_pool(problem) if dual is None else pool_of(problem, dual), 0
@@ -55,7 +55,9 @@ def own_primal(options: MethodOptions, path: PathOptions) -> bool:
     return not path.can.finds_lambdas or (options.two_points and path.can.two_points)
 
 
-def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) -> Generator[Breakpoint, None, Status]:
+def walk(
+    solver: AnyMethod, rule: PathRule, path: PathOptions, boundary: Boundary
+) -> Generator[Breakpoint, None, Status]:
     """Solve one lambda after another from the state of `solver` and `rule`, yielding each when it is solved.
 
     Returns
@@ -73,7 +75,7 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
         if solver.stopped:
             return status
         index = solver.counts.breakpoint
-        dual = solver.iterate.dual_weights() if rule.finds_lambdas and solver.schedule.rewrites_w else None
+        dual = solver.it.dual_weights() if rule.finds_lambdas and solver.rewrites_w else None
         here = solver.ledger.calls_here, solver.ledger.passes_here
         solved = Solved(index, status, point, solver.primal(), lambda: worst_hinge(solver), *here, dual)
         following = rule.following(solved)
@@ -83,9 +85,9 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
         solver.move_to(following.lam, index + 1, rule.warm_start())
 
 
-def worst_hinge(solver: Solver) -> float:
+def worst_hinge(solver: AnyMethod) -> float:
     """The largest hinge of a block at the last exact pass, in units of the least loss of its wrong labellings."""
     P = solver.problem
     least = np.array([P.least_loss(i) for i in range(P.n)])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.max(np.where(solver.iterate.hinges > 0.0, solver.iterate.hinges / least, 0.0)))
+        return float(np.max(np.where(solver.it.hinges > 0.0, solver.it.hinges / least, 0.0)))
