@@ -209,7 +209,7 @@ class Bounded(Problem, Protocol):
 
 
 class Summable(Problem, Protocol):
-    """A structure that can also sum over all labellings of a block; its module's `Capabilities` say so, too.
+    """A structure that can also sum over all labellings of a block, which `solver.method=eg` needs.
 
     Examples
     --------

@@ -69,7 +69,8 @@ class Truthful(Multiclass):
 @pytest.mark.parametrize("scale", SCALES)
 def test_pass__compares_with_other_labellings_where_any_row_is_one(scale: float) -> None:
     honest = multiclass()
-    problem = Truthful(*honest._replace(x=scale * honest.x, norms2=scale**2 * honest.norms2))
+    rows = honest.rows._replace(x=scale * honest.rows.x)
+    problem = Truthful(*honest._replace(rows=rows, norms2=scale**2 * honest.norms2))
     with pytest.raises(
         OracleError, match=r"^block \d: .* the true labelling (of another block|with one entry changed) 1,"
     ):

@@ -11,8 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.marginals import FAINT
 from gapwise.stages.problems.protocol import PLAIN, U
+
+FAINT = -50.0
+"""Below this exponent, exp is less than the rounding error of a sum that has a term of 1."""
 
 LEAST = 1e-25
 """Labels of less weight are not carried back: all of them together are less than rounding."""

@@ -35,7 +35,6 @@ from gapwise.stages.problems import moves
 from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.confusion import counted, share
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.marginals import class_marginals
 from gapwise.stages.problems.multiclass.kernel import OverKernel, product_of_halves
 from gapwise.stages.problems.multiclass.rows import Csr, Dense
 from gapwise.stages.problems.operations import Operations
@@ -78,6 +77,22 @@ def best_labels(theta, m, labels, values):
         labels[slot, 0], values[slot] = k, theta[k]
         count = min(count + 1, m)
     return count
+
+
+@inner(**PLAIN)
+def class_marginals(theta, c, cost, weight, mu):
+    """mu (K,) <- weights of single labels with scores theta and losses weight * cost (K,); returns (log sum, mean loss)."""
+    top, total, loss = -np.inf, 0.0, 0.0
+    for k in range(mu.size):
+        mu[k] = theta[k] + c * weight * cost[k]
+        top = max(top, mu[k])
+    for k in range(mu.size):
+        mu[k] = np.exp(mu[k] - top)
+        total += mu[k]
+    for k in range(mu.size):
+        mu[k] /= total
+        loss += mu[k] * cost[k]
+    return top + np.log(total), weight * loss
 
 
 class Multiclass(NamedTuple):

@@ -10,7 +10,7 @@ form
 
     alpha_i(y) proportional to exp(c_i L_i(y) + <sigma_i, m_i(y)>),     sigma_i += eta_i theta_i,  c_i += eta_i,
 
-and all that a step needs of them, mu_i and ell_i, are marginals that the structure sums up (`problems.marginals`). A
+and all that a step needs of them, mu_i and ell_i, are marginals that the structure sums up (`protocol.Summable`). A
 computation of marginals counts as an oracle call. Max-oracles are called in exact passes only, which measure P(w).
 
 *Step sizes.* As in the experiments of the paper, each block has its own, and a step that would lower the dual is not made:
