@@ -22,11 +22,11 @@ from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
 from gapwise.stages.problems import build
 from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
+from gapwise.stages.problems.images.graph import PIXELS
 from gapwise.stages.problems.loss_names import BALANCED, PER_PIXEL, PICTURE_LOSSES
 from gapwise.stages.problems.loss_unit import with_unit
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import check_single
-from gapwise.stages.problems.segmentation.images import PIXELS
 from gapwise.storage.backend import Location
 
 Graph: TypeAlias = dict[str, np.ndarray]

@@ -10,7 +10,7 @@ BALANCED = "balanced"
 """Label weights inverse to how often a label occurs: in training, or for pictures in each of them."""
 PER_IMAGE, PER_PIXEL = "per_image", "per_pixel"
 PICTURE_LOSSES = (BALANCED, PER_IMAGE, PER_PIXEL)
-"""Losses of pictures (`segmentation.images.costs_by`): the first is the usual loss of two classes, the second of more."""
+"""Losses of pictures (`images.graph.costs_by`): the first is the usual loss of two classes, the second of more."""
 CHUNKS = {"BIO": "BI", "IOBES": "BIES", "BILOU": "BILU", "BMES": "BMES", "BMEWO": "BMEW"}
 """Letters of a chunk's first token, an inner one, its last, and a chunk of one token. O is outside of all chunks."""
 

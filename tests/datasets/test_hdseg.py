@@ -121,7 +121,7 @@ def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
     """Opened as written, neither copied nor scanned; derived arrays and kernels agree on the scale of the codes."""
     mapped = open_features(u8_store)
     monkeypatch.setattr(
-        "gapwise.stages.problems.segmentation.images.check_features", lambda *_: pytest.fail("read the features")
+        "gapwise.stages.problems.images.graph.check_features", lambda *_: pytest.fail("read the features")
     )
     monkeypatch.setattr("gapwise.stages.featurize.open_features", lambda _: mapped)
     arrays = mapped.arrays("train")

@@ -5,7 +5,7 @@ A block is a noisy picture of H × W pixels with a few channels. With E the pair
     ⟨w, φ(x, y)⟩ = Σ_p ⟨u, (1, x_p)⟩ (2 y_p − 1)/2 − v Σ_{pq in E} [y_p ≠ y_q],        v ≥ 0,
 
 and the loss is the share of wrong pixels, so the best labelling with or without it is a minimum cut (`minimum_cut` in
-`stages/problems/segmentation/maxflow.py`): the capacity of an edge is v, and of a pixel's arc to source or sink the
+`stages/problems/images/maxflow.py`): the capacity of an edge is v, and of a pixel's arc to source or sink the
 difference between its two labels' scores.
 
     PYTHONPATH=tests/examples python -m pipeline dataset=python_oracle dataset.oracle=potts_grid:Grid path.eps=0.05
@@ -16,8 +16,8 @@ Pictures with superpixels and features of their own need no code: `dataset=image
 import numpy as np
 from numba import njit
 
+from gapwise.stages.problems.images.maxflow import adjacency, minimum_cut, workspace
 from gapwise.stages.problems.oracle import Oracle
-from gapwise.stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
 
 
 @njit(cache=True)

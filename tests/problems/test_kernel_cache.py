@@ -35,7 +35,7 @@ EVERY = {(caller, name) for caller in DRIVERS for name in STRUCTURES}
 EDITS = {
     "problems/protocol.py": EVERY,
     "problems/chain/kernels.py": {(caller, "chain") for caller in DRIVERS},
-    "problems/segmentation/maxflow.py": {(caller, "segmentation") for caller in DRIVERS},
+    "problems/images/maxflow.py": {(caller, "segmentation") for caller in DRIVERS},
     "solver/supports.py": {(caller, name) for caller in ("loop", "oracles") for name in STRUCTURES},
     "solver/block/step.py": {("loop", name) for name in STRUCTURES},
     "certify/kernels.py": set(),  # of these drivers, none calls them

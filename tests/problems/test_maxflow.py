@@ -9,8 +9,8 @@ import pytest
 from numba import config
 from scipy.spatial import Delaunay
 
-from gapwise.stages.problems.segmentation import maxflow
-from gapwise.stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
+from gapwise.stages.problems.images import maxflow
+from gapwise.stages.problems.images.maxflow import adjacency, minimum_cut, workspace
 
 
 def cut_value(edges, capacity, terminal, sink_side):

@@ -57,7 +57,7 @@ def test_featurize__spares_opening_a_store_the_scan(monkeypatch, tmp_path):
     run(monkeypatch, tmp_path / "store", Pictures())
     assert open_features(tmp_path / "store").meta["checked"] is True
     monkeypatch.setattr(
-        "gapwise.stages.problems.segmentation.images.check_features", lambda *_: pytest.fail("read the features")
+        "gapwise.stages.problems.images.graph.check_features", lambda *_: pytest.fail("read the features")
     )
     assert open_problem(tmp_path / "store", "train").n == 3
 

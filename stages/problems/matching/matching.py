@@ -25,6 +25,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.records import Facts
+from gapwise.stages.problems.images.kernels import rows_add, rows_dot, rows_norm2
 from gapwise.stages.problems.matching.assignment import MOST, best_matching, workspace
 from gapwise.stages.problems.matching.labellings import (
     TRUE,
@@ -37,7 +38,6 @@ from gapwise.stages.problems.matching.labellings import (
 )
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.protocol import PLAIN, frozen
-from gapwise.stages.problems.segmentation.kernels import rows_add, rows_dot, rows_norm2
 
 NEGATIVE = 1e-9
 """A second link that earns more than this share of the largest price is an error; between that and 0 it is free."""

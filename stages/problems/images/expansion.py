@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.potts.trws import padded, value_of
+from gapwise.stages.problems.images.maxflow import minimum_cut
+from gapwise.stages.problems.images.trws import padded, value_of
 from gapwise.stages.problems.protocol import PLAIN
-from gapwise.stages.problems.segmentation.maxflow import minimum_cut
 
 CYCLES = 20
 """Bound on the number of cycles; three or four are usual."""

@@ -10,7 +10,7 @@ counts one half, or all of it if the other is absent (``balanced``), or all pixe
 over superpixels, so the loss-augmented argmax is also one cut. Ties go to the background. *Void* superpixels have no true
 label and no loss; in training their feature rows and those of their edges must be 0 (`stages.problems.void`).
 
-w_P is learned, or one number that all of it is equal to (`images.bounds`; S15).
+w_P is learned, or one number that all of it is equal to (`graph.bounds`; S15).
 
 Unary rows are the stored ones times `unary_scale`: float32, or uint8 codes, which the kernels read directly (the dtype
 specialises the compiled code), so that a memory map is never expanded. Everything else is about the scaled rows.
@@ -25,13 +25,10 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems.block_weight import block_weights
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.loss_names import BALANCED
-from gapwise.stages.problems.operations import Operations
-from gapwise.stages.problems.pair_products import too_large
-from gapwise.stages.problems.protocol import PLAIN, frozen
-from gapwise.stages.problems.segmentation.cut import best_labelling, forced_scores, forced_workspace
-from gapwise.stages.problems.segmentation.images import (
+from gapwise.stages.problems.capabilities import Capabilities
+from gapwise.stages.problems.images.cut import best_labelling, forced_scores, forced_workspace
+from gapwise.stages.problems.images.graph import (
+    PIXELS,
     Images,
     bounds,
     check_features,
@@ -41,7 +38,7 @@ from gapwise.stages.problems.segmentation.images import (
     least_cost,
     wrong_area,
 )
-from gapwise.stages.problems.segmentation.kernels import (
+from gapwise.stages.problems.images.kernels import (
     add_labelling,
     gram_form,
     labelling_value,
@@ -49,7 +46,13 @@ from gapwise.stages.problems.segmentation.kernels import (
     rows_dot,
     rows_norm2,
 )
-from gapwise.stages.problems.segmentation.maxflow import workspace
+from gapwise.stages.problems.images.maxflow import workspace
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.loss_names import BALANCED
+from gapwise.stages.problems.operations import Operations
+from gapwise.stages.problems.pair_products import too_large
+from gapwise.stages.problems.protocol import PLAIN, frozen
+from gapwise.stages.problems.void import silenced
 
 
 class Segmentation(NamedTuple):
@@ -165,8 +168,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
         Features of these dtypes are not copied, so they may be memory-mapped. Shared by all images: ``unary_scale``
         (1,), which uint8 needs. ``block_weight`` (n,) may hold weights of images.
     meta : Mapping
-        ``loss``: a name of `images.costs_by`, by default ``balanced``; ``per_pixel`` needs ``mean_area``. ``potts``: the
-        fixed weight of all pairwise features, None to learn them (`images.bounds`). ``checked`` is
+        ``loss``: a name of `graph.costs_by`, by default ``balanced``; ``per_pixel`` needs ``mean_area``. ``potts``: the
+        fixed weight of all pairwise features, None to learn them (`graph.bounds`). ``checked`` is
         true if every block has passed `check_features` (featurize runs it through `derived`); then opening tens of gigabytes
         does not read them.
 
@@ -248,3 +251,16 @@ def confusion(
     area, foreground = (np.asarray(arrays[name], float).reshape(-1) for name in ("area", "foreground"))
     rows = [np.bincount(predictions, pixels, minlength=2) for pixels in (area - foreground, foreground)]
     return [str(name) for name in meta.get("class_names", ("background", "foreground"))], np.array(rows)
+
+
+CAPABILITIES = Capabilities(
+    margins=True,
+    whole=("block_weight",),
+    features=("unary", "pairwise"),
+    mapped=("unary", "pairwise", "gram"),
+    single=True,
+    unit=PIXELS,
+    confusion=confusion,
+    for_training=silenced,
+    rising=("pixel_accuracy", "foreground_iou", "foreground_iou_pooled"),
+)

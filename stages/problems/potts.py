@@ -7,10 +7,10 @@ Block i is an image of S superpixels and E edges between neighbours, labels y in
 so in local coordinates m_i(y) = ([y_p = k] label by label, -[y_p != y_q] on edges) in R^{K S + E}, B_i = blockdiag(X', ...,
 X', P') with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_0, ..., X w_{K-1}, P w_P). The loss is the share of the image's
 labelled pixels that lie in superpixels with a wrong label, or the mean of that share over the classes that occur there
-(`meta["loss"]`, as `images.costs_by` names them). *Void* superpixels have no true label: they have no loss, and in
+(`meta["loss"]`, as `graph.costs_by` names them). *Void* superpixels have no true label: they have no loss, and in
 training their feature rows and those of their edges are 0 (`void.silenced`), so that they do not enter the score either.
 
-w_P is learned, or one number that all of it is equal to (`images.bounds`; S15's is 1).
+w_P is learned, or one number that all of it is equal to (`graph.bounds`; S15's is 1).
 
 With K > 2 the maximum is NP-hard. `meta["oracle"]` chooses how it is approached:
 
@@ -30,15 +30,12 @@ import numpy as np
 from numba import njit
 
 from gapwise.records import Facts
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
-from gapwise.stages.problems.loss_names import PER_IMAGE
-from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
-from gapwise.stages.problems.potts.expansion import expand
-from gapwise.stages.problems.potts.kernels import label_scores
-from gapwise.stages.problems.potts.trws import NEVER, bound, maximise, padded, value_of, workspace
-from gapwise.stages.problems.protocol import PLAIN, U, frozen
-from gapwise.stages.problems.segmentation.images import (
+from gapwise.stages.problems.images.expansion import expand
+from gapwise.stages.problems.images.graph import (
     NEGATIVE,
+    PIXELS,
     Images,
     arcs_of,
     bounds,
@@ -46,11 +43,16 @@ from gapwise.stages.problems.segmentation.images import (
     costs_by,
     wrong_area,
 )
-from gapwise.stages.problems.segmentation.kernels import add_cut, gram_form, rows_add, rows_dot, rows_norm2
-from gapwise.stages.problems.segmentation.maxflow import workspace as cut_workspace
-from gapwise.stages.problems.segmentation.segmentation import Segmentation
-from gapwise.stages.problems.segmentation.segmentation import derived as segmentation_derived
+from gapwise.stages.problems.images.kernels import add_cut, gram_form, label_scores, rows_add, rows_dot, rows_norm2
+from gapwise.stages.problems.images.maxflow import workspace as cut_workspace
+from gapwise.stages.problems.images.trws import NEVER, bound, maximise, padded, value_of, workspace
+from gapwise.stages.problems.loss_names import PER_IMAGE
+from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
+from gapwise.stages.problems.protocol import PLAIN, U, frozen
+from gapwise.stages.problems.segmentation import Segmentation
+from gapwise.stages.problems.segmentation import derived as segmentation_derived
 from gapwise.stages.problems.shared import takes
+from gapwise.stages.problems.void import silenced
 
 MOST_LABELS = 254
 
@@ -196,7 +198,7 @@ def _fill(self, i, theta, augmented, size, scores):
 
 @njit(**PLAIN)
 def _capacities(self, i, theta, cap):
-    """cap <- theta's part for edges, at least 0; returns the arrays of the block's graph (`images.arcs_of`)."""
+    """cap <- theta's part for edges, at least 0; returns the arrays of the block's graph (`graph.arcs_of`)."""
     size = self.label_ptr[i + 1] - self.label_ptr[i]
     for e in range(cap.size):
         cap[e] = max(theta[self.classes * size + e], 0.0)
@@ -325,3 +327,15 @@ def confusion(
     pixels = np.zeros((problem.classes, problem.classes))
     np.add.at(pixels.T, predictions, counts)
     return [str(name) for name in meta.get("class_names", range(problem.classes))], pixels
+
+
+CAPABILITIES = Capabilities(
+    features=("unary", "pairwise"),
+    mapped=("unary", "pairwise", "gram"),
+    single=True,
+    counts=("classes",),
+    unit=PIXELS,
+    confusion=confusion,
+    for_training=silenced,
+    rising=("pixel_accuracy", "class_accuracy"),
+)

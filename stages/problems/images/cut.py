@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gapwise.stages.problems.images.graph import NEGATIVE, arcs_of
+from gapwise.stages.problems.images.maxflow import minimum_cut, workspace
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, U
-from gapwise.stages.problems.segmentation.images import NEGATIVE, arcs_of
-from gapwise.stages.problems.segmentation.maxflow import minimum_cut, workspace
 
 
 @inner(**PLAIN)

@@ -1,0 +1,1 @@
+"""Graphs of superpixels, and what finds their best labellings: minimum cuts, message passing, alpha-expansion."""
