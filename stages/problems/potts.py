@@ -48,10 +48,9 @@ from gapwise.stages.problems.images.maxflow import workspace as cut_workspace
 from gapwise.stages.problems.images.trws import NEVER, bound, maximise, padded, value_of, workspace
 from gapwise.stages.problems.loss_names import PER_IMAGE
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
-from gapwise.stages.problems.protocol import PLAIN, U, frozen
+from gapwise.stages.problems.protocol import PLAIN, U, frozen, takes
 from gapwise.stages.problems.segmentation import Segmentation
 from gapwise.stages.problems.segmentation import derived as segmentation_derived
-from gapwise.stages.problems.shared import takes
 from gapwise.stages.problems.void import silenced
 
 MOST_LABELS = 254

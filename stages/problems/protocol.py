@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numba import types
@@ -292,6 +292,26 @@ class Ranked(Scored, Protocol):
         Returns how many there are, at most m. The first is the answer of `decode`; equal values come in a fixed order. With
         a loss that is a sum over the same parts added to theta, these are the most violating labellings.
         """
+
+
+Structure = TypeVar("Structure")
+
+
+def takes(source: type, *names: str) -> Callable[[type[Structure]], type[Structure]]:
+    """Decorate a problem class: it gets these methods and properties of `source`, whose fields they read.
+
+    Problems are NamedTuples, which numba knows and which inherit nothing. AttributeError if `source` lacks a name; TypeError
+    if the class has one of its own.
+    """
+
+    def decorate(structure: type[Structure]) -> type[Structure]:
+        for name in names:
+            if name in vars(structure):
+                raise TypeError(f"{structure.__name__}: {name} is its own, and is taken from {source.__name__}")
+            setattr(structure, name, getattr(source, name))
+        return structure
+
+    return decorate
 
 
 def own_function(declared: Kernel, function_of: Callable[[type], Kernel]) -> Kernel:
