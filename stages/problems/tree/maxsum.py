@@ -35,11 +35,10 @@ def workspace(nodes, types, most_rows, most_columns):
         np.empty(types * size),  # G_u
         np.empty(types * size),  # phi_t, parent's relation maps
         np.empty(4 * types * tables),  # deformation scores: rows and columns, of either end
-        np.zeros(5 * tables + stride + wide + 8),  # of one pair of types: `messages._pair`
+        np.zeros(4 * tables + stride + 8),  # of one pair of types: `messages._pair`
         np.empty(types * high + 2 * types),  # largest G_u by row, and of all rows; largest phi_t
         np.empty(types * types),  # bounds of pairs of types
         np.empty(types * types, np.int64),  # their order
-        np.full(stride * wide, LOWEST),  # deformation scores by column of the child and eight columns of the parent
         np.empty(types * high * wide),  # room below the message, by type, row and eight columns
         np.empty((types + 1) * high, np.int64),  # after how many pairs rooms were computed; and rows of M last rose
     )
@@ -79,7 +78,7 @@ def _maps(relations, start, scale, types, rows, columns, stride, base, out):
 @njit(**PLAIN)
 def maximise(P, i, theta, augmented, y, scratch):
     """y <- argmax of <theta, m_i(y)>, plus the loss if `augmented`; returns the loss of y, 0 without it."""
-    best, message, child, parent, tables, pair, tops, bounds, order, by_block, rooms, ages = scratch
+    best, message, child, parent, tables, pair, tops, bounds, order, rooms, ages = scratch
     rows, columns, V, T = P.hw[i, 0], P.hw[i, 1], P.parent.size, P.anchors.shape[2]
     stride = padded(columns)
     size, length = rows * stride, tables.size // (4 * T)
@@ -87,9 +86,9 @@ def maximise(P, i, theta, augmented, y, scratch):
         _subtree_alone(P, i, v, theta[v] * P.per_unary, augmented, best[v * size : (v + 1) * size])
     for v in range(V - 1, 0, -1):  # children come after their parents
         p = P.parent[v]
-        deformation_tables(P, v - 1, theta, rows, columns, tables, length)
+        _deformation_tables(P, v - 1, theta, rows, columns, tables, length)
         _relations(P, i, v - 1, theta, best[v * size : (v + 1) * size], child, parent, stride)
-        message_of(rows, columns, T, message, child, parent, tables, pair, tops, bounds, order, by_block, rooms, ages)
+        message_of(rows, columns, T, message, child, parent, tables, pair, tops, bounds, order, rooms, ages)
         for k in range(size):
             best[p * size + k] += message[k]
     position, top = 0, -np.inf
@@ -99,8 +98,8 @@ def maximise(P, i, theta, augmented, y, scratch):
                 position, top = r * columns + c, best[r * stride + c]
     y[0] = position
     for v in range(1, V):
-        deformation_tables(P, v - 1, theta, rows, columns, tables, length)
-        best_child(P, i, v, theta, best[v * size : (v + 1) * size], tables, length, stride, y, tops)
+        _deformation_tables(P, v - 1, theta, rows, columns, tables, length)
+        _best_child(P, i, v, theta, best[v * size : (v + 1) * size], tables, length, stride, y, tops)
     loss = 0.0
     if augmented:
         for v in range(V):
@@ -136,7 +135,7 @@ def _subtree_alone(P, i, v, weight, augmented, out):
 
 
 @njit(**PLAIN)
-def deformation_tables(P, arc, theta, rows, columns, tables, length):
+def _deformation_tables(P, arc, theta, rows, columns, tables, length):
     """Deformation scores of an arc's types, of both of its ends, by displacement."""
     T = P.anchors.shape[2]
     for side in range(2):
@@ -170,7 +169,7 @@ def _relations(P, i, arc, theta, below, child, parent, stride):
 
 
 @njit(**PLAIN)
-def best_child(P, i, v, theta, below, tables, length, stride, y, work):
+def _best_child(P, i, v, theta, below, tables, length, stride, y, work):
     """y <- the place of node v and the types of its arc that are best at the place of its parent, in y."""
     rows, columns, T, V, arc = P.hw[i, 0], P.hw[i, 1], P.anchors.shape[2], P.parent.size, v - 1
     here = np.int64(y[P.parent[v]])

@@ -18,10 +18,11 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.protocol import PLAIN
-from gapwise.stages.problems.simd import add, greater_bits, larger, load, lowest_bit, store
+from gapwise.stages.problems.simd import add, greater_bits, larger, largest, load, store
 from gapwise.stages.problems.tree.rows import (
     HIGHEST,
     LOWEST,
+    ROUNDING,
     above,
     best_sums,
     greatest,
@@ -44,7 +45,7 @@ def _order_pairs(types, bounds, order):
 
 
 @njit(**PLAIN)
-def message_of(rows, columns, types, message, child, parent, tables, pair, tops, bounds, order, by_block, rooms, ages):
+def message_of(rows, columns, types, message, child, parent, tables, pair, tops, bounds, order, rooms, ages):
     """message <- M of an arc, from G_u in `child` and phi_t in `parent`; the rest is workspace of `maxsum.workspace`."""
     stride, high = padded(columns), padded(rows)
     size, length = rows * stride, tables.size // (4 * types)
@@ -70,26 +71,25 @@ def message_of(rows, columns, types, message, child, parent, tables, pair, tops,
         t, u = order[number] // types, order[number] % types
         if bounds[order[number]] <= least:
             break
-        _pair(t, u, number, rows, columns, types, message, child, parent, tables, pair, tops, by_block, rooms, ages)
+        _pair(t, u, number, rows, columns, types, message, child, parent, tables, pair, tops, rooms, ages)
         if number % 8 == 0:
             least = smallest(message, 0, size)
 
 
 @njit(**PLAIN)
-def _pair(t, u, number, rows, columns, types, message, child, parent, tables, pair, tops, by_block, rooms, ages):
+def _pair(t, u, number, rows, columns, types, message, child, parent, tables, pair, tops, rooms, ages):
     """Raise `message` by what types t and u allow.
 
     ages: after how many pairs rooms[t, r] was computed, for each t and r; then after how many row r of the message last
-    rose. `pair` holds the deformation scores of rows and of columns, those of `_springs_of_blocks`, and results for a row.
+    rose. `pair` holds the deformation scores of rows and of columns, those of `_springs_of_eights`, and results for a row.
     """
     stride, high, length = padded(columns), padded(rows), tables.size // (4 * types)
     size, count, wide = rows * stride, stride // 8, padded(stride // 8)
-    fine, reach, here = 2 * length, 4 * length, 5 * length
-    most, eight = 5 * length + stride, 5 * length + stride + wide
+    fine, here, eight = 2 * length, 4 * length, 4 * length + stride
     own, theirs, changed = 2 * t * length, 2 * (types + u) * length, types * high
     for k in range(0, 2 * length, 8):
         store(pair, k, add(load(tables, own + k), load(tables, theirs + k)))
-    _springs_of_blocks(pair, by_block, columns, length, fine, reach)
+    top = _springs_of_eights(pair, columns, length, fine, eight)
     for r in range(rows):
         start, room, first = r * stride, (t * high + r) * wide, rows - 1 - r
         if ages[t * high + r] < ages[changed + r]:
@@ -97,51 +97,37 @@ def _pair(t, u, number, rows, columns, types, message, child, parent, tables, pa
                 k = start + 8 * p
                 rooms[room + p] = least_room(message, k, parent, t * size + k, 8)
             ages[t * high + r] = number
-        begin, end = above(tops, u * high, pair, first, high, least_room(rooms, room, pair, reach, wide))
+        most = smallest(rooms, room, wide)
+        begin, end = above(tops, u * high, pair, first, high, most - top - ROUNDING * (abs(most) + abs(top)))
         if end == 0:
             continue
         child_start = u * size + begin * stride
         best_sums(child, child_start, stride, end - begin, pair, first + begin, pair, here, stride)
-        best_sums(by_block, 0, wide, columns, pair, here, pair, most, wide)
-        raised = False
-        for p in range(0, count, 8):
-            bits = greater_bits(load(pair, most + p), load(rooms, room + p))
-            while bits != 0:
-                c = 8 * (p + np.int64(lowest_bit(bits)))
-                bits &= bits - np.uint64(1)
-                b, e = above(pair, here, pair, fine + stride - 8 - c, stride, rooms[room + c // 8])
-                e = min(e, columns)
+        for c in range(0, stride, 8):
+            b, e = above(pair, here, pair, fine + stride - 8 - c, stride, rooms[room + c // 8])
+            e = min(e, columns)
+            if b < e:
                 # the springs of the columns, by place of the parent: those of the child's next column begin an entry earlier
                 best_sums(pair, length + columns - 1 - b + c, -1, e - b, pair, here + b, pair, eight, 8)
                 best, before = add(load(pair, eight), load(parent, t * size + start + c)), load(message, start + c)
-                raised = raised or greater_bits(best, before) != 0
-                store(message, start + c, larger(best, before))
-        if raised:
-            ages[changed + r] = number + 1
+                if greater_bits(best, before) != 0:
+                    store(message, start + c, larger(best, before))
+                    ages[changed + r] = number + 1
 
 
 @njit(**PLAIN)
-def _springs_of_blocks(pair, by_block, columns, length, fine, reach):
-    """The largest deformation scores between the parent's columns from 8 p to 8 p + 7 and the child's column b.
-
-    They are by_block[b wide + p] and pair[fine + stride - 8 - 8 p + b]; pair[reach + p] is the largest over b.
-    """
-    stride = padded(columns)
-    count, wide = stride // 8, padded(stride // 8)
-    for k in range(columns + stride - 8, 2 * stride - 8):
+def _springs_of_eights(pair, columns, length, fine, eight):
+    """pair[fine + stride - 8 - c + b] <- the largest deformation score between the child's column b and the parent's columns
+    c to c + 7; returns the largest of all. pair[eight:eight + 8] is workspace."""
+    count, top = columns + padded(columns) - 8, LOWEST
+    for k in range(count, 2 * padded(columns) - 8):
         pair[fine + k] = LOWEST
-    for k in range(0, columns + stride - 8, 8):
+    for k in range(0, count, 8):
         best = load(pair, length + k)
         for j in range(1, 8):
             best = larger(load(pair, length + k + j), best)
-        store(pair, reach, best)
-        for j in range(min(8, columns + stride - 8 - k)):
-            pair[fine + columns + stride - 9 - k - j] = pair[reach + j]
-    for b in range(columns):
-        for p in range(count):
-            by_block[b * wide + p] = pair[fine + stride - 8 - 8 * p + b]
-    for p in range(0, wide, 8):
-        best = load(by_block, p)
-        for b in range(1, columns):
-            best = larger(load(by_block, b * wide + p), best)
-        store(pair, reach + p, best)
+        store(pair, eight, best)
+        top = max(top, largest(best))
+        for j in range(min(8, count - k)):
+            pair[fine + count - 1 - k - j] = pair[eight + j]
+    return top
