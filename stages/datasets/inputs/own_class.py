@@ -67,7 +67,7 @@ def one_input(inputs: Sequence[str], module: str) -> NewInput:
 
 
 def code_of(meta: Facts) -> str | None:
-    """The class or command of the user's own that the facts of features name, as their reader says with CODE; else None."""
+    """The class of the user's own that the facts of features name, as their reader says with CODE; else None."""
     found: Any = meta
     for key in offered(meta["dataset"]).code:
         found = found[key]
@@ -75,7 +75,7 @@ def code_of(meta: Facts) -> str | None:
 
 
 def with_code(meta: Facts, name: str) -> Record:
-    """The same facts with another class or command of the user's own; DataError if they name none."""
+    """The same facts with another class of the user's own; DataError if they name none."""
     keys = offered(meta["dataset"]).code
     if not keys:
         raise DataError(f"oracle: {name} is not needed: {meta['dataset']} has no code of your own")

@@ -23,7 +23,7 @@ from gapwise.stages.problems.chain.grams import Grams
 from gapwise.stages.problems.chain.losses import CostTables, ZeroOne
 from gapwise.stages.problems.operations import Operations, mean_size
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
-from gapwise.stages.problems.shared import takes
+from gapwise.stages.problems.protocol import takes
 
 BLAS = 1 << 21
 """Multiplications of the least Gram matrix that is left to BLAS."""
