@@ -350,6 +350,13 @@ def dot(a, b):
     return total
 
 
+@inner(**FAST)
+def add_scaled(c, a, u):
+    """u += c a."""
+    for j in range(u.size):
+        u[j] += c * a[j]
+
+
 @inner(**PLAIN)
 def widest_block(local_ptr):
     """Largest p_i, in compiled code."""

@@ -32,20 +32,12 @@ from numba import njit
 from gapwise.records import Facts
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.operations import SEARCH, Operations
-from gapwise.stages.problems.protocol import FAST, JIT, frozen
+from gapwise.stages.problems.protocol import JIT, add_scaled, dot, frozen
 
 MOST_DOCUMENTS = 2**15 - 2
 """Of a query: bars and places are int16."""
 CUT = 10
 """NDCG counts this many of the first documents."""
-
-
-@njit(**FAST)
-def _score(x, w):
-    total = 0.0
-    for f in range(w.size):
-        total += x[f] * w[f]
-    return total
 
 
 @njit(**JIT)
@@ -154,8 +146,7 @@ def _norm2(x, delta):
     total = np.zeros(x.shape[1])
     for j in range(delta.size):
         if delta[j] != 0.0:
-            for f in range(total.size):
-                total[f] += delta[j] * x[j, f]
+            add_scaled(delta[j], x[j], total)
     return np.sum(total * total)
 
 
@@ -198,7 +189,7 @@ class Ranking(NamedTuple):
     def scores(self, i, w, theta):
         first = self.local_ptr[i]
         for j in range(theta.size):
-            theta[j] = _score(self.x[first + j], w)
+            theta[j] = dot(self.x[first + j], w)
 
     def max_oracle(self, i, theta, y, scratch):
         worse = self.worse[self.local_ptr[i] : self.local_ptr[i + 1]]
@@ -223,9 +214,7 @@ class Ranking(NamedTuple):
         first = self.local_ptr[i]
         for j in range(delta.size):
             if delta[j] != 0.0:
-                step = c * delta[j]
-                for f in range(w.size):
-                    w[f] += step * self.x[first + j, f]
+                add_scaled(c * delta[j], self.x[first + j], w)
 
     def loss(self, i, y):
         return _pairs(self.worse[self.local_ptr[i] : self.local_ptr[i + 1]], y) * self.share[i]

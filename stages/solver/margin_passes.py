@@ -8,18 +8,10 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import FAST, JIT, largest, widest_block
+from gapwise.stages.problems.protocol import JIT, add_scaled, largest, widest_block
 from gapwise.stages.solver.block.step import survey
 from gapwise.stages.solver.block.views.margins import margin, score_margins
 from gapwise.stages.solver.state import block_ell, fold_due
-
-
-@inner(**FAST)
-def add_scaled(c, a, u):
-    """u += c a."""
-    for j in range(u.size):
-        u[j] += c * a[j]
 
 
 @driver

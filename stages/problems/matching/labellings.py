@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.matching.assignment import MOST
-from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot
+from gapwise.stages.problems.protocol import JIT, PLAIN, add_scaled, dot
 
 WRONG, TRUE, POSSIBLE = 0, 1, 2
 """Roles of a candidate (`role`): not a link, a true link, a possible link, which is neither demanded nor quite wrong."""
@@ -57,12 +57,6 @@ def link_loss(self, i, y):
     return total
 
 
-@njit(**FAST)
-def _add_row(c, x, w):
-    for k in range(x.size):
-        w[k] += c * x[k]
-
-
 @njit(**PLAIN)
 def pair_add(self, i, c, y, z, w):
     """w += c B (m(y) - m(z)), by the links that only y or only z has."""
@@ -72,10 +66,10 @@ def pair_add(self, i, c, y, z, w):
         for s in range(j * F, (j + 1) * F):
             e = edge(self, i, j, y[s])
             if e >= 0 and not _has(z, j * F, F, y[s]):
-                _add_row(c, self.x[e], features)
+                add_scaled(c, self.x[e], features)
             e = edge(self, i, j, z[s])
             if e >= 0 and not _has(y, j * F, F, z[s]):
-                _add_row(-c, self.x[e], features)
+                add_scaled(-c, self.x[e], features)
     if F == MOST:
         first = self.kind_ptr[i]
         for q in range(self.kind_ptr[i + 1] - first):

@@ -39,7 +39,7 @@ from numba import njit
 from gapwise.records import Facts
 from gapwise.stages.problems.multiclass.rows import check_finite
 from gapwise.stages.problems.operations import SEARCH, Operations
-from gapwise.stages.problems.protocol import FAST, PLAIN, dot, frozen
+from gapwise.stages.problems.protocol import FAST, PLAIN, add_scaled, dot, frozen
 from gapwise.stages.problems.scale import check_norms
 
 LINEAR, POLY, RBF = range(3)
@@ -149,13 +149,6 @@ def row_of(kept, kernel, points, r):
     return s
 
 
-@njit(**FAST)
-def add_row(c, row, w, start):
-    """w[start : start + m] += c row."""
-    for j in range(row.size):
-        w[start + j] += c * row[j]
-
-
 @njit(**PLAIN)
 def product_of_halves(a, b):
     """<coefficients of a, scores of b>: both (2 h,), coefficients first."""
@@ -256,4 +249,4 @@ class OverKernel(NamedTuple):
         w[k * m + max(r, 0)] += c if r >= 0 else np.nan
         if r >= 0 and self.follow:
             slot = row_of(self.kept, self.kernel, self.points, r)
-            add_row(c, self.kept.values[slot], w, (K + k) * m)
+            add_scaled(c, self.kept.values[slot], w[(K + k) * m : (K + k + 1) * m])
