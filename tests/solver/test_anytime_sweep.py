@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from gapwise.stages.solver.options import PathOptions
-from gapwise.stages.solver.path.axis import Axis, Levels, Member
+from gapwise.stages.solver.path.axis import Axis, Levels
 from gapwise.stages.solver.path.cells import SolvedPoint
+from gapwise.stages.solver.path.members import Member
 from gapwise.stages.solver.path.rule import PathStart
 from gapwise.stages.solver.path.sweep import Sweep
 

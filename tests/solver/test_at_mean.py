@@ -21,6 +21,8 @@ from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.objective import Mixture
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.cells import Goal, Pair, solved_point
+from gapwise.stages.solver.path.members import insert
+from gapwise.stages.solver.path.rule import Solved
 from gapwise.stages.solver.path.rules.two_sided import TwoSided
 from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.verify import CertificateError, asked_for, verify
@@ -51,9 +53,9 @@ def test_cells__hold_at_random_lambdas(name, method):
     assert status is Status.CONVERGED
     assert np.isfinite([b.dual_norm2 for b in records]).all()
     assert any(not np.allclose(b.dual_norm2, (b.point.lam**2) * b.point.norm2, rtol=1e-3) for b in records)
-    lowest = max(LOWEST, sides.stack.cells[-1].low)
+    lowest = max(LOWEST, sides.cells[-1].low)
     for lam in np.exp(np.random.default_rng(5).uniform(np.log(lowest), np.log(2.0 * start.lam_top), 8)):
-        cell = next(c for c in sides.stack.cells if c.low <= lam)
+        cell = next(c for c in sides.cells if c.low <= lam)
         primal = primal_value(problem, weights(records, cell), lam)
         assert primal - optimum(problem, lam) <= EPS * (primal if relative else 1.0) * (1 + 1e-6)
 
@@ -99,15 +101,15 @@ def test_path__certifies_lambdas_between_solved_ones_without_an_oracle_call(name
 @pytest.mark.parametrize("name", ["multiclass_cone"])
 def test_mixture__is_the_best_point_between_the_solved_ones_around_lambda(name):
     problem, _, records, start, _ = tiny_path(name)
-    points = [solved_point(b.point, dual_norm2=b.dual_norm2) for b in records[:3]]
+    points = [b.point for b in records[:3]]
     rule = TwoSided.begin(PathOptions(eps=EPS, lambda_min=LOWEST), start)
-    for point, b in zip(points, records, strict=False):
-        rule.stack.add(point, b.weights, b.weights)
+    for k, b in enumerate(records[:3]):
+        insert(rule.members, Solved(k, b.status, b.point, b.weights, lambda: 0.0, 1, dual_weights=b.weights), np.dot)
     for k in range(2):
         lam = float(np.sqrt(points[k].lam * points[k + 1].lam))
         mixture = rule.mixture(lam)
         bound = 0.5 * lam * float(mixture.weights @ mixture.weights) + mixture.hinge
-        pair = rule.stack.pair(k + 1)
+        pair = rule.pair(*rule.members[k + 1 : k + 3])
         assert bound == pytest.approx(min(pair.primal(lam, t) for t in SHARES), rel=1e-4)
         assert bound >= primal_value(problem, mixture.weights, lam) - 1e-12
     above = rule.mixture(2.0 * points[0].lam)  # between w = 0 and the first
@@ -160,11 +162,12 @@ def test_lambda__ends_at_no_mixture_without_a_number(hinge):
 
 def test_rule__keeps_the_norm_of_the_dual_point_and_not_that_of_w():
     _, _, records, _, sides = tiny_path("multiclass")
-    (point,), (dual,), last = sides.stack.points, sides.stack.duals, records[-1]
+    (member,), last = sides.members, records[-1]
+    point, dual = member.point, member.dual
     assert point.dual_norm2 == pytest.approx(last.dual_norm2, rel=1e-12)
     assert point.dual_norm2 == pytest.approx(point.lam**2 * float(dual @ dual), rel=1e-12)
     assert point.dual_norm2 != pytest.approx(point.lam**2 * point.norm2, rel=1e-4)
-    np.testing.assert_array_equal(sides.stack.vectors[0], last.weights)
+    np.testing.assert_array_equal(member.w, last.weights)
 
 
 # -- what is stored -------------------------------------------------------------------------------------------------------

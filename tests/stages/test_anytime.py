@@ -116,7 +116,8 @@ def test_limit__ends_with_a_certificate_of_the_eps_reached(tmp_path: Path) -> No
 def test_rounding__that_leaves_no_smaller_eps_is_no_eps_reached_and_is_verified(tmp_path: Path, monkeypatch) -> None:
     """As if rounding were ten million times larger, so that it shows after a few lambdas."""
     problem, path = problem_of("separable"), path_of(1e-4, "separable")
-    monkeypatch.setattr("gapwise.stages.solver.path.axis.FLOOR", 0.01)
+    for module in ("axis", "members"):
+        monkeypatch.setattr(f"gapwise.stages.solver.path.{module}.FLOOR", 0.01)
     monkeypatch.setattr("gapwise.stages.certify.ends.LEAST", 0.01)
     assert solved(problem, tmp_path, options_of(), path) is Status.ROUNDING_LIMIT
     attrs = read_path(tmp_path / "path.zarr", ())[1]

@@ -32,9 +32,9 @@ from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.objective import Certificate, Product
 from gapwise.stages.solver.options import PathOptions, Status, check
 from gapwise.stages.solver.packed import number
-from gapwise.stages.solver.path.axis import DUALS, SPECS, Axis, Levels, Member, packed_members, restored_members
+from gapwise.stages.solver.path.axis import Axis, Levels
 from gapwise.stages.solver.path.cell_arrays import bound_of, model_of
-from gapwise.stages.solver.path.cells import zero
+from gapwise.stages.solver.path.members import packed_members, restored_members, specs_of, zero_member
 from gapwise.stages.solver.path.rule import Following, PathRule, PathStart, Solved, Tolerance
 from gapwise.stages.solver.path.sweep import Sweep
 
@@ -76,9 +76,8 @@ class Anytime(PathRule):
     def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
         """The rule before any lambda is solved: w = 0 has the gap R_0 at most."""
         assert start is not None
-        point = zero(start.hinge_at_zero, start.psi_norm2)
         levels = Levels(path, max(start.hinge_at_zero, 0.0))
-        axis = Axis(path, start, levels, [Member(point, start.psi, start.psi, -1)])
+        axis = Axis(path, start, levels, [zero_member(start)])
         return cls(path, start, axis, Sweep(axis))
 
     def use_product(self, product: Product) -> None:
@@ -127,11 +126,11 @@ class Anytime(PathRule):
     @property
     def specs(self) -> tuple[ArraySpec, ...]:
         """The arrays of `packed`."""
-        return (*SPECS, CERTIFIED, DUALS) if self.axis.apart else (*SPECS, CERTIFIED)
+        return (*specs_of(self.axis.members), CERTIFIED)
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and scalars."""
-        arrays = {**packed_members(self.axis), "path_certified": np.array(self.certified, dtype=float)}
+        arrays = {**packed_members(self.axis.members), "path_certified": np.array(self.certified, dtype=float)}
         return arrays, {"done": self.axis.levels.done, "falling": self.sweep.falling}
 
     @classmethod
