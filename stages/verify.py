@@ -108,8 +108,7 @@ def asked_for(
         If there is no such method or path rule.
     """
     can = method_options(method=method)
-    one_kind = can.two_points != can.one_point  # if a method has both, the audit recomputes whichever is stored
-    own = {"own_primal": can.two_points} if path.can.finds_lambdas and one_kind else {}
+    own = {"own_primal": False} if path.can.finds_lambdas and not can.two_points else {}
     attributes = {
         "key": key,
         "seed": seed,

@@ -11,6 +11,8 @@ REMOVED = {
     "completion": "gapwise --help lists commands, and gapwise ls runs",
     "status": "gapwise show does its work",
     # the group solver
+    "solver.method=accelerated_at_mean": "use solver=expensive_oracle, or method=accelerated with exact_passes=at_mean",
+    "solver.at_mean.start": "one pass with the oracle comes before those at the mean",
     "solver=cutting_plane_nslack": "use solver=cutting_plane, which has one slack, or solver=accelerated",
     "solver.method=cutting_plane_nslack": "use cutting_plane, which has one slack, or accelerated",
     "solver.cutting_plane.unused_iterations": "planes without weight for 50 iterations are dropped",

@@ -41,17 +41,21 @@ def listing(problem: Problem, setup: Setup) -> Setup:
     ValueError
         If several labellings are asked for and the structure's max-oracle returns one.
     """
-    lists = lists_several(problem)
-    if setup.n_best == 1 or (setup.n_best == AUTO and not lists):
+    check_listing(problem, setup.n_best)
+    if setup.n_best == 1 or not lists_several(problem):
         return replace(setup, n_best=1)
-    if not lists:
-        raise ValueError(
-            f"solver.n_best: {setup.n_best} labellings a call are asked for, but the max-oracle of {type(problem).__name__} "
-            "returns one; use 1, or 0 for as many as pay"
-        )
     m = setup.n_best if setup.n_best > AUTO else by_cost(problem)
     room = int((DISTANCES / (8.0 * problem.n)) ** 0.5)
     return replace(setup, n_best=m, capacity=max(setup.capacity, m, min(KEPT * m, room)))
+
+
+def check_listing(problem: Problem, n_best: int) -> None:
+    """Raise ValueError if several labellings are asked for and the structure's max-oracle returns one."""
+    if n_best > 1 and not lists_several(problem):
+        raise ValueError(
+            f"solver.n_best: {n_best} labellings a call are asked for, but the max-oracle of {type(problem).__name__} "
+            "returns one; use 1, or 0 for as many as pay"
+        )
 
 
 def by_cost(problem: Problem) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -90,6 +90,11 @@ class Method(Generic[Opts]):
     def setup(cls, options: Opts) -> Setup:
         """How blocks are drawn, which moves they make, what is kept; this is of options that are `BlockOptions`."""
         return Setup.of(options)  # type: ignore[arg-type]
+
+    @classmethod
+    def of(cls, options: Opts) -> type[Method[Opts]]:
+        """The class that serves these options: this one, or one derived from it."""
+        return cls
 
     def prepare(self) -> None:
         """Make what the method holds besides the iterate."""
@@ -243,7 +248,8 @@ class Method(Generic[Opts]):
         spread : Spread
             Where the oracles of exact passes are called; does not change the result.
         """
-        return cls(cls.begun(problem, options, pool, seed, cls._ledger(problem, options, spread)), options, own_primal)
+        kind, ledger = cls.of(options), cls._ledger(problem, options, spread)
+        return cast(Self, kind(kind.begun(problem, options, pool, seed, ledger), options, own_primal))
 
     @classmethod
     def restored(
@@ -266,11 +272,11 @@ class Method(Generic[Opts]):
         ValueError
             If an array does not fit the problem; names the array.
         """
-        ledger = cls._ledger(problem, options, spread)
-        method = cls(cls.resumed(problem, options, seed, arrays, attrs, ledger), options, own_primal)
+        kind, ledger = cls.of(options), cls._ledger(problem, options, spread)
+        method = kind(kind.resumed(problem, options, seed, arrays, attrs, ledger), options, own_primal)
         method._restore_own(attrs["own"])
         method.restore(arrays)
-        return method
+        return cast(Self, method)
 
     @classmethod
     def begun(cls, problem: Problem, options: Opts, pool: Pool, seed: int, ledger: Ledger) -> Iterate:

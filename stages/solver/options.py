@@ -51,6 +51,7 @@ a gap that falls like 1 / t still does so after a million passes."""
 
 CACHES = ("none", "gap")
 AVERAGES = ("none", "weighted")
+MOVING, AT_MEAN = EXACT_PASSES = ("moving", "at_mean")
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
 WHOLE, LOSS_RISES = "whole", "loss_rises"
 PATH_ENDS = (WHOLE, LOSS_RISES)
@@ -86,10 +87,13 @@ class MethodOptions:
     """Whether the method holds a feasible dual point."""
     two_points: ClassVar[bool] = False
     """Whether it can certify the lambdas of a path, too, by a w that is not w(alpha)."""
-    one_point: ClassVar[bool] = True
-    """Whether it can certify w(alpha), which some rules of paths need."""
     any_metric: ClassVar[bool] = False
     """Whether it takes norms and inner products of weights from `problems.metric` only, as kernels need."""
+
+    @property
+    def one_point(self) -> bool:
+        """Whether it can certify w(alpha), which some rules of paths need."""
+        return True
 
     @property
     def average(self) -> str:
@@ -187,14 +191,15 @@ class BcfwOptions(BlockOptions):
 class AccelerationOptions:
     """The group `solver.acceleration`."""
 
-    c: float = 0.036
-    """kappa = c sqrt(lambda Lambda), Lambda the natural scale of lambda; see `catalyst`."""
+    c: float = 0.0
+    """kappa = c sqrt(lambda Lambda), Lambda the natural scale of lambda (`catalyst`); 0: 0.036, or 0.028 at the mean."""
     rounds: int = 2
     """Moves of a block each time it is visited; those after the first are between its own atoms."""
     cached_passes: int = 2
     """Cached passes between two checks of their gap (and between two recentrings)."""
-    inner_target: float = 0.55
-    """Cached passes end when their gap is below this share of the exact pass's gap; the share is lower if kappa is large."""
+    inner_target: float = 0.0
+    """Cached passes end when their gap is below this share of the exact pass's gap, or of a lower one if kappa is large; 0:
+    0.55, or 0.25 at the mean."""
     skip_share: float = 0.07
     """A block whose gap is below this share of the mean gap sits out three visits."""
     unused_passes: int = 15
@@ -208,6 +213,31 @@ class AccelerationOptions:
 
 
 @dataclass
+class AtMeanGroup:
+    """The group `solver.at_mean`."""
+
+    of_exact: float = 0.25
+    """Cached passes end when the mean's gap over the cache is at most this share of the last exact gap,"""
+    of_tolerance: float = 0.2
+    """or this share of the tolerance;"""
+    rounds: int = 2
+    """or after this many rounds, each of which brings the gap of w down to `acceleration.inner_target` of itself."""
+    cache_error: float = 0.7
+    """Exact passes begin with the blocks that hold this share of the cache error, and may end there; 0: none does."""
+    trust: float = 0.05
+    """A pass whose predicted gap is below this share of the last whole pass's exact gap is made whole."""
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        for name in ("of_exact", "of_tolerance"):
+            check(f"solver.at_mean.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0")
+        check("solver.at_mean.rounds", self.rounds, self.rounds >= 1, "an integer >= 1")
+        for name in ("cache_error", "trust"):
+            share = getattr(self, name)
+            check(f"solver.at_mean.{name}", share, 0 <= share < 1, "a number >= 0 and below 1")
+
+
+@dataclass
 class CachedPassOptions(BlockOptions):
     """The options of `accelerated`.
 
@@ -218,10 +248,37 @@ class CachedPassOptions(BlockOptions):
 
     cache: CacheOptions = field(default_factory=lambda: CacheOptions(kind="gap"))
     acceleration: AccelerationOptions = field(default_factory=AccelerationOptions)
+    exact_passes: str = MOVING
+    """`moving`: BCFW passes, which move w while they call the oracle, until the mean seems good enough; `at_mean`: exact
+    passes are made at the mean, which takes fewer calls and more cached passes."""
+    at_mean: AtMeanGroup = field(default_factory=AtMeanGroup)
+    n_best: int = 1
+    """Labellings that an oracle call at the mean returns, all of which are cached; 0: as many as pay (`listing`)."""
+
+    def __post_init__(self) -> None:
+        moving, own = self.exact_passes == MOVING, self.acceleration
+        c, target = (0.036, 0.55) if moving else (0.028, 0.25)
+        self.acceleration = replace(own, c=own.c or c, inner_target=own.inner_target or target)
+
+    @property
+    def one_point(self) -> bool:
+        """False if all exact passes are made at the mean."""
+        return self.exact_passes == MOVING
+
+    def check_problem(self, problem: Problem) -> None:
+        """Raises ValueError if several labellings are asked for and the structure's oracle returns one."""
+        from gapwise.stages.solver.listing import check_listing
+
+        check_listing(problem, self.n_best)
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
         BlockOptions.check(self)
+        check_one_of("solver.exact_passes", self.exact_passes, EXACT_PASSES)
+        self.at_mean.check()
+        check("solver.n_best", self.n_best, self.n_best >= 0, "an integer >= 0")
+        only = f"1, for exact_passes={MOVING}"
+        check("solver.n_best", self.n_best, self.n_best == 1 or self.exact_passes == AT_MEAN, only)
         check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for method={self.method}")
         self.acceleration.check()
 

@@ -47,7 +47,7 @@ SOURCE = Path(__file__).with_name("dlib_oca.cpp")
 SOLVERS = {
     "accelerated": ACCELERATED,
     "bcpfw_gap_cache": method_options(cache=CacheOptions("gap")),
-    "expensive_oracle": method_options("accelerated_at_mean"),
+    "expensive_oracle": method_options("accelerated", exact_passes="at_mean"),
 }
 WAYS = ("sparse-0", "sparse-5", "dense-0", "dense-5")
 EXACT = 1e-6

@@ -125,7 +125,7 @@ SHARES = [(a, b) for a in np.linspace(0, 1, 201) for b in np.linspace(0, 1, 201)
 def test_lambda__ends_at_a_mixture_only_where_its_gap_is_small_enough():
     problem, _, records, _, _ = tiny_path("multiclass")
     b = records[1]
-    solver = method(METHOD).begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
+    solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
     solver.start_lambda(b.point.lam, 0)
     for most, calls in ((b.point.gap - 1e-3, True), (b.point.gap + 0.5, False)):
         solver.start_lambda(b.point.lam, 0)
@@ -141,7 +141,7 @@ def test_lambda__that_has_called_oracles_ends_at_no_mixture():
     """Verify takes the hinge of such a lambda for that of an exact pass, and that of a mixture is only a bound."""
     problem, _, records, _, _ = tiny_path("multiclass")
     b = records[1]
-    solver = method(METHOD).begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
+    solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
     solver.start_lambda(b.point.lam, 0)
     mixture = Mixture(b.weights, b.point.hinge + 1e-3, b.point.gap + 2e-3)
     status, point = solver.solve(1e-4, lambda _: None, mixture=mixture)
@@ -154,7 +154,7 @@ def test_lambda__that_has_called_oracles_ends_at_no_mixture():
 def test_lambda__ends_at_no_mixture_without_a_number(hinge):
     problem, _, records, _, _ = tiny_path("multiclass")
     b = records[1]
-    solver = method(METHOD).begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
+    solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
     solver.start_lambda(b.point.lam, 0)
     _, point = solver.solve(0.02, lambda _: None, mixture=Mixture(b.weights, hinge, 1.0))
     assert point.gap <= 0.02
@@ -189,7 +189,7 @@ def test_verify__knows_the_path_and_open_path_its_models(tmp_path: Path) -> None
     problem = TINY["multiclass_cone"]()
     path = path_of(**PATH)
     assert solved(problem, tmp_path, at_mean(), path) is Status.CONVERGED
-    verdict = verify(problem, tmp_path, asked=asked_for(path, METHOD, seed=3, key="k"))
+    verdict = verify(problem, tmp_path, asked=asked_for(path, "accelerated", seed=3, key="k"))
     assert verdict["certified"]
     stored = open_path(tmp_path)
     lams = stored["lambda"].values

@@ -14,12 +14,11 @@ from solved import options_of, path_of
 from tiny import TINY, multiclass, potts
 
 from gapwise.stages.problems.parallel import Spread
+from gapwise.stages.solver import at_mean as schedule
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Stop
 from gapwise.stages.solver.exact import exact_gaps
-from gapwise.stages.solver.methods import accelerated_at_mean
-from gapwise.stages.solver.methods.accelerated_at_mean import AtMeanGroup
-from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.options import AtMeanGroup, Status
 
 METHOD = "accelerated_at_mean"
 
@@ -72,14 +71,14 @@ def test_exact_passes__are_made_at_the_mean_and_end_the_solve(monkeypatch):
 
 def passes_noted(monkeypatch):
     """What exact passes find from now on, one after another."""
-    passes, make = [], accelerated_at_mean.exact_pass
+    passes, make = [], schedule.exact_pass
 
     def noted(*arguments, **choices):
         point, gaps = make(*arguments, **choices)
         passes.append(gaps)
         return point, gaps
 
-    monkeypatch.setattr(accelerated_at_mean, "exact_pass", noted)
+    monkeypatch.setattr(schedule, "exact_pass", noted)
     return passes
 
 
@@ -126,7 +125,7 @@ def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(
 def test_partial_passes__are_never_more_than_a_number_in_a_row(monkeypatch):
     """Nothing is predicted to succeed here, as where rounding keeps the cached gap above the tolerance."""
     problem, made = multiclass(n=30, width=9, classes=5), []
-    monkeypatch.setattr(accelerated_at_mean, "MOST_PARTIAL", 4)
+    monkeypatch.setattr(schedule, "MOST_PARTIAL", 4)
     solver = solver_at_mean(problem, trust=0.0)
     method = solver
     pass_at_mean, partial_pass = method.pass_at_mean, method.partial_pass

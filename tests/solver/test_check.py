@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from solved import AT_MEAN, method_named
 from tiny import TINY, multiclass
 
 from gapwise.stages.problems.capabilities import optional_of
@@ -16,7 +17,9 @@ GIVEN = ("grid", "single")
 
 
 def options_of(method: str):
-    return method_options(method=method, **({"max_passes": 5.0} if method in ("ssg", "eg") else {}))
+    return method_options(
+        **method_named({"method": method, **({"max_passes": 5.0} if method in ("ssg", "eg") else {})})
+    )
 
 
 def path_of(rule: str, **choices) -> PathOptions:
@@ -24,12 +27,12 @@ def path_of(rule: str, **choices) -> PathOptions:
 
 
 @pytest.mark.parametrize("rule", rules())
-@pytest.mark.parametrize("method", methods())
+@pytest.mark.parametrize("method", [*methods(), AT_MEAN])
 def test_combinations__of_every_method_and_rule(method: str, rule: str) -> None:
     """On a structure that can do everything, from the definitions alone."""
     path = path_of(rule)
     refused = rule not in GIVEN and (
-        method in ("ssg", "eg") or (method == "accelerated_at_mean" and rule not in ("two_sided", "anytime"))
+        method in ("ssg", "eg") or (method == AT_MEAN and rule not in ("two_sided", "anytime"))
     )
     if not refused:
         check_path(options_of(method), path)

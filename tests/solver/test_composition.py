@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from solved import StopAfter, options_of
+from solved import AT_MEAN, StopAfter, options_of
 from tiny import instance
 
 from gapwise.stages.solver.method import AnyMethod
@@ -15,12 +15,13 @@ from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.packed import Arrays
 from gapwise.stages.solver.state import truth_pool
 
-COMPILED = ("accelerated", "accelerated_at_mean", "bcfw")
-METHODS = [pytest.param(m, marks=() if m in COMPILED else pytest.mark.interpreted) for m in methods()]
+COMPILED = ("accelerated", AT_MEAN, "bcfw")
+METHODS = [pytest.param(m, marks=() if m in COMPILED else pytest.mark.interpreted) for m in (*methods(), AT_MEAN)]
 
 
 def solver_of(name: str) -> AnyMethod:
-    solver = method(name).begin(problem := instance("multiclass_cone"), options_of(method=name), truth_pool(problem), 3)
+    problem, options = instance("multiclass_cone"), options_of(method=name)
+    solver = method(options.method).begin(problem, options, truth_pool(problem), 3)
     solver.start_lambda(0.05, 0)
     return solver
 
@@ -43,7 +44,7 @@ def test_restored__packs_the_same_bits_and_goes_on_with_them(name: str) -> None:
     first = stopped(solver_of(name), 4)
     arrays, attrs = first.packed()
     stored = json.loads(json.dumps(attrs))
-    second = method(name).restored(first.problem, first.options, 3, arrays, stored)
+    second = method(first.options.method).restored(first.problem, first.options, 3, arrays, stored)
     for _ in range(2):
         (a, a_attrs), (b, b_attrs) = first.packed(), second.packed()
         for key in ("seconds", "seconds_before"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from parts_of import pass_of
 from single import never
+from solved import method_named
 from tiny import KINDS, by_all_methods, chain, instance
 
 from gapwise.stages.solver import iterate
@@ -28,7 +29,7 @@ MANY = "chain with many atoms"
 
 
 def solver_of(problem, method: str, **choices) -> AnyMethod:
-    options = method_options(method=method, **choices)
+    options = method_options(**method_named({"method": method, **choices}))
     return begin(problem, options, PathOptions(rule="single", lam=0.05), None, 0)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from solved import method_named
+
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.method import AnyMethod
@@ -21,7 +23,7 @@ def solver_of(problem: Problem, lam: float = LAM, *, seed: int = 0, spread: Spre
     if "capacity" in choices:
         cache["capacity"] = choices.pop("capacity")
     own_primal = choices.pop("own_primal", True)
-    options = method_options(cache=CacheOptions(**cache), **choices)
+    options = method_options(cache=CacheOptions(**cache), **method_named(choices))
     options.check()
     pool = truth_pool(problem)
     solver = method(options.method).begin(problem, options, pool, seed, own_primal=own_primal, spread=spread)

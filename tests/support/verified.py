@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from solved import method_named
 from tiny import TINY, multiclass
 
 from gapwise.stages.solve import Task, solve
@@ -42,6 +43,7 @@ def run_of(name: str, kind: str, **choices) -> Path:
     run = Path(tempfile.mkdtemp(dir=FOLDER.name))
     path = PathOptions(**{"eps": 0.1, "kappa": 0.9, **KINDS[kind]})
     limit = 6.0 if kind == "limited" else 1000.0
+    choices = method_named(choices)
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=limit, rebase_steps=20, **choices)
     options.check()
     status = solve(Task(problem_of(name, kind), options, path), run, key="k")

@@ -1,7 +1,8 @@
 """An accelerated proximal-point method over cached passes, which needs few exact passes.
 
 A BCFW pass moves w while it calls the oracle; passes over the cache then solve proximal problems (`catalyst`). The mean of
-their points is certified, or, where the rule of a path needs w(alpha) itself, w = v after a final phase.
+their points is certified, or, where the rule of a path needs w(alpha) itself, w = v after a final phase. With
+`exact_passes=at_mean` (`at_mean`) exact passes are made at the mean.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from gapwise.stages.solver.exact import exact_pass, judged, left_for_oracle
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.objective import Certificate, Goal
-from gapwise.stages.solver.options import CachedPassOptions
+from gapwise.stages.solver.options import AT_MEAN, CachedPassOptions
 from gapwise.stages.solver.packed import Arrays
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup
 from gapwise.stages.solver.visits import Visits
@@ -46,7 +47,15 @@ class Accelerated(Method[Options]):
     def setup(cls, options: Options) -> Setup:
         """Blocks are visited in the order of a permutation; pairwise moves of cached passes need distances only."""
         pairwise = STEP_RULES[options.step].kinds == PAIRWISE
-        return Setup.of(options, margins=pairwise, cached_view=DISTANCES if pairwise else FEATURES)
+        view = DISTANCES if pairwise else FEATURES
+        return Setup.of(options, margins=pairwise, cached_view=view, n_best=options.n_best)
+
+    @classmethod
+    def of(cls, options: Options) -> type[Accelerated]:
+        """The class whose exact passes are the options'."""
+        from gapwise.stages.solver.at_mean import AcceleratedAtMean
+
+        return AcceleratedAtMean if options.exact_passes == AT_MEAN else cls
 
     def prepare(self) -> None:
         """The proximal problems."""

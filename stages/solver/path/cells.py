@@ -21,7 +21,7 @@ ell = R_0, N = G = 0, psi = psi~.
 **Two points.** Nothing below relates w to alpha. Bounds on P are made of (R, N, G), that is of points w in K at which an
 exact pass has measured the hinge; bounds on D of (ell, c, S), that is of feasible alpha. So a solved lambda contributes a
 primal and a dual point, which need not be each other's: most methods leave w = w(alpha) = q / lambda, and then c =
-lambda^2 N; `accelerated_at_mean` leaves the mean of its points, which is closer to the optimum, beside its alpha.
+lambda^2 N; `accelerated` leaves the mean of its points, which is closer to the optimum, beside its alpha.
 
 **Primal.** For t_a, t_b >= 0 with t_a + t_b <= 1 the point w = t_a w_a + t_b w_b is in K. R is convex, a mean of maxima of
 affine functions, so R(w) <= R_t = t_a R_a + t_b R_b + (1 - t_a - t_b) R_0, and P_lambda(w) <= lambda A / 2 + R_t with

@@ -1,9 +1,9 @@
-"""The accelerated method with its exact passes at a fixed point: each one both certifies and fills the caches.
+"""`accelerated` with `exact_passes=at_mean`: every exact pass is made at a fixed point, where it certifies and fills caches.
 
-`accelerated` alternates passes over the cache with BCFW passes, which move w while they call the oracle, and certifies the
-mean of its points when the cache promises success. Here every exact pass is made at the mean, w_bar, which stays where it
-is meanwhile. Such a pass is a certificate, and the labellings that it adds to the caches are those that w_bar violates
-most, in the region where the answer will be. So a solve is, once there is a mean,
+With `exact_passes=moving`, `accelerated` alternates passes over the cache with BCFW passes, which move w while they call
+the oracle, and certifies the mean of its points when the cache promises success. Here every exact pass is made at the
+mean, w_bar, which stays where it is meanwhile. Such a pass is a certificate, and the labellings that it adds to the caches
+are those that w_bar violates most, in the region where the answer will be. So a solve is, once there is a mean,
 
     repeat
         cached passes with momentum, their points in the mean, until the gap of w_bar over cached labellings is at most
@@ -15,16 +15,14 @@ most, in the region where the answer will be. So a solve is, once there is a mea
 The *cache error* of a block is its exact gap less its gap over the labellings that it had, both at w_bar. The blocks that
 a pass begins with are those of the largest cache errors at their last exact visits which make up the share `cache_error`
 of their sum, often a quarter of all. After them the gap is predicted from the exact gaps of these blocks and, for
-each of the others, its gap over cached labellings and its last cache error. So a pass that would fail costs the calls of its
-first blocks only,
-and one that is made whole asks no block twice. The first pass at a lambda is always whole, and so is the one after
-`MOST_PARTIAL` partial ones.
+each of the others, its gap over cached labellings and its last cache error. So a pass that would fail costs the calls of
+its first blocks only, and one that is made whole asks no block twice. The first pass at a lambda is always whole, and so is
+the one after `MOST_PARTIAL` partial ones.
 
-Without caches there is nothing to pass over: the first lambda, and a lambda whose cached gap is far above the tolerance,
-begin with BCFW passes, as in `accelerated`, until the gap of w_bar over cached labellings is below `start` times the
-tolerance. They come back where the exact gap has not fallen for ten passes (`Proximal.watch`): with few blocks, passes that
-do not move w find few labellings. From then on, to the end of the lambda, each pass at w_bar waits until BCFW passes have
-brought that gap below the tolerance.
+Without caches there is nothing to pass over: the first lambda begins with a BCFW pass. They come back where the exact gap
+has not fallen for ten passes (`Proximal.watch`): with few blocks, passes that do not move w find few labellings. From then
+on, to the end of the lambda, each pass at w_bar waits until BCFW passes have brought its gap over cached labellings below
+the tolerance.
 
 *On a path* the certificates of `path.rule=two_sided` take w_bar as the primal and alpha as the dual point
 (`stages.solver.path.cells`); its warm start keeps alpha and the caches.
@@ -33,27 +31,25 @@ brought that gap below the tolerance.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.records import Json
 from gapwise.stages.problems.metric import norm2_of
-from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.catalyst import ProximalCounts
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.exact import exact_pass, left_for_oracle
 from gapwise.stages.solver.iterate import mark_pass
-from gapwise.stages.solver.listing import deeper, listing, listing_facts, unused_passes
+from gapwise.stages.solver.listing import deeper, listing_facts, unused_passes
 from gapwise.stages.solver.method import Ended
 from gapwise.stages.solver.methods.accelerated import Accelerated, ended_with
 from gapwise.stages.solver.objective import Certificate, Goal, Mixture
-from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions, Status, check
+from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import Answers, answers_at, bases
 from gapwise.stages.solver.packed import Arrays, ArraySpec
-from gapwise.stages.solver.setup import Setup
 
 MOST_PARTIAL = 20
 """After this many partial passes in a row an exact pass is made whole, whatever is predicted."""
@@ -68,55 +64,6 @@ class Answered(NamedTuple):
     """theirs"""
     known: np.ndarray
     """float64, (n,): gaps of all blocks at the mean over the labellings cached before"""
-
-
-@dataclass
-class AtMeanGroup:
-    """The group `solver.at_mean`."""
-
-    start: float = math.inf
-    """BCFW passes end when the mean's gap over the cache is below this multiple of the tolerance; inf: after one."""
-    of_exact: float = 0.25
-    """Cached passes end when that gap is at most this share of the last exact gap,"""
-    of_tolerance: float = 0.2
-    """or this share of the tolerance;"""
-    rounds: int = 2
-    """or after this many rounds, each of which brings the gap of w down to `acceleration.inner_target` of itself."""
-    cache_error: float = 0.7
-    """Exact passes begin with the blocks that hold this share of the cache error, and may end there; 0: none does."""
-    trust: float = 0.05
-    """A pass whose predicted gap is below this share of the last whole pass's exact gap is made whole."""
-
-    def check(self) -> None:
-        """Raises ValueError naming the key."""
-        for name in ("start", "of_exact", "of_tolerance"):
-            check(f"solver.at_mean.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0")
-        check("solver.at_mean.rounds", self.rounds, self.rounds >= 1, "an integer >= 1")
-        for name in ("cache_error", "trust"):
-            share = getattr(self, name)
-            check(f"solver.at_mean.{name}", share, 0 <= share < 1, "a number >= 0 and below 1")
-
-
-@dataclass
-class Options(CachedPassOptions):
-    """The options of `accelerated`, and those of its exact passes at the mean."""
-
-    acceleration: AccelerationOptions = field(default_factory=lambda: AccelerationOptions(c=0.028, inner_target=0.25))
-    at_mean: AtMeanGroup = field(default_factory=AtMeanGroup)
-    n_best: int = 1
-    """Labellings that an oracle call at the mean returns, all of which are cached; 0: as many as pay (`listing`)."""
-
-    one_point: ClassVar[bool] = False
-
-    def check(self) -> None:
-        """Raises ValueError naming the key."""
-        CachedPassOptions.check(self)
-        self.at_mean.check()
-        check("solver.n_best", self.n_best, self.n_best >= 0, "an integer >= 0")
-
-    def check_problem(self, problem: Problem) -> None:
-        """Raises ValueError if several labellings are asked for and the structure's oracle returns one."""
-        listing(problem, AcceleratedAtMean.setup(self))
 
 
 SPECS: tuple[ArraySpec, ...] = (
@@ -148,14 +95,7 @@ class AcceleratedAtMean(Accelerated):
     """
 
     specs = (*Accelerated.specs, *SPECS)
-    options: Options
     own: AtMeanCounts
-
-    @classmethod
-    def setup(cls, options: CachedPassOptions) -> Setup:
-        """That of `accelerated`, and how many labellings an oracle call returns."""
-        assert isinstance(options, Options)
-        return replace(super().setup(options), n_best=options.n_best)
 
     def prepare(self) -> None:
         """The proximal problems, and what passes at the mean keep."""
@@ -194,11 +134,10 @@ class AcceleratedAtMean(Accelerated):
 
     def cached_or_bcfw(self, bound: float) -> None:
         """BCFW passes while too little is known; then passes over the cache, until a pass at the mean is due."""
-        start = 1.0 if self.own.moving else self.options.at_mean.start
         if self.own.begun:
             self.cached_outer(bound)
         else:
-            self.bcfw_outer(start * bound if start < math.inf else math.inf)
+            self.bcfw_outer(bound if self.own.moving else math.inf)
 
     def bcfw_outer(self, near: float) -> None:
         """A BCFW pass and the cached passes after it; the last one, if they leave the mean a gap below `near`."""
@@ -322,6 +261,3 @@ class AcceleratedAtMean(Accelerated):
         super().restore(arrays)
         n = self.it.problem.n
         self.cache_error = check_array("cache_error", arrays["cache_error"], (n,), float, finite=True)
-
-
-METHOD = AcceleratedAtMean
