@@ -22,6 +22,7 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.check import check_choices
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.events import Event, Kind, Observer, Packed, Sink, limit_of
+from gapwise.stages.solver.ledger import trace_of
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
@@ -29,7 +30,6 @@ from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path
 from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
 from gapwise.stages.solver.supports import Supports
-from gapwise.stages.solver.trace import trace_of
 
 NO_PASSES = 1e-9
 """`max_passes` with which every lambda gets the exact pass that certifies it, and ends."""

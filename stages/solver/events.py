@@ -40,7 +40,7 @@ class Packed(NamedTuple):
     attrs: dict[str, object]
     """JSON-able"""
     trace: np.ndarray
-    """float64, (rows, columns): the trace so far (`solver.trace`)"""
+    """float64, (rows, columns): the trace so far (`ledger.trace_of`)"""
 
 
 class Walking(Protocol):

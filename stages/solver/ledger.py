@@ -14,13 +14,16 @@ import numpy as np
 from gapwise.stages.problems.parallel import HERE, PLAIN_WORK, Pace, Spread, work_before
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
-from gapwise.stages.solver.counts import TRACE, Counts
+from gapwise.stages.solver.counts import CERTIFIED, TRACE, Counts
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import LEAST_FALL, STALLED, MethodOptions, Status
 
 if TYPE_CHECKING:
     from gapwise.records import Facts, Json
     from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.method import AnyMethod
+    from gapwise.stages.solver.packed import ArraySpec
+    from gapwise.stages.solver.path.rule import PathRule
 
 GAP = TRACE.index("gap")
 Row = tuple[float, ...]
@@ -150,6 +153,27 @@ class Ledger:
     def packed_trace(self) -> np.ndarray:
         """float64, (rows, columns of `TRACE`)."""
         return np.array(self.trace, dtype=float).reshape(-1, len(TRACE))
+
+
+def trace_of(solver: AnyMethod, rule: PathRule) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The trace, (rows, columns), and its columns: `TRACE`, and where the rule knows it, the eps certified at every lambda.
+
+    That stands in the last row of each solved lambda, and is nan in all others.
+    """
+    rows, known = solver.ledger.packed_trace(), rule.open_end()
+    if known is None:
+        return rows, TRACE
+    column, numbers = np.full(len(rows), np.nan), rows[:, TRACE.index("breakpoint")]
+    for number, eps in enumerate(known.certified):
+        column[np.flatnonzero(numbers == number)[-1:]] = eps
+    return np.column_stack([rows, column]), (*TRACE, CERTIFIED)
+
+
+def iterations_of(solver: AnyMethod) -> dict[ArraySpec, np.ndarray]:
+    """What a method records of its outer iterations: the arrays of its specs whose dimension is `iteration`."""
+    specs = [spec for spec in solver.specs if spec[1] == ("iteration",)]
+    arrays = solver.packed()[0] if specs else {}
+    return {spec: arrays[spec[0]] for spec in specs}
 
 
 def restored_trace(array: np.ndarray) -> list[Row]:
