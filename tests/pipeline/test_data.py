@@ -192,7 +192,7 @@ def test_source_digest__covers_what_every_structure_stores_and_no_more(
         ("hansards", "matching", "matching.metrics", "def metrics(", False),
         ("sequences_csv", "chain", "chain.long", "def entries_of(", True),
         ("sequences_csv", "chain", "chain.kernels", "def ", False),
-        ("sequences_csv", "chain", "segmentation.segmentation", "def derived(", False),
+        ("sequences_csv", "chain", "segmentation", "def derived(", False),
         ("sequences_csv", "chain", "chain.features", '"""', False),
     ):
         assert changes(reader, name, module, edited) == stored, (module, edited)
