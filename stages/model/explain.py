@@ -21,9 +21,9 @@ from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.model.facts import labels_of
 from gapwise.stages.model.named_weights import NamedWeights, columns, named_weights
 from gapwise.stages.problems.capabilities import optional_of
-from gapwise.stages.problems.chain import Chain, DenseChain
+from gapwise.stages.problems.chain import Chain
+from gapwise.stages.problems.chain.costs import BLOCKED
 from gapwise.stages.problems.chain.features import BIASES
-from gapwise.stages.problems.chain.forbidden import BLOCKED
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.multiclass import Multiclass
@@ -180,18 +180,9 @@ def _row(problem: Problem, i: int, entry: int) -> tuple[np.ndarray, np.ndarray]:
         assert isinstance(problem.rows, Csr)
         own = slice(*problem.rows.ptr[i : i + 2].tolist())
         return np.asarray(problem.rows.ids[own], np.int64), np.asarray(problem.rows.values[own], np.float64)
-    if isinstance(problem, DenseChain):
-        row, p = int(problem.first[i]) + entry, problem.width
-        x = problem.values[row * p : (row + 1) * p]
-        last = entry == problem.label_ptr[i + 1] - problem.label_ptr[i] - 1
-        biases = p + np.flatnonzero([True, entry == 0, last])
-        ids = np.flatnonzero(x)
-        return np.append(ids, biases), np.append(x[ids].astype(np.float64), np.ones(biases.size))
     assert isinstance(problem, Chain)
-    row = int(problem.label_ptr[i]) + entry
-    entries = slice(int(problem.row_ptr[row]), int(problem.row_ptr[row + 1]))
-    ids = np.asarray(problem.ids[entries], np.int64)
-    return ids, np.asarray(problem.values[entries], np.float64) if problem.values.size else np.ones(ids.size)
+    first, end = problem.label_ptr[i : i + 2].tolist()
+    return problem.tokens.row(i, first, end - first, entry)
 
 
 def names_of(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) -> NamedWeights:

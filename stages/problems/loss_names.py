@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 PER_SEQUENCE, PER_TOKEN = LOSSES = ("per_sequence", "per_token")
-"""Losses of sequences: what the costs of a sequence's tokens are divided by (`chain.losses`). The first is the papers'."""
+"""Losses of sequences: what the costs of a sequence's tokens are divided by (`chain.costs`). The first is the papers'."""
 BALANCED = "balanced"
 """Label weights inverse to how often a label occurs: in training, or for pictures in each of them."""
 PER_IMAGE, PER_PIXEL = "per_image", "per_pixel"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from numba.extending import overload
 
-from gapwise.stages.problems.inner import LINKED
+from gapwise.stages.problems.inner import LINKED, inner
 from gapwise.stages.problems.kernel_types import Kernel
 from gapwise.stages.problems.protocol import PLAIN, own_function
 
@@ -58,6 +58,12 @@ def pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta):
     y_j = labels[slots[j]]. The matrix is `squared[first:]` with rows of `width` entries; its diagonal is 0, and what is
     between the other atoms is known. delta (p_i,) is workspace.
     """
+    pair_by_pair(P, i, k, labels, slots, row_of, squared, first, width, delta)
+
+
+@inner(**PLAIN)
+def pair_by_pair(P, i, k, labels, slots, row_of, squared, first, width, delta):
+    """The default of `pair_norms`."""
     row, length = first + row_of[slots[k]] * width, P.label_ptr[i + 1] - P.label_ptr[i]
     for j in range(slots.size):
         other = row_of[slots[j]]

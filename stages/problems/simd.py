@@ -272,3 +272,46 @@ def columns(first, K):
         np.uint64(min(first + 2 * WIDTH, last)),
         np.uint64(min(first + 3 * WIDTH, last)),
     )
+
+
+@inner(**PLAIN)
+def broadcast4(x):
+    """Four vectors of x."""
+    every = broadcast(x)
+    return every, every, every, every
+
+
+@inner(**PLAIN)
+def load4(array, row, c):
+    """The four vectors of a row that begins at `row`, at the `columns` c. Of 17 to 24 columns the last two are the same."""
+    third = load(array, row + c[2])
+    fourth = third if c[2] == c[3] else load(array, row + c[3])
+    return load(array, row + c[0]), load(array, row + c[1]), third, fourth
+
+
+@inner(**PLAIN)
+def store4(array, row, c, values):
+    """Four vectors into a row that begins at `row`, at the `columns` c."""
+    store(array, row + c[0], values[0])
+    store(array, row + c[1], values[1])
+    store(array, row + c[2], values[2])
+    store(array, row + c[3], values[3])
+
+
+@inner(**PLAIN)
+def add4(a, b):
+    """a + b."""
+    return add(a[0], b[0]), add(a[1], b[1]), add(a[2], b[2]), add(a[3], b[3])
+
+
+@inner(**PLAIN)
+def multiply4(x, a):
+    """x a, for a number x."""
+    every = broadcast(x)
+    return multiply(every, a[0]), multiply(every, a[1]), multiply(every, a[2]), multiply(every, a[3])
+
+
+@inner(**PLAIN)
+def larger4(a, b):
+    """a where a > b, else b."""
+    return larger(a[0], b[0]), larger(a[1], b[1]), larger(a[2], b[2]), larger(a[3], b[3])

@@ -80,7 +80,7 @@ def timed(train: Callable[[], Any]) -> tuple[Any, float, float]:
 def items(problem: Chain) -> list[list[list[str]]]:
     """Every token's attributes as strings, sequence by sequence."""
     names = [str(number) for number in range((problem.d - problem.labels**2) // problem.labels)]
-    ids, row = problem.ids.tolist(), problem.row_ptr.tolist()
+    ids, row = problem.tokens.ids.tolist(), problem.tokens.row_ptr.tolist()
     return [
         [[names[j] for j in ids[row[t] : row[t + 1]]] for t in range(first, last)]
         for first, last in pairwise(problem.label_ptr.tolist())

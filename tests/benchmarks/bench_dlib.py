@@ -88,12 +88,12 @@ def write_chains(problem: Problem, file: Path) -> None:
         raise SystemExit("expected chains whose attributes all have the value 1 (ocr, conll)")
     attributes = (problem.d - problem.labels**2) // problem.labels
     with file.open("wb") as out:
-        np.array([problem.n, problem.truth.size, problem.ids.size, attributes], np.int64).tofile(out)
+        np.array([problem.n, problem.truth.size, problem.tokens.ids.size, attributes], np.int64).tofile(out)
         for array, kind in (
             (problem.label_ptr, np.int64),
-            (problem.row_ptr, np.int64),
+            (problem.tokens.row_ptr, np.int64),
             (problem.truth, np.int32),
-            (problem.ids, np.int32),
+            (problem.tokens.ids, np.int32),
         ):
             np.asarray(array, kind).tofile(out)
 

@@ -56,7 +56,7 @@ def test_conll__attributes_are_those_of_a_plain_feature_map(tmp_path, packed):
         token = 0
         for sentence in sentences(text):
             for t in range(len(sentence)):
-                ids = problem.ids[problem.row_ptr[token] : problem.row_ptr[token + 1]]
+                ids = problem.tokens.ids[problem.tokens.row_ptr[token] : problem.tokens.row_ptr[token + 1]]
                 expected = [key for key in plain_features(sentence, t) if key in frequent]
                 assert (ids[: len(expected)] < len(frequent)).all()
                 assert all(names.setdefault(k, key) == key for k, key in zip(ids, expected, strict=False))

@@ -56,8 +56,8 @@ def test_ocr__all_formats_give_the_same_words(tmp_path, name):
     assert (train.n, test.n, train.d, meta["d"]) == (1, 2, 4082, 4082)
     np.testing.assert_array_equal(train.truth, [0, 25])
     first = np.flatnonzero(data["pixels"][0])
-    np.testing.assert_array_equal(train.ids[: first.size + 2], [*first, 128, 129])
-    assert train.ids[-1] == 130
+    np.testing.assert_array_equal(train.tokens.ids[: first.size + 2], [*first, 128, 129])
+    assert train.tokens.ids[-1] == 130
 
 
 def test_ocr__size_and_fold_choose_the_split(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def write(tmp_path, train=COLUMNS, test=COLUMNS, template=TEMPLATE, **options):
 
 
 def rows(problem):
-    return [sorted(problem.ids[a:b]) for a, b in zip(problem.row_ptr[:-1], problem.row_ptr[1:], strict=True)]
+    return [sorted(problem.tokens.ids[a:b]) for a, b in pairwise(problem.tokens.row_ptr)]
 
 
 def test_columns__templates_expand_as_in_crfpp(tmp_path):
@@ -50,17 +51,19 @@ def test_columns__templates_of_one_name_share_their_attributes(tmp_path):
     bag = write(tmp_path, train="a P\nb P\na P\n", test="a P\n", template="U:%x[-1,0]\nU:%x[1,0]\n")
     train, _, _, meta = problems(open_dataset("sequences_csv", bag))
     assert meta["attributes"] == 4 + 3  # a, b, _B-1, _B+1
-    both = train.ids[train.row_ptr[1] : train.row_ptr[2]]
+    both = train.tokens.ids[train.tokens.row_ptr[1] : train.tokens.row_ptr[2]]
     assert both[0] == both[1]
-    assert train.grams.values[4] == 4 + 1
+    assert train.gram[4] == 4 + 1
 
 
 def test_lines__of_crfsuite_have_values_and_escapes(tmp_path):
     train, _test, _, meta = problems(open_dataset("sequences_csv", write(tmp_path, LINES, LINES, None)))
     assert meta["attributes"] == 4 + 3
-    np.testing.assert_allclose(train.values[train.row_ptr[0] : train.row_ptr[1]], [1.0, 0.5, 1.0, 1.0])
-    assert 2.0 in train.values[train.row_ptr[1] : train.row_ptr[2]]
-    assert train.grams.values[train.grams.ptr[1]] == 4 + 3  # w=a twice, and three biases
+    np.testing.assert_allclose(
+        train.tokens.values[train.tokens.row_ptr[0] : train.tokens.row_ptr[1]], [1.0, 0.5, 1.0, 1.0]
+    )
+    assert 2.0 in train.tokens.values[train.tokens.row_ptr[1] : train.tokens.row_ptr[2]]
+    assert train.gram[train.gram_ptr[1]] == 4 + 3  # w=a twice, and three biases
 
 
 WORDS = ["\u3000", "\xa0", "10\xa0000", "\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\x1d\x1e"]
@@ -145,7 +148,7 @@ def test_sequences__labels_never_seen_can_count_as_errors(tmp_path):
 
 def test_too_long_sequences__are_refused_with_file_and_line_for_training_alone(monkeypatch, tmp_path):
     """Not in a split that is only decoded, which stores no inner products."""
-    monkeypatch.setattr(chain.long, "MOST", 3)
+    monkeypatch.setattr(chain.features, "MOST", 3)
     long = "a x P\n\n" + "b x Q\n" * 4
     options = write(tmp_path, train=long) | {"name": "sequences_csv"}
     given = {"key": "k", "map_blocks": map, "report": lambda done, total, task: None}
@@ -153,8 +156,8 @@ def test_too_long_sequences__are_refused_with_file_and_line_for_training_alone(m
     with pytest.raises(DataError, match=expected):
         featurize(options, tmp_path / "store", **given)
     featurize(write(tmp_path, test=long) | {"name": "sequences_csv"}, tmp_path / "store", **given)
-    assert open_problem(tmp_path / "store", "test").grams.values.size == 0
-    assert open_problem(tmp_path / "store", "train").grams.values.size == 2**2 + 1
+    assert open_problem(tmp_path / "store", "test").gram.size == 0
+    assert open_problem(tmp_path / "store", "train").gram.size == 2**2 + 1
 
 
 @pytest.mark.parametrize("first", ["whole", "divided"])
@@ -166,8 +169,8 @@ def test_validation__blocks_store_no_gram_matrix(tmp_path, first):
         featurize(options, tmp_path / "whole", **given)
     options["validation"] = {"share": 0.5, "seed": 0}
     featurize(options, tmp_path / "store", whole=tmp_path / "whole", **given)
-    assert open_problem(tmp_path / "store", "validation").grams.values.size == 0
-    assert open_problem(tmp_path / "store", "train").grams.values.size == 3 * 2**2
+    assert open_problem(tmp_path / "store", "validation").gram.size == 0
+    assert open_problem(tmp_path / "store", "train").gram.size == 3 * 2**2
 
 
 def test_files__in_parts_packed_and_from_windows_give_the_features_of_one(tmp_path):

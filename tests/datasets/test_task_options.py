@@ -13,6 +13,7 @@ from gapwise.stages.datasets import DataError, OptionError, open_dataset
 from gapwise.stages.datasets.arrays.costs import read_costs
 from gapwise.stages.datasets.text.constraints import read_constraints, scheme
 from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.problems.chain.costs import blocked_of
 from gapwise.storage.features import open_features
 
 TRAIN = "a O\nb B-N\nc I-N\n\nd B-V\n\na O\nb O\n\nb B-N\n\nc O\nc B-V\n"
@@ -58,7 +59,7 @@ def test_validation__is_measured_in_the_unit_of_the_training_blocks_that_stay(tm
     for split in ("train", "validation", "test"):
         problem = open_problem(tmp_path / "store", split)
         np.testing.assert_allclose(problem.scale[::2], train.truth.size / train.n)
-        np.testing.assert_array_equal(problem.costs.values, train.costs.values)
+        np.testing.assert_array_equal(problem.costs, train.costs)
 
 
 def test_label_weights__are_a_table_a_file_or_balanced(tmp_path: Path) -> None:
@@ -66,10 +67,10 @@ def test_label_weights__are_a_table_a_file_or_balanced(tmp_path: Path) -> None:
     usual = 1.0 - np.eye(4)
     for value in (weights, {"O": 0.5, "I-N": 3}):
         train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, label_weights=value)))
-        np.testing.assert_array_equal(train.costs.values[:16].reshape(4, 4), usual * np.array([1, 1, 3, 0.5])[:, None])
+        np.testing.assert_array_equal(train.costs[:16].reshape(4, 4), usual * np.array([1, 1, 3, 0.5])[:, None])
     train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, label_weights="balanced")))
     expected = 9 / 4 / np.array([2, 2, 1, 4])
-    np.testing.assert_allclose(train.costs.values[:16].reshape(4, 4), usual * expected[:, None])
+    np.testing.assert_allclose(train.costs[:16].reshape(4, 4), usual * expected[:, None])
 
 
 def test_costs__have_the_truth_in_the_rows_and_names_in_any_order(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_costs__have_the_truth_in_the_rows_and_names_in_any_order(tmp_path: Path
     asked = options(tmp_path, costs=given(tmp_path, "costs.csv", text), label_weights={"O": 0.5})
     train, *_ = problems(open_dataset("sequences_csv", asked))
     expected = [[0, 1, 3, 2], [1, 0, 1, 1], [1, 1, 0, 1], [2, 0.5, 2.5, 0]]
-    np.testing.assert_array_equal(train.costs.values[:16].reshape(4, 4), expected)
+    np.testing.assert_array_equal(train.costs[:16].reshape(4, 4), expected)
 
 
 def test_costs__of_names_with_blanks_of_other_scripts(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_constraints__of_a_file_forbid_pairs_starts_and_ends(tmp_path: Path) -> 
     table = read_constraints(file, NAMES)
     assert [tuple(pair) for pair in np.argwhere(table).tolist()] == [(3, 2), (4, 2), (5, 0)]
     train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, constraints="bio")))
-    assert (train.costs.blocked != 0).tolist() == (scheme("bio", NAMES) != 0).tolist()
+    assert (blocked_of(train.costs, train.labels) != 0).tolist() == (scheme("bio", NAMES) != 0).tolist()
 
 
 @pytest.mark.parametrize(

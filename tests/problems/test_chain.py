@@ -63,7 +63,8 @@ def test_chain__compiled_methods_agree_with_dense_algebra(valued):
     y = np.empty(T, dtype=problem.truth.dtype)
     loss, value, norm2, again = compiled_round(problem, 0, w, theta, delta, y, out)
     x = np.zeros((T, problem.d // K - K))
-    np.add.at(x, (np.repeat(np.arange(T), np.diff(problem.row_ptr)), problem.ids), problem.values if valued else 1.0)
+    tokens = problem.tokens
+    np.add.at(x, (np.repeat(np.arange(T), np.diff(tokens.row_ptr)), tokens.ids), tokens.values if valued else 1.0)
     emission, transitions = w[: -K * K].reshape(-1, K), w[-K * K :].reshape(K, K)
     np.testing.assert_allclose(theta[: T * K].reshape(T, K), x @ emission, rtol=1e-9, atol=1e-9)
     augmented = x @ emission + (np.arange(K) != problem.truth[:, None]) / T

@@ -9,7 +9,7 @@ import pytest
 from tiny import all_labels, chain, instance, local
 
 from gapwise.stages.problems import build
-from gapwise.stages.problems.chain.forbidden import breaks, broken
+from gapwise.stages.problems.chain.costs import breaks, broken
 from gapwise.stages.problems.contract import CHECKS, sampled
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_supports
@@ -60,7 +60,7 @@ def test_oracles__return_the_best_labelling_that_may_occur(K: int, share: float,
             y = np.empty_like(rows[0])
             loss = problem.max_oracle(i, theta, y, problem.scratch())
             most = max(value + problem.loss(i, row) for value, row in zip(values, rows, strict=True))
-            assert not breaks(problem.costs.blocked, y, np.array([0, y.size])).any()
+            assert not problem.forbidden(np.array([i]), y, np.array([0, y.size])).any()
             assert loss + problem.value(i, theta, y) == pytest.approx(most, rel=1e-12)
             problem.decode(i, theta, y, problem.scratch())
             assert problem.value(i, theta, y) == pytest.approx(values.max(), rel=1e-12)
@@ -84,7 +84,7 @@ def test_contract__is_kept_with_constraints_that_the_checks_do_not_know() -> Non
     problem, rng = instance("chain_constrained"), np.random.default_rng(0)
     for i in range(problem.n):
         rivals = sampled(problem, i, rng)
-        assert not any(breaks(problem.costs.blocked, y, np.array([0, y.size])).any() for y in rivals)
+        assert not any(problem.forbidden(np.array([i]), y, np.array([0, y.size])).any() for y in rivals)
         for check in CHECKS.values():
             check(problem, i, rivals, rng)
 

@@ -9,13 +9,12 @@ from tiny.chain_instances import dense_arrays
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.text.matrices import write_matrix
 from gapwise.stages.problems import build
-from gapwise.stages.problems.chain import Chain, DenseChain
+from gapwise.stages.problems.chain import Chain, Dense, Sparse
 from gapwise.stages.problems.chain.dense import emissions_of
-from gapwise.stages.problems.chain.features import with_biases
-from gapwise.stages.problems.chain.long import LONGEST
+from gapwise.stages.problems.chain.features import LONGEST, with_biases
 
 
-def both(width: int = 41) -> tuple[Chain, DenseChain]:
+def both(width: int = 41) -> tuple[Chain, Chain]:
     """The same blocks: 41 columns are 32, 8 and 1. One block has an example weight."""
     arrays = dense_arrays(width=width)
     lengths, more = np.diff(arrays["labels_ptr"]), {"block_weight": np.array([1.0, 0.5, 2.0, 1.0])}
@@ -25,13 +24,13 @@ def both(width: int = 41) -> tuple[Chain, DenseChain]:
     pointers = {name: arrays[name] for name in ("labels", "labels_ptr")}
     facts = {"classes": 3, "attributes": width + 3}
     sparse, dense = build("chain", {**flat, **pointers, **more}, facts), build("chain", {**arrays, **more}, facts)
-    assert isinstance(sparse, Chain)
-    assert isinstance(dense, DenseChain)
+    assert isinstance(sparse.tokens, Sparse)
+    assert isinstance(dense.tokens, Dense)
     return sparse, dense
 
 
 def stacked(w: np.ndarray) -> np.ndarray:
-    """Weights of a `Chain` in the order of a `DenseChain` with 3 labels."""
+    """Weights for sparse rows in the order of those for dense ones, with 3 labels."""
     emissions = w[:-9].reshape(-1, 3)
     return np.concatenate([emissions[:-3].T.reshape(-1), emissions[-3:].reshape(-1), w[-9:]])
 
@@ -41,9 +40,9 @@ def test_scores_norms_and_moves__are_those_of_sparse_rows(width: int) -> None:
     sparse, dense = both(width)
     rng = np.random.default_rng(0)
     w = rng.normal(size=sparse.d)
-    np.testing.assert_allclose(dense.grams.values, sparse.grams.values, rtol=1e-6)
-    square, T = dense.grams.values[: dense.grams.ptr[1]], int(dense.label_ptr[1])
-    rows = dense.values.reshape(-1, width)[dense.first[0] : dense.first[0] + T].astype(np.float64)
+    np.testing.assert_allclose(dense.gram, sparse.gram, rtol=1e-6)
+    square, T = dense.gram[: dense.gram_ptr[1]], int(dense.label_ptr[1])
+    rows = dense.tokens.values.reshape(-1, width)[dense.tokens.first[0] : dense.tokens.first[0] + T].astype(np.float64)
     exact = rows @ rows.T + 1.0 + np.diag([float(t == 0) + float(t == T - 1) for t in range(T)])
     np.testing.assert_allclose(square.reshape(T, T), exact, rtol=0.6e-7, err_msg="summed in float64, rounded once")
     for i in range(sparse.n):
@@ -92,8 +91,8 @@ def test_parts_of_the_blocks__share_the_matrix() -> None:
         build("chain", arrays, facts)
         for arrays in (sink.arrays("train"), sink.part("train", np.array([False, True, True])))
     )
-    assert np.shares_memory(part.values, matrix)
-    assert part.first.tolist() == [2, 3]
+    assert np.shares_memory(part.tokens.values, matrix)
+    assert part.tokens.first.tolist() == [2, 3]
     w, theta, other = rng.normal(size=whole.d), np.empty(12), np.empty(12)
     whole.scores(2, w, theta)
     part.scores(1, w, other)

@@ -13,7 +13,7 @@ from tiny import chain
 
 from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
-from gapwise.stages.problems.chain import derived, long, stand_ins
+from gapwise.stages.problems.chain import derived, features, stand_ins
 from gapwise.stages.problems.chain.features import with_biases
 from gapwise.stages.problems.moves import pair_follow, pair_norm2, pair_norms
 from gapwise.stages.problems.protocol import JIT
@@ -27,7 +27,7 @@ def both(monkeypatch: pytest.MonkeyPatch):
 
     def made(**facts):
         whole = chain(**facts)
-        monkeypatch.setattr(long, "LONGEST", 1)
+        monkeypatch.setattr(features, "LONGEST", 1)
         other = chain(**facts)
         monkeypatch.undo()
         return whole, other
@@ -57,7 +57,7 @@ KINDS = {
 @pytest.mark.parametrize(("dense", "kind"), [(k % 2 == 0, kind) for k, kind in enumerate(KINDS)])
 def test_long_blocks__have_the_norms_and_moves_of_short_ones(both, kind, dense):
     whole, other = both(**KINDS[kind])
-    assert other.grams.values.size != whole.grams.values.size
+    assert other.gram.size != whole.gram.size
     rng, K, norms2 = np.random.default_rng(0), whole.labels, []
     for i in range(whole.n):
         first, size = whole.label_ptr[i], int(np.diff(whole.local_ptr)[i])
@@ -116,7 +116,7 @@ def sequence(words: int = 50) -> tuple[dict, dict]:
 def test_sequence__of_40_000_tokens_is_trained_on_and_predicted(tmp_path: Path):
     arrays, meta = sequence()
     problem = build("chain", arrays, meta)
-    assert problem.grams.values.nbytes == 2 * 4 * problem.ids.size
+    assert problem.gram.nbytes == 2 * 4 * problem.tokens.ids.size
     status = solved(problem, tmp_path, options_of(max_passes=30.0), path_of(rule="single", lam=1e9, tolerance=0.05))
     assert status is Status.CONVERGED
     path, _ = read_path(tmp_path / "path.zarr", ("gap", "weights"))
@@ -128,6 +128,6 @@ def test_sequence__of_40_000_tokens_is_trained_on_and_predicted(tmp_path: Path):
 
 
 def test_sequence__whose_tokens_float32_does_not_number_is_refused(monkeypatch):
-    monkeypatch.setattr(long, "MOST", 3)
+    monkeypatch.setattr(features, "MOST", 3)
     with pytest.raises(ValueError, match=r"^4 tokens; expected at most 3: split it by an empty line"):
         derived(ids=np.zeros(4, np.int32), counts=np.ones(4, np.int32))

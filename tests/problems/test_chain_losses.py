@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gapwise.stages.problems import build
-from gapwise.stages.problems.chain.losses import balanced_weights
+from gapwise.stages.problems.chain.costs import balanced_weights
 from gapwise.stages.problems.protocol import Problem
 
 COST = np.array([[0.0, 2.0, 0.5], [1.0, 0.0, 0.0], [0.25, 3.0, 0.0]])

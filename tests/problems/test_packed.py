@@ -7,9 +7,10 @@ import pytest
 from numba import config, njit
 from numba.core.errors import TypingError
 
-from gapwise.stages.problems.chain.kernels import LARGE, chain_scores, viterbi
-from gapwise.stages.problems.chain.moves import few_scores
-from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems import build
+from gapwise.stages.problems.chain.sparse import LARGE
+from gapwise.stages.problems.moves import score_labels
+from gapwise.stages.problems.protocol import JIT, PLAIN
 from gapwise.stages.problems.simd import (
     add,
     broadcast,
@@ -61,43 +62,42 @@ def best_labelling(nodes: np.ndarray, transitions: np.ndarray) -> tuple[float, l
     return float(values.max()), labels[::-1]
 
 
+@njit(**JIT)
+def of_methods(problem, w, theta, y, labels, slots, work, scores):
+    """Scores of all labels and of some labellings, and the max-oracle."""
+    problem.scores(0, w, theta)
+    score_labels(problem, 0, w, labels, slots, work, scores)
+    return problem.max_oracle(0, theta, y, problem.scratch())
+
+
 @pytest.mark.parametrize(
     ("K", "valued", "large"),  # of a large w, rows are fetched early
     [(K, k % 2 == 0, False) for k, K in enumerate(LABELS)] + [pytest.param(33, True, True, marks=pytest.mark.slow)],
 )
 def test_chain_kernels__are_right_for_any_number_of_labels(K: int, valued: bool, large: bool) -> None:
     rng = np.random.default_rng(K)
-    T, p = 5, 12 + large * LARGE // K
-    counts = np.array([3, 0, 7, 1, 5])
-    row_ptr = np.concatenate([[0], np.cumsum(counts)])
-    ids = rng.integers(p - 12, p, size=counts.sum()).astype(np.uint32 if large else np.uint8)
-    values = rng.normal(size=ids.size).astype(np.float32) if valued else np.empty(0, np.float32)
+    T, p = 5, 12 + (large * LARGE // K if large else 300 * (K % 2))
+    counts = np.array([3, 1, 7, 1, 5])
+    ids, truth = rng.integers(p - 12, p, size=counts.sum()), rng.integers(0, K, size=T)
+    more = {"values": rng.normal(size=ids.size).astype(np.float32)} if valued else {}
+    arrays = {"ids": ids, "counts": counts, "labels": truth, "labels_ptr": np.array([0, T]), **more}
+    problem = build("chain", arrays, {"classes": K, "attributes": p})
     w = rng.normal(size=p * K + K * K)
     rows = np.zeros((T, p))
-    for t in range(T):
-        entries = slice(row_ptr[t], row_ptr[t + 1])
-        np.add.at(rows[t], ids[entries], values[entries].astype(float) if valued else 1.0)
+    np.add.at(rows, (np.repeat(np.arange(T), counts), ids), more.get("values", np.ones(ids.size)).astype(float))
     nodes, transitions = rows @ w[: p * K].reshape(p, K), w[p * K :].reshape(K, K)
 
     theta = np.full(T * K + K * K + 3, np.pi)
-    chain_scores(ids, values, row_ptr, 0, T, K, w, p * K, theta[:-3])
+    labels = rng.integers(0, K, size=(6, T)).astype(np.uint8)
+    labels[:, 1], slots = labels[0, 1], np.array([4, 0, 3])
+    scores, work, y = np.full(3, np.nan), np.full(T * K + K * K, np.nan), np.zeros(T, np.uint8)
+    loss = of_methods(problem, w, theta[:-3], y, labels, slots, work, scores)
     np.testing.assert_allclose(theta[: T * K].reshape(T, K), nodes, atol=1e-12)
     np.testing.assert_array_equal(theta[T * K : -3].reshape(K, K), transitions)
     np.testing.assert_array_equal(theta[-3:], np.pi)
-
-    labels = rng.integers(0, K, size=(6, T)).astype(np.uint8)
-    labels[:, 1], slots = labels[0, 1], np.array([4, 0, 3])
-    scores, work = np.full(3, np.nan), np.full(T * K, np.nan)
-    few_scores(ids, values, row_ptr, 0, T, K, w, p * K, labels, slots, work, scores)
     exact = [nodes[np.arange(T), y].sum() + transitions[y[:-1], y[1:]].sum() for y in labels[slots]]
     np.testing.assert_allclose(scores - scores[0], np.subtract(exact, exact[0]), atol=1e-12)
-
-    truth = rng.integers(0, K, size=T)
-    y, bonus = np.zeros(T, np.int64), 0.7
-    viterbi(theta[:-3], T, K, bonus, truth, 0, y, np.full(2 * T * K, np.nan))
-    loss = np.full((T, K), bonus)
-    loss[np.arange(T), truth] = 0.0
-    value, labels = best_labelling(nodes + loss, transitions)
-    assert y.tolist() == labels
-    scores = (nodes + loss)[np.arange(T), y].sum() + transitions[y[:-1], y[1:]].sum()
-    assert scores == pytest.approx(value)
+    costs = np.where(np.arange(K) == truth[:, None], 0.0, 1.0 / T)
+    value, best = best_labelling(nodes + costs, transitions)
+    assert y.tolist() == best
+    assert loss + nodes[np.arange(T), y].sum() + transitions[y[:-1], y[1:]].sum() == pytest.approx(value)

@@ -26,15 +26,15 @@ def large_chain(n: int, seed: int = 0) -> Problem:
     truth = np.tile(base.truth, times).astype(np.int64)
     changed = rng.random(truth.size) < 0.3
     truth[changed] = rng.integers(3, size=int(changed.sum()))
-    values = 1.0 + rng.normal(scale=0.1, size=base.ids.size * times)
+    values = 1.0 + rng.normal(scale=0.1, size=base.tokens.ids.size * times)
     lengths = np.tile(np.diff(base.label_ptr), times)
     arrays = {
         "labels": truth,
         "labels_ptr": np.concatenate([[0], np.cumsum(lengths)]),
-        "ids": np.tile(base.ids, times),
-        "counts": np.tile(np.diff(base.row_ptr), times),
+        "ids": np.tile(base.tokens.ids, times),
+        "counts": np.tile(np.diff(base.tokens.row_ptr), times),
         "values": values,
-        "gram": np.tile(base.grams.values, times),  # approximate: only line searches use it
+        "gram": np.tile(base.gram, times),  # approximate: only line searches use it
         "gram_ptr": np.concatenate([[0], np.cumsum(lengths**2)]),
     }
     return build("chain", arrays, {"classes": 3, "attributes": 9})

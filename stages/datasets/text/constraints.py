@@ -1,6 +1,6 @@
 """Which labels may follow one another, begin or end a sequence: a scheme of chunks, or a list of what may not occur.
 
-A table (K + 2, K) of 0 and 1 says what is forbidden, as `stages.problems.chain.forbidden` reads it: label b right after a,
+A table (K + 2, K) of 0 and 1 says what is forbidden, as `stages.problems.chain.costs` reads it: label b right after a,
 b first (row K), b last (row K + 1).
 """
 
@@ -103,7 +103,7 @@ def fault(
     table: np.ndarray, names: Sequence[Label], labels: np.ndarray, ptr: np.ndarray
 ) -> tuple[int, int, str] | None:
     """The first token of flat `labels` that breaks a table: its sequence, its number there, and what is wrong; or None."""
-    from gapwise.stages.problems.chain.forbidden import broken
+    from gapwise.stages.problems.chain.costs import broken
 
     rows, K = broken(table, labels, ptr), len(table) - 2
     if not (rows >= 0).any():

@@ -16,7 +16,7 @@ def prefers_matrix(X: Sequence[Tokens]) -> bool:
 
     Otherwise sparse rows take less memory and time.
     """
-    from gapwise.stages.problems.chain.long import LONGEST
+    from gapwise.stages.problems.chain.features import LONGEST
 
     filled = size = 0
     for sequence in X:

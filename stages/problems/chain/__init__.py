@@ -3,9 +3,10 @@
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.chain.building import build
 from gapwise.stages.problems.chain.chain import Chain
-from gapwise.stages.problems.chain.dense import DenseChain
+from gapwise.stages.problems.chain.dense import Dense
 from gapwise.stages.problems.chain.features import derived, stand_ins
 from gapwise.stages.problems.chain.metrics import confusion, metrics
+from gapwise.stages.problems.chain.sparse import Sparse
 
 CAPABILITIES = Capabilities(
     margins=True,
@@ -20,4 +21,4 @@ CAPABILITIES = Capabilities(
     stand_ins=stand_ins,
 )
 
-__all__ = ["CAPABILITIES", "Chain", "DenseChain", "build", "derived", "metrics"]
+__all__ = ["CAPABILITIES", "Chain", "Dense", "Sparse", "build", "derived", "metrics"]

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.chain.chain import Chain
-from gapwise.stages.problems.chain.dense import DenseChain, grams
-from gapwise.stages.problems.chain.features import derived
-from gapwise.stages.problems.chain.forbidden import blocked_scores, refuse_lengths
-from gapwise.stages.problems.chain.grams import grams_of
-from gapwise.stages.problems.chain.long import LONGEST, sizes_of
-from gapwise.stages.problems.chain.losses import costs_and_constraints, costs_of, units_of
+from gapwise.stages.problems.chain.costs import blocked_scores, cost_table, refuse_lengths, units_of
+from gapwise.stages.problems.chain.dense import Dense, grams
+from gapwise.stages.problems.chain.features import LONGEST, derived, sizes_of
+from gapwise.stages.problems.chain.sparse import Sparse
 from gapwise.stages.problems.protocol import frozen
 
-Fields: TypeAlias = dict[str, Any]
-"""Fields of a problem by name."""
 
-
-def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain | DenseChain:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
     """Chain problem of one split.
 
     Parameters
@@ -32,13 +26,13 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain | DenseChain:
         ``labels`` (tokens,) with ``labels_ptr`` (n + 1,): label ids, one block after the other. ``counts`` (tokens,)
         and ``ids`` (sum of counts,): attributes of each token, biases included. Optional: ``values``, shaped like ids,
         if not all are 1; ``gram`` with ``gram_ptr``, empty if the blocks are only to be decoded, otherwise computed here;
-        ``decode_only`` (any array) allows labels >= K. Also optional: what `chain.losses` reads, ``cost`` and
+        ``decode_only`` (any array) allows labels >= K. Also optional: what `chain.costs` reads, ``cost`` and
         ``block_weight`` (n,), and ``forbidden`` (K + 2, K), not 0 where label b may not follow a, be the first (row K) or
         the last one (row K + 1). Without ``ids``, ``values`` is a matrix (rows, p), biases not included, and ``first``
         (n,) the row of each block's first token (`chain.dense`).
     meta
         ``classes`` (K) and ``attributes`` (p, including the three biases); optional ``lower`` and ``upper`` (d,), and
-        ``loss``, ``balanced``, ``label_counts`` and ``n_train`` of `chain.losses`.
+        ``loss``, ``balanced``, ``label_counts`` and ``n_train`` of `chain.costs`.
 
     Raises
     ------
@@ -62,28 +56,29 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain | DenseChain:
     _refuse(f"a label outside 0..{K - 1}", wrong, ptr)
     weight, blocked = block_weights("chain", arrays, lengths.size), blocked_scores(arrays, K)
     refuse_lengths(blocked, lengths)
-    common: Fields = {
-        "n": lengths.size,
-        "d": p * K + K * K,
-        "local_ptr": frozen(np.cumsum(np.append(0, lengths * K + K * K)), np.int64),
-        "label_ptr": frozen(ptr),
-        "truth": frozen(labels, np.uint8 if max(K, int(labels.max(initial=0)) + 1) <= 256 else np.int16),
-        "lower": frozen(np.asarray(meta.get("lower", ())), np.float64),
-        "upper": frozen(np.asarray(meta.get("upper", ())), np.float64),
-        "labels": K,
-        "longest": int(lengths.max(initial=1)),
-        "scale": frozen(np.stack([units_of(lengths, meta) / weight, weight], axis=1).reshape(-1)),
-        "costs": costs_and_constraints(K, costs_of(arrays, meta, K), blocked),
-    }
-    if "ids" not in arrays:
-        return DenseChain(**common, **_dense(arrays, p, ptr))
-    return Chain(**common, **_sparse(arrays, p, ptr))
+    tokens, gram, gram_ptr = (_sparse if "ids" in arrays else _dense)(arrays, p, ptr)
+    return Chain(
+        n=lengths.size,
+        d=p * K + K * K,
+        local_ptr=frozen(np.cumsum(np.append(0, lengths * K + K * K)), np.int64),
+        label_ptr=frozen(ptr),
+        truth=frozen(labels, np.uint8 if max(K, int(labels.max(initial=0)) + 1) <= 256 else np.int16),
+        lower=frozen(np.asarray(meta.get("lower", ())), np.float64),
+        upper=frozen(np.asarray(meta.get("upper", ())), np.float64),
+        labels=K,
+        longest=int(lengths.max(initial=1)),
+        tokens=tokens,
+        gram_ptr=frozen(gram_ptr, np.int64),
+        gram=frozen(gram, np.float32),
+        scale=frozen(np.stack([units_of(lengths, meta) / weight, weight], axis=1).reshape(-1)),
+        costs=frozen(np.concatenate([cost_table(arrays, meta, K), blocked]).reshape(-1)),
+    )
 
 
-def _sparse(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> Fields:
-    """The fields of features of a `Chain`."""
+def _sparse(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> tuple[Sparse, np.ndarray, np.ndarray]:
+    """Sparse rows, and inner products with where each block's begin."""
     ids, counts, values = (np.asarray(arrays.get(name, np.empty(0))) for name in ("ids", "counts", "values"))
-    row_ptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    row_ptr, lengths = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), np.diff(ptr)
     for name, got, expected in (
         ("counts", counts.size, int(ptr[-1])),
         ("ids", ids.size, int(row_ptr[-1])),
@@ -93,48 +88,46 @@ def _sparse(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> Fields
             raise ValueError(f"chain: {name} has {got} entries, expected {expected}")
     _refuse(f"an attribute outside 0..{p - 1}", (ids < 0) | (ids >= p), row_ptr[ptr])
     _refuse("a value that is not finite", ~np.isfinite(values), row_ptr[ptr])
-    if "gram" in arrays:
-        gram, gram_ptr = np.asarray(arrays["gram"]), np.asarray(arrays["gram_ptr"])
-    else:
-        gram, gram_ptr = _all_grams(ids, counts, values, ptr, row_ptr)
-    held, entries, lengths = np.diff(gram_ptr), np.diff(row_ptr[ptr]), np.diff(ptr)
+    gram, gram_ptr = _given(arrays) or _all_grams(ids, counts, values, ptr, row_ptr)
+    held, entries = np.diff(gram_ptr), np.diff(row_ptr[ptr])
     if not np.all((held == lengths**2) | (held == sizes_of(entries, lengths))) and np.any(gram_ptr):
         raise ValueError("chain: gram must hold T * T numbers per block, or the entries of a long one; featurize again")
-    return {
-        "row_ptr": frozen(row_ptr, np.int64),
-        "ids": frozen(ids, np.uint8 if p <= 256 else np.uint32),  # two types: each is compiled anew. uint8 for pixels
-        "values": frozen(values, np.float32),
-        "grams": grams_of(gram_ptr, gram, lengths),
-    }
+    small = np.uint8 if p <= 256 else np.uint32  # two types: each is compiled anew. uint8 for pixels
+    return Sparse(frozen(row_ptr, np.int64), frozen(ids, small), frozen(values, np.float32)), gram, gram_ptr
 
 
-def _dense(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> Fields:
-    """The fields of features of a `DenseChain`."""
+def _dense(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> tuple[Dense, np.ndarray, np.ndarray]:
+    """Rows of a matrix, and the same."""
     values, lengths = np.asarray(arrays["values"]), np.diff(ptr)
+    blocks = np.arange(lengths.size + 1)
     first = np.asarray(arrays.get("first", ptr[:-1]), np.int64)
     if values.ndim != 2 or values.shape[1] != p - 3 or first.shape != lengths.shape:
         raise ValueError(
             f"chain: expected values (rows, {p - 3}) and first ({lengths.size},), got {values.shape} and {first.shape}"
         )
-    _refuse("rows that values lacks", (first < 0) | (first + lengths > len(values)), np.arange(lengths.size + 1))
+    _refuse("rows that values lacks", (first < 0) | (first + lengths > len(values)), blocks)
     if not np.isfinite(values.sum(axis=1)).all():
         rows = zip(first.tolist(), lengths.tolist(), strict=True)
-        bad = [not np.isfinite(values[start : start + T]).all() for start, T in rows]
-        _refuse("a value that is not finite", np.array(bad), np.arange(lengths.size + 1))
-    if "gram" in arrays:
-        gram, gram_ptr = np.asarray(arrays["gram"]), np.asarray(arrays["gram_ptr"])
-    else:
-        _refuse(f"more than {LONGEST:,} tokens", lengths > LONGEST, np.arange(lengths.size + 1))
-        parts = [*grams(values, first, lengths)]
-        gram, gram_ptr = np.concatenate(parts), np.cumsum([0, *(part.size for part in parts)])
+        _refuse(
+            "a value that is not finite", np.array([not np.isfinite(values[a : a + T]).all() for a, T in rows]), blocks
+        )
+    if (given := _given(arrays)) is None:
+        _refuse(f"more than {LONGEST:,} tokens", lengths > LONGEST, blocks)
+    gram, gram_ptr = given or _joined(grams(values, first, lengths))
     if not np.array_equal(np.diff(gram_ptr), lengths**2) and np.any(gram_ptr):
         raise ValueError("chain: gram must hold T * T numbers per block")
-    return {
-        "width": p - 3,
-        "first": frozen(first),
-        "values": frozen(values, np.float32).reshape(-1),
-        "grams": grams_of(gram_ptr, gram, lengths),
-    }
+    return Dense(p - 3, frozen(first), frozen(values, np.float32).reshape(-1)), gram, gram_ptr
+
+
+def _given(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    """``gram`` and ``gram_ptr``, if they are stored."""
+    return (np.asarray(arrays["gram"]), np.asarray(arrays["gram_ptr"])) if "gram" in arrays else None
+
+
+def _joined(parts: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Arrays end to end, and where each begins."""
+    every = [*parts]
+    return np.concatenate(every), np.cumsum([0, *(part.size for part in every)])
 
 
 def _refuse(fault: str, bad: np.ndarray, ptr: np.ndarray) -> None:
@@ -156,4 +149,4 @@ def _all_grams(
             grams.append(derived(**block)["gram"])
         except ValueError as error:
             raise ValueError(f"chain: block {i} has {error}") from error
-    return np.concatenate(grams), np.concatenate([[0], np.cumsum([gram.size for gram in grams])])
+    return _joined(grams)

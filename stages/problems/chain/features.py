@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.problems.chain import long
-
 BIASES = ("bias", "bias:first", "bias:last")
 """The last three attributes of every chain problem."""
+
+LONGEST = 4096
+"""Tokens of the longest block with a Gram matrix, which takes 64 MiB."""
+
+MOST = (1 << 24) - 1
+"""Tokens of the longest block: float32 holds their numbers exactly."""
 
 DENSE, TILE = 1 << 24, 256
 """Most entries of the matrix tokens x attributes of a block that is laid out; tokens of a larger one at a time."""
@@ -21,9 +25,9 @@ EXACT = 1 << 12
 
 def too_long(tokens: int) -> str | None:
     """Why a sequence of so many tokens cannot be trained on; None if it can."""
-    if tokens <= long.MOST:
+    if tokens <= MOST:
         return None
-    return f"{tokens:,} tokens; expected at most {long.MOST:,}: split it by an empty line, or the end of a list"
+    return f"{tokens:,} tokens; expected at most {MOST:,}: split it by an empty line, or the end of a list"
 
 
 def with_biases(
@@ -62,7 +66,8 @@ def with_biases(
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     """``gram`` of one block's ``ids``, ``counts`` and optional ``values``: (T * T,) float32, exact for binary attributes,
-    or the entries of `long`. ValueError for a block that is too long to train on. Rows of a matrix have theirs (`dense`)."""
+    or the entries of `grams`. ValueError for a block that is too long to train on. Rows of a matrix have theirs
+    (`dense`)."""
     if "ids" not in block:
         return {}
     if (why := too_long(block["counts"].size)) is not None:
@@ -73,8 +78,8 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
 def _inner_products(ids: np.ndarray, counts: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Gram matrix (T * T,) of the rows of a block, or its entries."""
     token = np.repeat(np.arange(counts.size), counts)
-    if counts.size > long.LONGEST:
-        return long.entries_of(token, ids, values if values.size else None, counts.size)
+    if counts.size > LONGEST:
+        return entries_of(token, ids, values if values.size else None, counts.size)
     if values.size or counts.max(initial=0) >= EXACT:
         weights = np.asarray(values, dtype=np.float64) if values.size else None
         known, column = np.unique(ids, return_inverse=True)
@@ -121,6 +126,22 @@ def _gram_of_sparse(
     for first in range(0, shape[0], TILE):
         gram[first : first + TILE] = (rows[first : first + TILE] @ rows.T).toarray()
     return gram
+
+
+def entries_of(token: np.ndarray, column: np.ndarray, values: np.ndarray | None, tokens: int) -> np.ndarray:
+    """The entries of a block of `tokens` tokens, of which entry j says that token[j] has the attribute column[j]."""
+    order = np.argsort(column, kind="stable")
+    first = np.diff(column[order], prepend=-1) != 0
+    entries = np.ones((order.size, 2), np.float32)
+    entries[:, 0] = np.where(first, -1, 1) * (token[order] + 1)
+    if values is not None:
+        entries[:, 1] = values[order]
+    return np.concatenate([entries.reshape(-1), np.zeros(int(2 * order.size == tokens**2), np.float32)])
+
+
+def sizes_of(entries: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    """How many numbers the entries of blocks take, of which each has so many entries and tokens."""
+    return 2 * entries + (2 * entries == tokens**2)
 
 
 def stand_ins(**block: np.ndarray) -> dict[str, np.ndarray]:

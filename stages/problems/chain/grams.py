@@ -1,74 +1,217 @@
-"""Inner products of the tokens of chains, by which norms of directions and changes of scores take no features.
+"""Norms of directions, and what follows a move, from inner products of tokens: they read no features.
 
-A block of T tokens has its T x T Gram matrix, unless it is too long for one (`chain.long`). `MixedGrams` holds both kinds of
-block, which differ in size. It is a type of its own, so that chains without long blocks compile none of it.
+A block of T tokens has its T x T Gram matrix G, with which ||B delta||^2 = sum_k delta_k' G delta_k without the
+transitions. A block of more than `LONGEST` tokens has its *entries* instead: its pairs (token, value) by attribute, so that
+the row of B delta of an attribute is summed in one go, in time proportional to the entries. An entry is two float32
+numbers, t + 1 and the value of the attribute at token t; t + 1 is negative at the first entry of each attribute. One 0
+follows where there would be T * T numbers. Both are float32 numbers gram[start:stop], so their count says which they are.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from gapwise.stages.problems.chain.viterbi import path_score
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import FAST, PLAIN, U
+from gapwise.stages.problems.simd import WIDTH, nonzero_bits
 
-import numpy as np
-
-from gapwise.stages.problems.chain.kernels import tokens_norm2
-from gapwise.stages.problems.chain.long import long_follow_pair, long_norm2, long_pair_norm2
-from gapwise.stages.problems.chain.moves import follow_tokens, pair_tokens_norm2
-from gapwise.stages.problems.protocol import compile_methods, frozen
+BITS = 64
 
 
-class Grams(NamedTuple):
-    """The Gram matrices of all blocks."""
-
-    ptr: np.ndarray
-    """int64, (n + 1,)"""
-    values: np.ndarray
-    """float32, flat (T, T) per block; (0,) if the blocks are only to be decoded"""
-
-    def rows_norm2(self, i, delta, T, K):
-        return tokens_norm2(delta, T, K, self.values, self.ptr[i])
-
-    def pair_rows_norm2(self, i, y, z, T, K, work):
-        return pair_tokens_norm2(y, z, T, self.values, self.ptr[i], work)
-
-    def follow_rows(self, i, y, z, T, K, c, theta, work):
-        follow_tokens(y, z, T, K, self.values, self.ptr[i], c, theta, work)
+@inner(**FAST)
+def _dot(x, first, second, size):
+    total, a, b = 0.0, U(first), U(second)
+    for j in range(U(size)):
+        total += x[a + U(j)] * x[b + U(j)]
+    return total
 
 
-class MixedGrams(NamedTuple):
-    """The Gram matrices of short blocks, and the entries of long ones."""
-
-    ptr: np.ndarray
-    """int64, (n + 1,)"""
-    values: np.ndarray
-    """float32, flat; of a block of more than `LONGEST` tokens the entries of `chain.long`"""
-
-    def rows_norm2(self, i, delta, T, K):
-        """||B delta||^2 without the transitions."""
-        start, stop = self.ptr[i], self.ptr[i + 1]
-        if stop - start == T * T:
-            return tokens_norm2(delta, T, K, self.values, start)
-        return long_norm2(delta, K, self.values, start, stop)
-
-    def pair_rows_norm2(self, i, y, z, T, K, work):
-        """||B (m(y) - m(z))||^2 without the transitions. work (at least T and K,) is workspace."""
-        start, stop = self.ptr[i], self.ptr[i + 1]
-        if stop - start == T * T:
-            return pair_tokens_norm2(y, z, T, self.values, start, work)
-        return long_pair_norm2(y, z, K, self.values, start, stop, work)
-
-    def follow_rows(self, i, y, z, T, K, c, theta, work):
-        """theta += c B' B (m(y) - m(z)), without the transitions. work (at least T and K,) is workspace."""
-        start, stop = self.ptr[i], self.ptr[i + 1]
-        if stop - start == T * T:
-            follow_tokens(y, z, T, K, self.values, start, c, theta, work)
-        else:
-            long_follow_pair(y, z, K, self.values, start, stop, c, theta, work)
+@inner(**PLAIN)
+def nonzeros(x, start, size):
+    """0 if x[start:start + size] is 0; bit j of at most 64 says whether x[start + j] is not."""
+    bits, o = U(0), U(start)
+    if size < WIDTH:
+        for j in range(size):
+            bits |= U(1 if x[o + U(j)] != 0.0 else 0) << U(j)
+        return bits
+    for j in range(0, size, WIDTH):
+        k = U(min(j, size - WIDTH))
+        bits |= nonzero_bits(x, o + k) << (k % U(BITS))
+    return bits
 
 
-compile_methods(MixedGrams, "rows_norm2", "pair_rows_norm2", "follow_rows")
+@inner(**PLAIN)
+def nodes_norm2(gram, start, stop, delta, T, K):
+    """||B delta||^2 without the transitions; rows of delta that are 0 cost nothing."""
+    if stop - start != T * T:
+        return _long_norm2(gram, start, stop, delta, K)
+    total = 0.0
+    for t in range(T):
+        row, o = start + t * T, t * K
+        if nonzeros(delta, o, K) == U(0):
+            continue
+        cross = 0.5 * gram[row + t] * _dot(delta, o, o, K)
+        for s in range(t):
+            cross += gram[row + s] * _dot(delta, o, s * K, K)
+        total += 2.0 * cross
+    return max(total, 0.0)
 
 
-def grams_of(ptr: np.ndarray, values: np.ndarray, lengths: np.ndarray) -> Grams | MixedGrams:
-    """The record of blocks with `lengths` tokens."""
-    short = np.array_equal(np.diff(ptr), lengths**2) or not np.any(ptr)
-    return (Grams if short else MixedGrams)(frozen(ptr, np.int64), frozen(values, np.float32))
+@inner(**PLAIN)
+def differing(y, z, T, positions):
+    """positions[:count] <- the tokens where two labellings differ; returns count. Branch-free: a branch would mispredict."""
+    count = 0
+    for t in range(T):
+        positions[count] = t
+        count += 1 if y[t] != z[t] else 0
+    return count
+
+
+@inner(**PLAIN)
+def pair_nodes_norm2(gram, start, stop, y, z, T, K, work):
+    """||B (m(y) - m(z))||^2 without the transitions. work (at least T and K,) is workspace."""
+    if stop - start != T * T:
+        return _long_pair(gram, start, stop, y, z, K, 0.0, work, work)
+    total = 0.0
+    for j in range(differing(y, z, T, work)):
+        here = U(work[U(j)])
+        a, b, row = y[here], z[here], U(start) + here * U(T)
+        total += 2.0 * gram[row + here]
+        for k in range(j):
+            s = U(work[U(k)])
+            common = (1 if a == y[s] else 0) + (1 if b == z[s] else 0)
+            common -= (1 if a == z[s] else 0) + (1 if b == y[s] else 0)
+            total += 2.0 * common * gram[row + s]
+    return total
+
+
+@inner(**PLAIN)
+def add_edges_norm2(total, y, z, T, K, counts):
+    """`total` plus the transitions' share of ||B (m(y) - m(z))||^2. counts (K * K,) is workspace."""
+    for t in range(1, T):
+        counts[U(y[t - 1]) * U(K) + U(y[t])] = 0.0
+        counts[U(z[t - 1]) * U(K) + U(z[t])] = 0.0
+    for t in range(1, T):
+        counts[U(y[t - 1]) * U(K) + U(y[t])] += 1.0
+        counts[U(z[t - 1]) * U(K) + U(z[t])] -= 1.0
+    for t in range(1, T):
+        for x in (y, z):
+            pair = U(x[t - 1]) * U(K) + U(x[t])
+            total += counts[pair] * counts[pair]
+            counts[pair] = 0.0
+    return max(total, 0.0)
+
+
+@inner(**PLAIN)
+def follow_nodes(gram, start, stop, y, z, T, K, c, theta, work):
+    """theta += c B' B (m(y) - m(z)), without the transitions. work (at least T and K,) is workspace."""
+    if stop - start != T * T:
+        _long_pair(gram, start, stop, y, z, K, c, theta, work)
+    else:
+        _add_products(gram, start, y, z, T, K, c, theta)
+
+
+@inner(**PLAIN)
+def _add_products(gram, start, y, z, T, K, c, theta):
+    for t in range(U(T)):
+        a, b, row = U(y[t]), U(z[t]), U(start) + t * U(T)
+        if a != b:
+            for s in range(U(T)):
+                x, o = c * gram[row + s], s * U(K)
+                theta[o + a] += x
+                theta[o + b] -= x
+
+
+@inner(**PLAIN)
+def add_edges(y, z, T, K, c, out):
+    """out (K, K) += c times the transitions of m(y) - m(z)."""
+    for t in range(1, T):
+        out[U(y[U(t - 1)]) * U(K) + U(y[U(t)])] += c
+        out[U(z[U(t - 1)]) * U(K) + U(z[U(t)])] -= c
+
+
+@inner(**PLAIN)
+def gram_norms(gram, start, labels, slots, k, row_of, T, K, squared, first, width, work):
+    """Distances of atom k to the others whose rows are known, into its own row; see `moves.pair_norms`. work: (p_i,).
+
+    With r one of those, g = B' B (m(y) - m(r)) and f(z) = <g, m(z)>, the distance of y to z is
+
+        ||B (m(y) - m(z))||^2 = f(y) - f(r) + ||B (m(r) - m(z))||^2 - 2 (f(z) - f(r)).
+
+    So g, which takes as long as one distance, gives all of them. Only for sums of integers: these are those of `pair_norm2`
+    to the last bit, and others would depend on which distances are known.
+    """
+    row, known = U(first + row_of[slots[k]] * width), -1
+    for j in range(slots.size):
+        known = j if j != k and row_of[slots[j]] >= 0 else known
+    if known < 0:
+        return
+    y, r, edges = labels[slots[k]], labels[slots[known]], work[T * K :]
+    work[:] = 0.0
+    _add_products(gram, start, y, r, T, K, 1.0, work)
+    add_edges(y, r, T, K, 1.0, edges)
+    known_row, at_r = U(first + row_of[slots[known]] * width), path_score(work, edges, r, T, K)
+    own = path_score(work, edges, y, T, K) - at_r
+    for j in range(slots.size):
+        other = row_of[slots[j]]
+        if j != k and other >= 0:
+            at_z = path_score(work, edges, labels[slots[j]], T, K)
+            squared[row + U(other)] = max(own + squared[known_row + U(other)] - 2.0 * (at_z - at_r), 0.0)
+
+
+@inner(**PLAIN)
+def _token(entries, j):
+    """The token of the entry at j."""
+    return U(abs(entries[U(j)])) - U(1)
+
+
+@inner(**PLAIN)
+def _end(entries, j, stop):
+    """Where the entries of the attribute end that begin at j."""
+    j += 2
+    while j + 1 < stop and entries[U(j)] > 0.0:
+        j += 2
+    return j
+
+
+@inner(**PLAIN)
+def _long_norm2(entries, start, stop, delta, K):
+    """||B delta||^2 without the transitions, by attribute."""
+    total, begin = 0.0, start
+    while begin + 1 < stop:
+        end = _end(entries, begin, stop)
+        for k in range(K):
+            x = 0.0
+            for j in range(begin, end, 2):
+                x += entries[U(j + 1)] * delta[_token(entries, j) * U(K) + U(k)]
+            total += x * x
+        begin = end
+    return total
+
+
+@inner(**PLAIN)
+def _long_pair(entries, start, stop, y, z, K, c, theta, row):
+    """||B (m(y) - m(z))||^2 without the transitions, by attribute; unless c is 0, theta += c B' B (m(y) - m(z)).
+
+    row (at least K,) is workspace.
+    """
+    row[:K] = 0.0
+    total, begin = 0.0, start
+    while begin + 1 < stop:
+        end, differ = _end(entries, begin, stop), False
+        for j in range(begin, end, 2):
+            t = _token(entries, j)
+            if y[t] != z[t]:
+                row[U(y[t])] += entries[U(j + 1)]
+                row[U(z[t])] -= entries[U(j + 1)]
+                differ = True
+        if differ and c != 0.0:
+            for j in range(begin, end, 2):
+                o, x = _token(entries, j) * U(K), c * entries[U(j + 1)]
+                for k in range(K):
+                    theta[o + U(k)] += x * row[U(k)]
+        if differ:
+            for k in range(K):
+                total += row[U(k)] * row[U(k)]
+                row[U(k)] = 0.0
+        begin = end
+    return total

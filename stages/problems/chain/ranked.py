@@ -12,15 +12,15 @@ once for all sequences that share it (`_state`).
 Equal scores come in the order of their labels read from the last token back, as Viterbi's own answer, which is the first.
 Costs are only subtracted, so scores never rise along the list, whatever rounding does.
 
-*Max-marginals* are the forward sweep's maxima plus those of the chain read backwards.
+*Max-marginals* are the forward sweep's maxima plus those of the endings after each label.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.problems.chain.forbidden import BLOCKED
-from gapwise.stages.problems.chain.kernels import viterbi
+from gapwise.stages.problems.chain.costs import BLOCKED
+from gapwise.stages.problems.chain.viterbi import viterbi
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import PLAIN
 
@@ -37,44 +37,33 @@ UNKNOWN = -1.0
 
 
 @inner(**PLAIN)
-def max_marginals(theta, T, K, truth, first, y, out, best, turned, back):
-    """y <- argmax of theta; out (T, K) <- score of the best labelling with each label at each token, or -inf.
+def max_marginals(nodes, edges, T, K, y, out, best, after):
+    """y <- the labelling of largest score; out (T, K) <- score of the best one with each label at each token, or -inf.
 
-    best and back (2 T K,) and turned (p_i,) are workspace.
+    best (2 T K,) and after (T K,) are workspace.
     """
-    step = T * K
-    for t in range(T):
-        for k in range(K):
-            turned[(T - 1 - t) * K + k] = theta[t * K + k]
+    viterbi(nodes, edges, T, K, y, best)
     for a in range(K):
-        for b in range(K):
-            turned[step + b * K + a] = theta[step + a * K + b]
-    viterbi(turned, T, K, 0.0, truth, first, y, back)
-    viterbi(theta, T, K, 0.0, truth, first, y, best)
+        after[(T - 1) * K + a] = 0.0
+    for t in range(T - 2, -1, -1):
+        following = (t + 1) * K
+        for a in range(K):
+            rest = -np.inf
+            for b in range(K):
+                rest = max(rest, after[following + b] + nodes[following + b] + edges[a * K + b])
+            after[t * K + a] = rest
     for t in range(T):
-        after = step + (T - 1 - t) * K  # of the same tokens from the end on, this one's score left out
-        for k in range(K):
-            score = best[t * K + k]
-            if t < T - 1:
-                score += back[after + k]
-            out[t, k] = score if score > LEAST else -np.inf
+        for a in range(K):
+            score = best[t * K + a] + after[t * K + a]
+            out[t, a] = score if score > LEAST else -np.inf
 
 
 @inner(**PLAIN)
-def n_best(theta, T, K, m, truth, first, labels, values, best, candidates, ranks):
-    """labels (m, T), values (m,) <- the labellings of largest theta, by falling score; returns how many there are.
+def listed(edges, T, K, m, labels, values, best, candidates, ranks):
+    """labels (m, T), values (m,) <- the labellings of largest score, by falling score; returns how many there are.
 
-    best (2 T K,), candidates (m, FIELDS) and ranks (3 T K,) are workspace.
-    """
-    viterbi(theta, T, K, 0.0, truth, first, labels[0], best)
-    return listed(theta, T, K, m, labels, values, best, candidates, ranks)
-
-
-@inner(**PLAIN)
-def listed(theta, T, K, m, labels, values, best, candidates, ranks):
-    """The same after `viterbi`, whose answer is labels[0] and whose maxima are in `best`; with its bonus for wrong labels.
-
-    values[0] is -inf where no labelling keeps to the constraints; there are then none.
+    To be called after `viterbi`, whose answer is labels[0] and whose maxima are in `best`. candidates (m, FIELDS) and ranks
+    (3 T K,) are workspace. values[0] is -inf where no labelling keeps to the constraints; there are then none.
     """
     top = best[(T - 1) * K + np.int64(labels[0, T - 1])]
     values[0] = top
@@ -91,9 +80,9 @@ def listed(theta, T, K, m, labels, values, best, candidates, ranks):
                     candidates[k, j] = candidates[k + count - room, j]
             count = room
         if token < T:
-            count = _deviate(theta, T, K, row, token, base, room, top, labels, best, candidates, count)
+            count = _deviate(edges, T, K, row, token, base, room, top, labels, best, candidates, count)
         for t in range(token - 1, -1, -1):
-            state = _state(theta, T, K, t, labels, row, best, ranks)
+            state = _state(edges, T, K, t, labels, row, best, ranks)
             label = int(ranks[T * K + state])
             score = values[row] - ranks[state]
             if label >= 0:
@@ -107,13 +96,13 @@ def listed(theta, T, K, m, labels, values, best, candidates, ranks):
             labels[length, t] = labels[follows, t]
         labels[length, token] = int(candidates[count, LABEL])
         for t in range(token - 1, -1, -1):
-            labels[length, t] = int(ranks[2 * T * K + _state(theta, T, K, t, labels, length, best, ranks)])
+            labels[length, t] = int(ranks[2 * T * K + _state(edges, T, K, t, labels, length, best, ranks)])
         length += 1
     return length
 
 
 @inner(**PLAIN)
-def _state(theta, T, K, t, labels, row, best, ranks):
+def _state(edges, T, K, t, labels, row, best, ranks):
     """Where `ranks` has what is best before the labels of a row after token t; found out at the first question.
 
     Of each state: what the second best label at token t costs, that label (-1 if there is none), and the best one.
@@ -122,9 +111,9 @@ def _state(theta, T, K, t, labels, row, best, ranks):
     state = t * K + after
     if ranks[state] >= 0.0:
         return state
-    label, other, top, second, edges = -1, -1, -np.inf, -np.inf, T * K
+    label, other, top, second = -1, -1, -np.inf, -np.inf
     for a in range(K):
-        score = best[t * K + a] if t == T - 1 else best[t * K + a] + theta[edges + a * K + after]
+        score = best[t * K + a] if t == T - 1 else best[t * K + a] + edges[a * K + after]
         if score > top:
             other, second, label, top = label, top, a, score
         elif score > second:
@@ -134,26 +123,26 @@ def _state(theta, T, K, t, labels, row, best, ranks):
 
 
 @inner(**PLAIN)
-def _reach(theta, T, K, t, a, labels, row, best):
+def _reach(edges, T, K, t, a, labels, row, best):
     """Score of the best beginning that has a at token t, with the transition to the next label of a row."""
     if t == T - 1:
         return best[t * K + a]
-    return best[t * K + a] + theta[(T + a) * K + np.int64(labels[row, t + 1])]
+    return best[t * K + a] + edges[a * K + np.int64(labels[row, t + 1])]
 
 
 @inner(**PLAIN)
-def _deviate(theta, T, K, row, t, base, room, top, labels, best, candidates, count):
+def _deviate(edges, T, K, row, t, base, room, top, labels, best, candidates, count):
     """Offer the best sequence that has the labels of a row after token t, and there a label after the row's own.
 
     "After" is by falling score, then by number. `base` is the score of the best sequence with these labels after token t,
     `top` that of all. Returns the number of candidates.
     """
     own = np.int64(labels[row, t])
-    here = _reach(theta, T, K, t, own, labels, row, best)
+    here = _reach(edges, T, K, t, own, labels, row, best)
     reached = top if t == T - 1 else best[(T + t + 1) * K + np.int64(labels[row, t + 1])]
     label, second = -1, -np.inf
     for a in range(K):
-        score = _reach(theta, T, K, t, a, labels, row, best)
+        score = _reach(edges, T, K, t, a, labels, row, best)
         if (score < here or (score == here and a > own)) and score > second:
             label, second = a, score
     if label < 0:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gapwise.stages.problems import build
+from gapwise.stages.problems.chain.costs import broken
 from gapwise.stages.problems.chain.features import with_biases
-from gapwise.stages.problems.chain.forbidden import breaks, broken
 from gapwise.stages.problems.protocol import Problem
 
 FORBIDDEN = np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 0]], np.uint8)
@@ -80,7 +80,5 @@ INSTANCES = {
     "chain": chain, "chain_sparse": chain_sparse, "chain_costs": chain_costs, "chain_constrained": chain_constrained,
     "chain_dense": chain_dense,
 }  # fmt: skip
-LABELS = {name: lambda problem: problem.labels for name in ("Chain", "DenseChain")}
-LABELLINGS = {
-    name: lambda problem, i, y: not breaks(problem.costs.blocked, y, np.array([0, y.size])).any() for name in LABELS
-}
+LABELS = {"Chain": lambda problem: problem.labels}
+LABELLINGS = {"Chain": lambda problem, i, y: not problem.forbidden(np.array([i]), y, np.array([0, y.size])).any()}
