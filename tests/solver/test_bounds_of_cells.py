@@ -78,7 +78,7 @@ def test_bound__of_paper_above_the_first_is_convex_in_the_factor() -> None:
 def test_worst_hinge__is_in_units_of_the_least_loss() -> None:
     solved: Any = SimpleNamespace(
         problem=SimpleNamespace(n=3, least_loss=lambda i: [2.0, 0.0, 4.0][i]),
-        iterate=SimpleNamespace(hinges=np.array([1.0, 0.0, 3.0])),
+        it=SimpleNamespace(hinges=np.array([1.0, 0.0, 3.0])),
     )
     assert worst_hinge(solved) == 0.75
 

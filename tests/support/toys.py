@@ -129,7 +129,8 @@ from gapwise.stages.certify.paper import Paper
 
 
 class Halves(Paper):
-    """Nothing differs."""
+    def below(self, r, lam, low):
+        return r.gap + (1.0 - low / lam) * (r.hinge - r.gap)
 
 
 VERIFIER = Halves
