@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gapwise.stages.problems.scale import LARGEST, too_large
 from gapwise.stages.problems.user_code import told
-
-if TYPE_CHECKING:
-    from gapwise.stages.problems.oracle import Oracle
 
 T = TypeVar("T")
 
@@ -125,12 +122,14 @@ def ask(where: str, method: Callable[..., T], *arguments: object) -> T:
 
 
 def answer_of(
-    oracle: Oracle, method: str, i: int, given: np.ndarray | None = None, size: int = 0, most: int = 0, split: str = ""
+    oracle: Any, method: str, i: int, given: np.ndarray | None = None, size: int = 0, most: int = 0, split: str = ""
 ) -> Any:
     """What a method of a user's oracle answers for block i, checked; ValueError names class, method and block.
 
     Parameters
     ----------
+    oracle : Oracle
+        Of a user (`oracle.Oracle`).
     given : array, optional
         A labelling or local scores, of which the method gets a copy; integers as int64 (`signed`).
     size : int
