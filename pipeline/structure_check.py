@@ -24,12 +24,12 @@ from gapwise.stages.problems.capabilities import lists_several, optional_of
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, local, sampled, size, truth_of
-from gapwise.stages.problems.kernel_types import Kernel
-from gapwise.stages.problems.loss_unit import with_unit
-from gapwise.stages.problems.one_type import one_type
+from gapwise.stages.problems.kernel_cache import Kernel
+from gapwise.stages.problems.losses import with_unit
 from gapwise.stages.problems.oracle import Oracle
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 from gapwise.stages.problems.python_oracle import PythonOracle
+from gapwise.stages.problems.simd import one_type
 
 BLOCKS = 5
 """Blocks of a compiled structure that the contract is tried on."""

@@ -22,7 +22,7 @@ from gapwise.stages.model.predict import predict
 from gapwise.stages.model.predictions import write_predictions
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.kernel_types import Kernel
+from gapwise.stages.problems.kernel_cache import Kernel
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.storage.backend import Location

@@ -25,7 +25,7 @@ from gapwise.stages.model.confidence import NBest, refuse_without_lists
 from gapwise.stages.model.explain import Explanation, explain
 from gapwise.stages.model.named_weights import Feature, NamedWeights, Transition, columns
 from gapwise.stages.problems.chain.dense import emissions_of
-from gapwise.stages.problems.loss_names import PER_TOKEN
+from gapwise.stages.problems.losses import PER_TOKEN
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
 

@@ -23,8 +23,7 @@ from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, fea
 from gapwise.stages.problems import build
 from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.images.graph import PIXELS
-from gapwise.stages.problems.loss_names import BALANCED, PER_PIXEL, PICTURE_LOSSES
-from gapwise.stages.problems.loss_unit import with_unit
+from gapwise.stages.problems.losses import BALANCED, PER_PIXEL, PICTURE_LOSSES, with_unit
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import check_single
 from gapwise.storage.backend import Location

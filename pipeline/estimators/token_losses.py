@@ -13,7 +13,7 @@ from gapwise.pipeline.estimators.choices import is_number, refuse
 from gapwise.records import Record
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.constraints import SCHEMES, Pair, fault, scheme, table_of
-from gapwise.stages.problems.loss_names import BALANCED, LOSSES, PER_SEQUENCE, PER_TOKEN
+from gapwise.stages.problems.losses import BALANCED, LOSSES, PER_SEQUENCE, PER_TOKEN
 
 LabelWeights: TypeAlias = str | Mapping[Label, float] | None
 Constraints: TypeAlias = str | Iterable[Pair] | None

@@ -23,9 +23,9 @@ from numba import njit
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, PLAIN, Bounded, Problem, frozen, max_local_size
+from gapwise.stages.problems.simd import one_type
 
 ROUNDING = 1e-6
 """Share of the terms of two values by which the oracle's may fall behind: oracles may sum in float32."""

@@ -16,9 +16,9 @@ from numba import njit
 from gapwise.stages.certify.kernels import completed, norm2, product
 from gapwise.stages.certify.oracle import Answers, OracleError, compare_stored, exact_pass
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
+from gapwise.stages.problems.simd import one_type
 
 
 class Rebuilt(NamedTuple):

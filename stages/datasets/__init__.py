@@ -47,7 +47,7 @@ from gapwise.stages import problems
 from gapwise.stages.datasets.offers import Offered, offered_by
 from gapwise.stages.problems import capabilities, structure
 from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.loss_unit import with_unit
+from gapwise.stages.problems.losses import with_unit
 from gapwise.stages.problems.user_code import definitions, given_names, imported_names
 
 __path__ = with_parts(__path__, "datasets")

@@ -23,7 +23,7 @@ from gapwise.stages.datasets.text.sequences import template_facts, text_encoder,
 from gapwise.stages.datasets.text.tables import Table, read_table
 from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, TaskOptions, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
-from gapwise.stages.problems.loss_names import PER_SEQUENCE
+from gapwise.stages.problems.losses import PER_SEQUENCE
 
 WORD, TAG = 0, 1
 WINDOWS = {

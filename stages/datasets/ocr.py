@@ -28,7 +28,7 @@ from gapwise.stages.datasets.offers.options import Values, between, one_of, opti
 from gapwise.stages.datasets.text.sequences import write_blocks, write_parts, write_specimen
 from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, TaskOptions, task_of
 from gapwise.stages.datasets.text.vocabulary import Rows
-from gapwise.stages.problems.loss_names import PER_SEQUENCE
+from gapwise.stages.problems.losses import PER_SEQUENCE
 
 PIXELS = 16 * 8
 PICTURE = (16, 8)

@@ -44,7 +44,7 @@ from gapwise.stages.datasets.text.sequences import (
 from gapwise.stages.datasets.text.tables import BLANKS, Table, joined, read_lines
 from gapwise.stages.datasets.text.task import OPTIONS, Task, TaskOptions, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
-from gapwise.stages.problems.loss_names import PER_TOKEN
+from gapwise.stages.problems.losses import PER_TOKEN
 
 WHERE = ("file", "test_file", "template", "validation_file", *OPTIONS)
 LATER = ("hash_bits",)

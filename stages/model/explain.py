@@ -25,11 +25,11 @@ from gapwise.stages.problems.chain import Chain
 from gapwise.stages.problems.chain.costs import BLOCKED
 from gapwise.stages.problems.chain.features import BIASES
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.kernel_types import Kernel
+from gapwise.stages.problems.kernel_cache import Kernel
 from gapwise.stages.problems.multiclass import Multiclass
 from gapwise.stages.problems.multiclass.rows import Csr, Dense, class_weights
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
+from gapwise.stages.problems.simd import one_type
 
 EXPLAINED = ("chain", "multiclass")
 """Structures whose predictions are explained."""

@@ -6,10 +6,10 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.kernel_types import Kernel
-from gapwise.stages.problems.one_type import one_type
+from gapwise.stages.problems.kernel_cache import Kernel
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
+from gapwise.stages.problems.simd import one_type
 
 
 @driver

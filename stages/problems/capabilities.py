@@ -17,7 +17,7 @@ from gapwise.records import Facts
 if TYPE_CHECKING:
     import numpy as np
 
-    from gapwise.stages.problems.loss_unit import LossUnit
+    from gapwise.stages.problems.losses import LossUnit
 
 Block = Mapping[str, "np.ndarray"]
 Arrays = dict[str, "np.ndarray"]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from gapwise import parts
 from gapwise.stages.problems.inner import MODE, own_index
-from gapwise.stages.problems.kernel_cache import code_digest, reached
-from gapwise.stages.problems.kernel_types import Kernel
+from gapwise.stages.problems.kernel_cache import Kernel, code_digest, reached
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.user_code import own_files
 

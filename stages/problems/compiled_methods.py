@@ -15,7 +15,7 @@ from numba import config, errors, njit
 
 from gapwise.stages.problems import moves
 from gapwise.stages.problems.contract import ContractError, Writeable, read_only, writeable
-from gapwise.stages.problems.kernel_types import Kernel
+from gapwise.stages.problems.kernel_cache import Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.stages.problems.user_code import told
 

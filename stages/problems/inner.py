@@ -16,7 +16,7 @@ import numba
 from numba import config, njit
 
 from gapwise.stages.problems import kernel_cache
-from gapwise.stages.problems.kernel_types import JitOptions, Kernel
+from gapwise.stages.problems.kernel_cache import JitOptions, Kernel
 
 SWITCH = "GAPWISE_PLAIN_NUMBA"
 """Environment variable: 1 does without numba's private parts."""

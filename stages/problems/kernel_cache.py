@@ -26,6 +26,12 @@ from typing import Any
 from gapwise import parts
 from gapwise.stages.problems.user_code import parsed
 
+JitOptions = dict[str, Any]
+"""Options of numba's `njit`."""
+
+Kernel = Callable[..., Any]
+"""A function that numba compiles, or its plain form without the JIT; takes problems of any structure, and arrays."""
+
 ROOMS = ("gapwise.stages.problems", "gapwise.stages.solver", "gapwise.stages.certify")
 """Packages with code that kernels of other files call."""
 

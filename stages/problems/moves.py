@@ -13,7 +13,7 @@ from collections.abc import Callable
 from numba.extending import overload
 
 from gapwise.stages.problems.inner import LINKED, inner
-from gapwise.stages.problems.kernel_types import Kernel
+from gapwise.stages.problems.kernel_cache import Kernel
 from gapwise.stages.problems.protocol import PLAIN, own_function
 
 

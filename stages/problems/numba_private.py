@@ -32,7 +32,7 @@ from numba.core.funcdesc import FunctionDescriptor
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
-from gapwise.stages.problems.kernel_types import JitOptions, Kernel
+from gapwise.stages.problems.kernel_cache import JitOptions, Kernel
 
 _dynfunc = import_module("numba._dynfunc")  # compiled, without types
 

@@ -46,7 +46,7 @@ from gapwise.stages.problems.images.graph import (
 from gapwise.stages.problems.images.kernels import add_cut, gram_form, label_scores, rows_add, rows_dot, rows_norm2
 from gapwise.stages.problems.images.maxflow import workspace as cut_workspace
 from gapwise.stages.problems.images.trws import NEVER, bound, maximise, padded, value_of, workspace
-from gapwise.stages.problems.loss_names import PER_IMAGE
+from gapwise.stages.problems.losses import PER_IMAGE
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.protocol import PLAIN, U, frozen, takes
 from gapwise.stages.problems.segmentation import Segmentation

@@ -19,7 +19,7 @@ from numba.extending import overload_method
 from numpy.typing import DTypeLike
 
 from gapwise.stages.problems.inner import CLOSED, COUNTED, LINKED, UNCOUNTED, inner
-from gapwise.stages.problems.kernel_types import JitOptions, Kernel
+from gapwise.stages.problems.kernel_cache import JitOptions, Kernel
 
 JIT: JitOptions = {"error_model": "numpy", "nogil": True, **COUNTED, **CLOSED}
 """Options of compiled functions that allocate, or call back to Python, such as all that Python calls with a problem."""

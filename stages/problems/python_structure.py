@@ -21,8 +21,8 @@ import numpy as np
 from gapwise.records import Facts
 from gapwise.stages.problems.answers import ask, signed
 from gapwise.stages.problems.capabilities import Capabilities, optional_of
-from gapwise.stages.problems.confusion import share
 from gapwise.stages.problems.contract import checked_shapes, norm2_of_truth
+from gapwise.stages.problems.losses import share
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.problems.scale import check_norms
 from gapwise.stages.problems.user_code import oracle_source, user_object

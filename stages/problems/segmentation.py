@@ -48,7 +48,7 @@ from gapwise.stages.problems.images.kernels import (
 )
 from gapwise.stages.problems.images.maxflow import workspace
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.loss_names import BALANCED
+from gapwise.stages.problems.losses import BALANCED
 from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.pair_products import too_large
 from gapwise.stages.problems.protocol import PLAIN, frozen

@@ -17,7 +17,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.kernel_types import Kernel
+from gapwise.stages.problems.kernel_cache import Kernel
 from gapwise.stages.problems.protocol import PLAIN
 
 WIDTH = 8
@@ -315,3 +315,19 @@ def multiply4(x, a):
 def larger4(a, b):
     """a where a > b, else b."""
     return larger(a[0], b[0]), larger(a[1], b[1]), larger(a[2], b[2]), larger(a[3], b[3])
+
+
+@operation(lambda array: array)
+def one_type(typingctx, array):
+    """The same array as the type of one that is written; the caller must not write it.
+
+    Weights reach passes over blocks read-only (`parallel.Spread.blocks`), and steps write them; true labels are read-only,
+    and oracles write theirs. numba has a type for each, and would compile all that a structure's methods call for both.
+    """
+
+    def codegen(context, builder, signature, args):
+        if context.enable_nrt:
+            context.nrt.incref(builder, signature.return_type, args[0])
+        return args[0]
+
+    return array.copy(readonly=False)(array), codegen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gapwise.records import Facts
-from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE, PER_PIXEL, PER_SEQUENCE, PER_TOKEN
+from gapwise.stages.problems.losses import BALANCED, PER_IMAGE, PER_PIXEL, PER_SEQUENCE, PER_TOKEN
 
 BALANCED_PICTURE = (
     "the share of each class's pixels in the picture that is labelled wrongly, "

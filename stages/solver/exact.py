@@ -12,9 +12,9 @@ from numba import njit
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.metric import norm2_of
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, max_label_length, widest_block
+from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.block.pairs import atoms_of, score_slots
 from gapwise.stages.solver.objective import Certificate, Goal
 from gapwise.stages.solver.options import Status

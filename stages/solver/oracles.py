@@ -22,9 +22,9 @@ from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, ce
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import optional
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, frozen, max_label_length
+from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.codes import FEW_ATOMS
 from gapwise.stages.solver.supports import Pool, empty_pool
 

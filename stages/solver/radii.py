@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, Problem, widest_block
+from gapwise.stages.problems.simd import one_type
 
 
 @driver

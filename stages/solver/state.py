@@ -19,9 +19,9 @@ from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import OverBlocks, in_one_piece
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
+from gapwise.stages.problems.simd import one_type
 from gapwise.stages.problems.stored import check_array, check_supports
 from gapwise.stages.solver.block.pairs import no_distances
 from gapwise.stages.solver.block.sampling import tree_size

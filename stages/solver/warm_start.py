@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, widest_block
+from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.supports import find, insert
 
 

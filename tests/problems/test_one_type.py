@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numba import config, njit
 
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import frozen
+from gapwise.stages.problems.simd import one_type
 
 
 @pytest.mark.skipif(bool(vars(config)["DISABLE_JIT"]), reason="nothing is compiled")

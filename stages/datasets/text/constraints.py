@@ -16,7 +16,7 @@ import numpy as np
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.tables import cells, read_lines
-from gapwise.stages.problems.loss_names import chunk_roles
+from gapwise.stages.problems.losses import chunk_roles
 
 START, END = "<start>", "<end>"
 """Words of a file for what comes before a sequence and after it."""

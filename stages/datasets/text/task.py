@@ -26,7 +26,7 @@ from gapwise.stages.datasets.arrays.costs import read_costs
 from gapwise.stages.datasets.offers.options import one_of
 from gapwise.stages.datasets.text.constraints import SCHEMES, fault, fitting, read_constraints, scheme
 from gapwise.stages.datasets.text.tables import cells, read_lines
-from gapwise.stages.problems.loss_names import BALANCED, LOSSES, PER_SEQUENCE
+from gapwise.stages.problems.losses import BALANCED, LOSSES, PER_SEQUENCE
 
 OPTIONS = ("loss", "label_weights", "costs", "constraints")
 NONE = "none"

@@ -10,7 +10,7 @@ import numpy as np
 
 from gapwise.records import Record
 from gapwise.stages.datasets.offers.options import NonNegative, Whole, one_of
-from gapwise.stages.problems.loss_names import PICTURE_LOSSES
+from gapwise.stages.problems.losses import PICTURE_LOSSES
 from gapwise.stages.problems.void import VOID
 
 

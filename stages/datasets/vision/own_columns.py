@@ -20,7 +20,7 @@ import numpy as np
 from gapwise.records import Record
 from gapwise.stages.datasets.offers.options import NonNegative, one_of
 from gapwise.stages.datasets.vision.features import GRID, RINGS
-from gapwise.stages.problems.loss_names import PICTURE_LOSSES
+from gapwise.stages.problems.losses import PICTURE_LOSSES
 
 WEIGHT = 1.0
 """Of the Potts terms, where `dataset.potts` is null."""

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.confusion import counted, share
-from gapwise.stages.problems.loss_names import chunk_roles
+from gapwise.stages.problems.losses import chunk_roles, counted, share
 from gapwise.stages.problems.protocol import Problem
 
 

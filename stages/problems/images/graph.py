@@ -10,8 +10,7 @@ import numpy as np
 from gapwise.stages.problems.block_weight import NAME, block_weights
 from gapwise.stages.problems.images.maxflow import adjacency
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.loss_names import BALANCED, PER_IMAGE, PER_PIXEL, PICTURE_LOSSES
-from gapwise.stages.problems.loss_unit import LossUnit
+from gapwise.stages.problems.losses import BALANCED, PER_IMAGE, PER_PIXEL, PICTURE_LOSSES, LossUnit
 from gapwise.stages.problems.operations import SEARCH, mean_size
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.void import VOID

@@ -33,8 +33,8 @@ import numpy as np
 from gapwise.records import Facts
 from gapwise.stages.problems import moves
 from gapwise.stages.problems.block_weight import block_weights
-from gapwise.stages.problems.confusion import counted, share
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.losses import counted, share
 from gapwise.stages.problems.multiclass.kernel import OverKernel, product_of_halves
 from gapwise.stages.problems.multiclass.rows import Csr, Dense
 from gapwise.stages.problems.operations import Operations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gapwise.stages.problems.confusion import share
+from gapwise.stages.problems.losses import share
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.tree.tree import Tree

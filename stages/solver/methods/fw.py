@@ -29,8 +29,8 @@ from numba import njit
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.metric import norm2_of, product_of
 from gapwise.stages.problems.moves import pair_move
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, widest_block
+from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.codes import FW, STEPS, StepRule
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, exact_pass, judged

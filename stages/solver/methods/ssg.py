@@ -26,8 +26,8 @@ from numba import njit
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import pair_move
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, widest_block
+from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.options import AVERAGES, check_one_of

@@ -9,9 +9,9 @@ from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.metric import norm2_of
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
+from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.objective import require_cone
 from gapwise.stages.solver.options import PathOptions
 from gapwise.stages.solver.oracles import answers_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from gapwise.stages.problems.confusion import counted
+from gapwise.stages.problems.losses import counted
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import table
 from gapwise.stages.reports.page.inputs import picture_shape

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.one_type import one_type
 from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot, largest, widest_block
+from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.block.step import note_answer, survey
 from gapwise.stages.solver.codes import PAIRWISE
 

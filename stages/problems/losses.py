@@ -1,0 +1,68 @@
+"""What structures with losses share: their names, the unit they are counted in, counts of right and wrong labels.
+
+The unit of a loss may be a mean over the training blocks, such as the labelled pixels of a picture. The structure's record
+(`Capabilities.unit`) says of what. Whoever makes training blocks adds the mean to their facts, where `build` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from gapwise.records import Facts, Record
+
+PER_SEQUENCE, PER_TOKEN = LOSSES = ("per_sequence", "per_token")
+"""Losses of sequences: what the costs of a sequence's tokens are divided by (`chain.costs`). The first is the papers'."""
+BALANCED = "balanced"
+"""Label weights inverse to how often a label occurs: in training, or for pictures in each of them."""
+PER_IMAGE, PER_PIXEL = "per_image", "per_pixel"
+PICTURE_LOSSES = (BALANCED, PER_IMAGE, PER_PIXEL)
+"""Losses of pictures (`images.graph.costs_by`): the first is the usual loss of two classes, the second of more."""
+CHUNKS = {"BIO": "BI", "IOBES": "BIES", "BILOU": "BILU", "BMES": "BMES", "BMEWO": "BMEW"}
+"""Letters of a chunk's first token, an inner one, its last, and a chunk of one token. O is outside of all chunks."""
+
+
+def chunk_roles(labels: Iterable[object]) -> tuple[str, list[tuple[str, str]]]:
+    """The scheme of labels such as B-NP, or plain B, and of each its letter in IOBES and its type, such as -NP.
+
+    IOB1 has the letters of BIO. ValueError if the labels fit no scheme of `CHUNKS`.
+    """
+    names = [str(label) for label in labels]
+    for scheme, letters in CHUNKS.items():
+        role = dict(zip(letters, "BIES", strict=False))
+        if all(name == "O" or (name[:1] in role and name[1:2] in ("", "-")) for name in names):
+            return scheme, [(role.get(name[0], "O"), name[1:]) for name in names]
+    raise ValueError(f"the labels {', '.join(names)} fit none of {', '.join(CHUNKS)}")
+
+
+class LossUnit(NamedTuple):
+    """What one loss of a structure is counted in."""
+
+    loss: str
+    """the loss, as the fact ``loss`` names it"""
+    fact: str
+    """the fact that holds the mean"""
+    total: Callable[[Facts], float]
+    """total(arrays): the sum over one training block, or over several in a row"""
+
+    def added(self, facts: Record, total: float, blocks: int) -> Record:
+        """The facts, with the mean if the loss is this one."""
+        return {**facts, self.fact: total / blocks} if facts.get("loss") == self.loss and blocks else facts
+
+
+def with_unit(unit: LossUnit | None, facts: Record, arrays: Mapping[str, np.ndarray]) -> Record:
+    """The facts of the training blocks in `arrays`, with the mean that their loss needs, if it needs any."""
+    return facts if unit is None else unit.added(facts, unit.total(arrays), arrays["labels_ptr"].size - 1)
+
+
+def share(wrong: np.ndarray) -> float:
+    """Share of what is wrong, bool of any shape; of nothing it is 0, because nothing is wrong there."""
+    return float(np.mean(wrong)) if wrong.size else 0.0
+
+
+def counted(truth: np.ndarray, predicted: np.ndarray, labels: int, weight: np.ndarray | None = None) -> np.ndarray:
+    """float64 (labels, labels): entries, or the sum of their `weight`, by (truth, prediction); all arguments are flat."""
+    cell = truth.astype(np.int64) * labels + predicted.astype(np.int64)
+    return np.bincount(cell, weight, minlength=labels * labels).astype(float).reshape(labels, labels)
