@@ -103,7 +103,7 @@ def calls_python_of(problem: object) -> bool:
 
 
 OPTIONAL: Mapping[str, Any] = {
-    "features_per_block": 0.0,  # mean number of features that `scores` reads of a block (`stages.solver.margins`)
+    "features_per_block": 0.0,  # mean number of features that `scores` reads of a block (`stages.solver.block.by_margins`)
     "decodes_only": False,  # whether its blocks lack what solving and verifying read (`Capabilities.stand_ins`)
     "lists": True,  # False if it has `max_oracles`, but not for this problem
     "certainty": EXACT,  # of its gaps: EXACT, UPPER_BOUNDED or ESTIMATE (`certainty`)

@@ -20,7 +20,7 @@ import numpy as np
 
 from gapwise.stages.problems.capabilities import lists_several, optional_of
 from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
-from gapwise.stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_norms, pair_push, score_labels
+from gapwise.stages.problems.moves import pair_move, pair_norm2, pair_norms, score_labels
 from gapwise.stages.problems.operations import are_operations
 from gapwise.stages.problems.protocol import Listing, Problem, Ranked, Scored, Scratch, frozen
 
@@ -186,13 +186,9 @@ def moves_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.ra
         P.push(i, 1.0, local(P, i, y) - local(P, i, z), move)
         delta, w, c = np.full(p, JUNK), rng.normal(size=P.d), float(rng.normal())
         _same(P, "pair_norm2", i, pair_norm2(P, i, y, z, delta), float(move @ move), 10.0 * float(move @ move))
-        moved, theta, again = w.copy(), _theta(P, i, w), w.copy()
-        pair_push(P, i, c, y, z, delta, moved)
-        _close(P, "pair_push", i, moved, w + c * move)
-        pair_move(P, i, c, y, z, np.full(p, JUNK), again)
-        _close(P, "pair_move", i, again, w + c * move)
-        pair_follow(P, i, c, y, z, moved, theta, delta)
-        _close(P, "pair_follow", i, theta, _theta(P, i, moved))
+        moved = w.copy()
+        pair_move(P, i, c, y, z, np.full(p, JUNK), moved)
+        _close(P, "pair_move", i, moved, w + c * move)
 
 
 def distances_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:

@@ -72,34 +72,13 @@ def pair_by_pair(P, i, k, labels, slots, row_of, squared, first, width, delta):
             squared[row + other] = pair_norm2(P, i, labels[newer, :length], labels[older, :length], delta)
 
 
-@optional(instead="pair_move")
-def pair_push(P, i, c, y, z, delta, w):
-    """w += c B_i (m_i(y) - m_i(z)), right after `pair_norm2` of the same pair with the same delta.
-
-    A structure whose push does not read that delta has `pair_move` alone.
-    """
-    P.push(i, c, delta, w)
-
-
 @optional()
 def pair_move(P, i, c, y, z, delta, w):
-    """w += c B_i (m_i(y) - m_i(z)), without a `pair_norm2` before; delta (p_i,) is workspace."""
+    """w += c B_i (m_i(y) - m_i(z)); delta (p_i,) is workspace."""
     delta[:] = 0.0
     P.add(i, y, 1.0, delta)
     P.add(i, z, -1.0, delta)
     P.push(i, c, delta, w)
-
-
-@optional()
-def pair_follow(P, i, c, y, z, w, theta, delta):
-    """Update theta to B_i^T w; it holds B_i^T of w as it was before c B_i (m_i(y) - m_i(z)) was added. delta: workspace."""
-    P.scores(i, w, theta)
-
-
-@optional()
-def by_sum(P):
-    """Whether a step computes B_i delta once, for its norm and its push: where that takes less than `norm2` and `push`."""
-    return False
 
 
 @optional()

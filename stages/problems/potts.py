@@ -69,7 +69,7 @@ PROVEN = 1e-10
 """Share of the answer's value that the bound may exceed it by where more sweeps would only remove rounding."""
 
 
-@takes(Segmentation, "unconstrained", "features_per_block", "by_sum", "loss", "least_loss")
+@takes(Segmentation, "unconstrained", "features_per_block", "loss", "least_loss")
 class Potts(NamedTuple):
     """n images; d = K D_U + D_P, the unary weights first, label by label."""
 

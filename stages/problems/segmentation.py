@@ -87,7 +87,7 @@ class Segmentation(NamedTuple):
 
     @property
     def features_per_block(self) -> float:
-        """Mean number of features of a block: `scores` reads them all (`stages.solver.margins`)."""
+        """Mean number of features of a block: `scores` reads them all (`stages.solver.block.by_margins`)."""
         return (self.unary.size + self.pairwise.size) / self.n
 
     @property
@@ -132,10 +132,6 @@ class Segmentation(NamedTuple):
         c *= self.block_weight[i]
         rows_add(self.unary, self.label_ptr[i], c * self.unary_scale, delta[:size], w[:width])
         rows_add(self.pairwise, self.images.edge_ptr[i], c, delta[size:], w[width:])
-
-    def by_sum(self):
-        """The rows of a direction are read once: `norm2` reads the Gram matrix as well."""
-        return True
 
     def loss(self, i, y):
         return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)

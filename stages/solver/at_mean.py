@@ -225,7 +225,7 @@ class AcceleratedAtMean(Accelerated):
         blocks, known, w = self.worst_blocks(), self.gaps_at_mean(), self.proximal.point
         with it.ledger.asking():
             answers = answers_at(P, w, blocks, it.ledger.spread, it.setup.n_best)
-            base = bases(P, w, S.mu, S.ell, S.pool, it.ledger.spread, blocks, it.setup.n_best)
+            base = bases(P, w, S.pool, it.ledger.spread, blocks, it.setup.n_best)
         cache_error = self.cache_error.copy()  # committed, so it stays until the pass is over
         cache_error[blocks] = np.maximum((answers.h - base) / P.n - known[blocks], 0.0)
         predicted = float(np.sum(known) + np.sum(cache_error))

@@ -189,7 +189,7 @@ class Proximal:
     # -- passes over the cache ----------------------------------------------------------------------------------------
     def bcfw_pass(self) -> None:
         """A pass with the oracle that moves w."""
-        self.visits.bcfw_pass(self.options.rounds, unused_passes(self.it.setup, self.options.unused_passes))
+        self.visits.bcfw_pass(unused_passes(self.it.setup, self.options.unused_passes))
 
     def rate(self) -> float:
         """sqrt(lambda / (lambda + kappa)): the share of the gap that an accelerated outer iteration removes."""

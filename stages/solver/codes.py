@@ -45,6 +45,3 @@ SKIPPED_VISITS = 3
 
 RETIRED = -1
 """`Pool.used` of an atom that has weight but is outside its block's working set (`methods.mpbcfw`)."""
-
-FEW_ATOMS = 16
-"""Blocks with at most this many atoms recompute mu_i from them, which touches less memory than storing it."""

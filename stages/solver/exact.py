@@ -13,13 +13,13 @@ from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.parallel import HERE, Spread, work_before
-from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, max_label_length, widest_block
+from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, widest_block
 from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.block.pairs import atoms_of, score_slots
 from gapwise.stages.solver.objective import Certificate, Goal
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import BASES, ORACLES, Answers, answers_at, bases, check_answers, run_driver
-from gapwise.stages.solver.supports import Pool, empty_pool
+from gapwise.stages.solver.supports import Pool
 
 if TYPE_CHECKING:
     from gapwise.stages.solver.iterate import Iterate
@@ -58,16 +58,12 @@ class ExactGaps(NamedTuple):
 def exact_gaps(
     problem: Problem,
     w: np.ndarray,
-    mu: np.ndarray,
-    ell: np.ndarray,
+    pool: Pool,
     spread: Spread = HERE,
-    pool: Pool | None = None,
     m: int = 1,
     given: tuple[np.ndarray, Answers] | None = None,
 ) -> ExactGaps:
-    """One exact pass at w (d,) with block states mu (flat local) and ell (n,); few atoms: `pool` instead (LJ13 Alg. 2).
-
-    An empty mu means that all blocks use `pool`, which is then needed.
+    """One exact pass at w (d,) and the dual point of `pool` (LJ13 Alg. 2).
 
     Where oracles run in other processes, only w is sent: ell_i + <theta_i, mu_i> is computed here. An oracle call returns up
     to m labellings. `given`: blocks (int64, rising) that have been asked at this w, and their answers to such calls; the
@@ -76,24 +72,20 @@ def exact_gaps(
     Raises
     ------
     ValueError
-        If an oracle's value is below the truth's, so that its labelling is not a maximiser. Names the block. If there is
-        neither mu nor a pool.
+        If an oracle's value is below the truth's, so that its labelling is not a maximiser. Names the block.
     """
     n = problem.n
-    if mu.size == 0 and pool is None:
-        raise ValueError("exact_gaps: mu is empty, and there is no pool to sum it from; give one of them")
-    longest, certainty = max_label_length(problem), certainty_of(problem)
-    atoms = empty_pool(n, 0, longest, problem.truth.dtype) if pool is None else pool
+    certainty = certainty_of(problem)
     if given is not None or spread.elsewhere is not None:
         answers = all_answers(problem, w, spread, m, given)
-        return _gaps(answers, bases(problem, w, mu, ell, atoms, spread, m=m), certainty)
+        return _gaps(answers, bases(problem, w, pool, spread, m=m), certainty)
     answers, base, every = Answers.empty(problem, n, m), np.empty(n), np.arange(n)
     w = frozen(w)
 
     def part(start: int, stop: int) -> None:
         of = slice(start, stop)
         piece = Answers(*(column[of] for column in answers))
-        run_driver(problem, w, (mu, ell, atoms), ORACLES | BASES, every[of], base[of], piece)
+        run_driver(problem, w, pool, ORACLES | BASES, every[of], base[of], piece)
 
     spread.over_threads(part, work_before(problem))
     check_answers(answers, every, certainty)
@@ -169,8 +161,7 @@ def certificate_of(it: Iterate, w: np.ndarray, gap: float, hinge: float | None =
 
 def gaps_at(it: Iterate, w: np.ndarray, given: tuple[np.ndarray, Answers] | None = None) -> ExactGaps:
     """The results of an exact pass at w (d,); `given` as in `exact_gaps`."""
-    S, spread = it.state, it.ledger.spread
-    return exact_gaps(it.problem, w, S.mu, S.ell, spread, S.pool, it.setup.n_best, given)
+    return exact_gaps(it.problem, w, it.state.pool, it.ledger.spread, it.setup.n_best, given)
 
 
 def exact_pass(

@@ -1,6 +1,6 @@
-"""The dual point of block-coordinate methods, and what follows from it: mu, ell, u, w, gaps (O16 Alg. 2, 5).
+"""The dual point of block-coordinate methods, and what follows from it: ell, u, w, gaps (O16 Alg. 2, 5).
 
-The point is a list of labellings with weights for each block (`supports.Pool`). At a *rebase point* mu, ell, u and w are
+The point is a list of labellings with weights for each block (`supports.Pool`). At a *rebase point* ell, u and w are
 recomputed from the pool in a fixed order; only there can the state be committed. So an uninterrupted solve and a resumed
 one perform the same computation, bit by bit. Nothing here decides what comes next: that is a schedule (`methods`).
 
@@ -21,19 +21,18 @@ from gapwise.records import Facts, Json
 from gapwise.stages.problems.metric import norm2_of, own_metric
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.block.by_margins import Margins, worth_keeping
 from gapwise.stages.solver.block.sampling import lipschitz_weights, tree_rebuild
-from gapwise.stages.solver.block.views.chosen import Views, views_of
 from gapwise.stages.solver.codes import AVERAGED, LIPSCHITZ, MAX_GAP
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.exact import cached_driver
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
-from gapwise.stages.solver.margins import Margins
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.oracles import Answers
 from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.proximal import dual_norms
 from gapwise.stages.solver.running import State
-from gapwise.stages.solver.setup import MARGINS, Setup
+from gapwise.stages.solver.setup import FEATURES, MARGINS, Setup
 from gapwise.stages.solver.state import check_state, derive, fill_from_pool, new_state, restored_state, truth_pool
 from gapwise.stages.solver.supports import (
     Pool,
@@ -80,8 +79,8 @@ class Iterate:
     """True right after a restore: the state is already at a rebase point."""
     centre: np.ndarray = field(default_factory=lambda: NOWHERE)
     """float64, (d,): the proximal centre while kappa > 0."""
-    views: Views = field(init=False)
-    """Which views serve the steps from the last rebase point on."""
+    keeps_margins: bool = field(init=False)
+    """Whether margin vectors serve the steps from the last rebase point on."""
     margins: Margins | None = None
     """Margin vectors of the atoms, where steps take them (`Setup.margins`)."""
     weights: np.ndarray = field(default_factory=lambda: NOWHERE)
@@ -93,8 +92,13 @@ class Iterate:
         self.choose_views()
 
     def choose_views(self) -> None:
-        """Choose the views; depends only on what is committed."""
-        self.views = views_of(self.problem, self.setup, int(self.state.pool.counts.sum()))
+        """Take margin vectors, if they may serve and save time, or features; depends only on what is committed."""
+        self.keeps_margins = self.setup.margins and worth_keeping(self.problem, int(self.state.pool.counts.sum()))
+
+    @property
+    def views(self) -> tuple[str, str]:
+        """What serves the steps that may call the oracle, and those between labellings that a block has."""
+        return (MARGINS, MARGINS) if self.keeps_margins else (FEATURES, self.setup.cached_view)
 
     @property
     def counts(self) -> BlockCounts:
@@ -168,18 +172,18 @@ class Iterate:
 
     # -- derived quantities -------------------------------------------------------------------------------------------
     def rebase(self) -> None:
-        """Normalise the pool, recompute mu, ell, u, w from it, and rebuild the sampling tree."""
+        """Normalise the pool, recompute ell, u, w from it, and rebuild the sampling tree."""
         if not self.fresh:
             repack(self.state.pool)
             normalise(self.state.pool)
         self.fresh = False
         self.choose_views()
-        self.margins = Margins.at_rebase(self.margins, self.problem, self.state.pool, self.views.steps == MARGINS)
+        self.margins = Margins.at_rebase(self.margins, self.problem, self.state.pool, self.keeps_margins)
         self.derive()
         self.rebuild_tree()
 
     def derive(self) -> None:
-        """mu, ell, u and w from the pool."""
+        """ell, u and w from the pool."""
         margins, counts = self.margins_of_all(), self.counts
         fill = fill_from_pool if margins is None else margins.derive
         share = self.centre * (counts.kappa / (counts.lam + counts.kappa)) if counts.kappa > 0.0 else None
@@ -290,7 +294,7 @@ def drawn_by(setup: Setup, problem: Problem, state: State) -> State:
 
 def begun(problem: Problem, setup: Setup, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
     """The iterate at the dual point of `pool`."""
-    state = drawn_by(setup, problem, new_state(problem, pool, setup.average, setup.mu))
+    state = drawn_by(setup, problem, new_state(problem, pool, setup.average))
     ledger.counters = state.counters
     return Iterate(problem, setup, state, np.random.default_rng(seed), seed, ledger)
 
@@ -307,7 +311,7 @@ def restored(
     names = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
     supports = Supports(*(arrays[name] for name in names))
     check_state(problem, supports, arrays)
-    state = drawn_by(setup, problem, restored_state(problem, supports, setup.average, setup.mu))
+    state = drawn_by(setup, problem, restored_state(problem, supports, setup.average))
     state.gap[:], state.counters[:] = arrays["block_gap"], arrays["counters"]
     counts = BlockCounts(**attrs["counts"])
     ledger.counts, ledger.counters, ledger.trace = counts, state.counters, restored_trace(arrays["trace"])

@@ -194,7 +194,7 @@ class AccelerationOptions:
     c: float = 0.0
     """kappa = c sqrt(lambda Lambda), Lambda the natural scale of lambda (`catalyst`); 0: 0.036, or 0.028 at the mean."""
     rounds: int = 2
-    """Moves of a block each time it is visited; those after the first are between its own atoms."""
+    """Moves of a block each time a cached pass visits it."""
     cached_passes: int = 2
     """Cached passes between two checks of their gap (and between two recentrings)."""
     inner_target: float = 0.0

@@ -23,9 +23,8 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import optional
 from gapwise.stages.problems.parallel import HERE, Spread, work_before
-from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, frozen, max_label_length
+from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, frozen, max_label_length
 from gapwise.stages.problems.simd import one_type
-from gapwise.stages.solver.codes import FEW_ATOMS
 from gapwise.stages.solver.supports import Pool, empty_pool
 
 ORACLES, BOUNDS, BASES = 1, 2, 4
@@ -122,10 +121,8 @@ def take_list(P, i, k, theta, rows, losses, count, answers):
 
 
 @inner(**PLAIN)
-def base_of(P, i, theta, mu, ell, pool):
-    """ell_i + <theta_i, mu_i>: of few atoms, or without mu, as sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>)."""
-    if mu.size > 0 and not 0 < pool.counts[i] <= FEW_ATOMS:
-        return ell[i] + dot(theta, mu[P.local_ptr[i] : P.local_ptr[i + 1]])
+def base_of(P, i, theta, pool):
+    """ell_i + <theta_i, mu_i> = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>)."""
     total, length = 0.0, P.label_ptr[i + 1] - P.label_ptr[i]
     s = pool.head[i]
     while s >= 0:
@@ -136,7 +133,7 @@ def base_of(P, i, theta, mu, ell, pool):
 
 
 def _answers(fingerprint: str, lists: bool) -> Callable[..., None]:
-    """`answer(P, w, m, mu, ell, pool, wanted, blocks, base, answers)`: entry k of the results is for blocks[k].
+    """`answer(P, w, m, pool, wanted, blocks, base, answers)`: entry k of the results is for blocks[k].
 
     wanted[0] has the bits ORACLES (`answers`: one oracle call per block, for m labellings if the oracle `lists`), BOUNDS
     (with ORACLES: theorem 4) and BASES (`base_of`). It is an array, so that the compiler cannot specialise the loop for each
@@ -144,7 +141,7 @@ def _answers(fingerprint: str, lists: bool) -> Callable[..., None]:
     """
 
     @njit(cache=True, **JIT)
-    def answer(P, w, m, mu, ell, pool, wanted, blocks, base, answers):
+    def answer(P, w, m, pool, wanted, blocks, base, answers):
         fingerprint  # noqa: B018
         w = one_type(w)
         scratch = P.max_oracles_scratch(m) if lists else P.scratch()
@@ -169,7 +166,7 @@ def _answers(fingerprint: str, lists: bool) -> Callable[..., None]:
                 if wanted[0] & BOUNDS:
                     answers.bound[k] = max_bound(P, i, theta, y, scratch)
             if wanted[0] & BASES:
-                base[k] = base_of(P, i, theta, mu, ell, pool)
+                base[k] = base_of(P, i, theta, pool)
 
     return answer
 
@@ -189,24 +186,24 @@ def lists_driver(fingerprint: str) -> Callable[..., None]:
 def run_driver(
     problem: Problem,
     w: np.ndarray,
-    dual: tuple[np.ndarray, np.ndarray, Pool],
+    pool: Pool,
     wanted: int,
     blocks: np.ndarray,
     base: np.ndarray,
     answers: Answers,
 ) -> None:
-    """Fill `answers` and `base` for `blocks` with the compiled function of the structure; `dual`: mu, ell and the pool."""
+    """Fill `answers` and `base` for `blocks` with the compiled function of the structure."""
     if wanted & ORACLES and certainty_of(problem) == UPPER_BOUNDED:
         wanted |= BOUNDS
     run = lists_driver if answers.m > 1 else answers_driver
-    run(problem)(problem, w, answers.m, *dual, np.array([wanted]), blocks, base, answers)
+    run(problem)(problem, w, answers.m, pool, np.array([wanted]), blocks, base, answers)
 
 
 def call_oracles(problem: Problem, w: np.ndarray, blocks: np.ndarray, *, m: int = 1) -> Answers:
     """One oracle call for each of `blocks` at w (d,), one after another: a `BlockFunction`, given m."""
-    answers, nothing = Answers.empty(problem, blocks.size, m), np.empty(0)
+    answers = Answers.empty(problem, blocks.size, m)
     pool = empty_pool(0, 0, answers.vertex.shape[1], answers.vertex.dtype)
-    run_driver(problem, frozen(w), (nothing, nothing, pool), ORACLES, blocks, nothing, answers)
+    run_driver(problem, frozen(w), pool, ORACLES, blocks, np.empty(0), answers)
     check_answers(answers, blocks, certainty_of(problem))
     return answers
 
@@ -226,8 +223,6 @@ def answers_at(
 def bases(
     problem: Problem,
     w: np.ndarray,
-    mu: np.ndarray,
-    ell: np.ndarray,
     pool: Pool,
     spread: Spread = HERE,
     blocks: np.ndarray | None = None,
@@ -241,7 +236,7 @@ def bases(
     base, w, answers = np.empty(every.size), frozen(w), Answers.empty(problem, 0, m)
 
     def part(start: int, stop: int) -> None:
-        run_driver(problem, w, (mu, ell, pool), BASES, every[start:stop], base[start:stop], answers)
+        run_driver(problem, w, pool, BASES, every[start:stop], base[start:stop], answers)
 
     spread.over_threads(part, work_before(problem, blocks))
     return base

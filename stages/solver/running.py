@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 class State(NamedTuple):
     """The running solver: everything but the pool, gaps and counters is derived from the pool at a rebase point."""
 
-    mu: np.ndarray
-    """float64, flat local vectors: mu_i = sum_y alpha_i(y) m_i(y) at the last rebase; empty for methods that read none"""
-    by_mu: np.ndarray
-    """uint8, (n,): 1 if mu_i is kept up to date (many atoms at the last rebase), else summed over atoms; empty with mu"""
     ell: np.ndarray
     """float64, (n,): sum_y alpha_i(y) L_i(y)"""
     u: np.ndarray

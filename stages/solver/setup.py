@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack
 
-from gapwise.stages.solver.codes import CACHE_FIRST, GAP, MAX_GAP, PAIRWISE, PERMUTATION, SAMPLERS, STEP_RULES, StepRule
+from gapwise.stages.solver.codes import CACHE_FIRST, GAP, MAX_GAP, PERMUTATION, SAMPLERS, STEP_RULES, StepRule
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.options import BlockOptions, CacheOptions
 from gapwise.stages.solver.running import FlagChoices, Flags
 
 FEATURES, DISTANCES, MARGINS = "features", "distances", "margins"
-"""Names of views: the files of `block.views`."""
+"""Names of what serves steps: `block.by_features`, `block.pairs`, `block.by_margins`."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,12 @@ class Setup:
     """Labellings kept per block."""
     n_best: int = 1
     """Labellings that an oracle call of an exact pass returns; 0: to be chosen (`listing`)."""
-    mu: bool = True
-    """Whether the state stores mu, 8 p_i bytes a block, because steps read it; exact passes do not need it."""
     line_search: bool = True
     """False: FW moves by 2n / (k + 2n) at step k of a lambda."""
     average: bool = False
     """Whether the state keeps a running average."""
     margins: bool = False
-    """Whether margin vectors may serve the steps: pairwise ones with a cache (`margins`)."""
+    """Whether margin vectors may serve the steps: pairwise ones with a cache (`block.by_margins`)."""
     cached_view: str = FEATURES
     """The view of steps between labellings that a block has, where margin vectors do not serve."""
 
@@ -49,7 +47,7 @@ class Setup:
         """The choices that block methods share; `other` replaces some."""
         rule, caching = STEP_RULES[options.step], options.cache.kind != "none"
         capacity = int(options.cache.capacity) if caching else NEVER
-        setup = cls(rule, options.cache, caching=caching, capacity=capacity, mu=rule.kinds != PAIRWISE)
+        setup = cls(rule, options.cache, caching=caching, capacity=capacity)
         return replace(setup, **other)
 
     def flags(self, scale: float, exact_total: float, **other: Unpack[FlagChoices]) -> Flags:

@@ -1,6 +1,6 @@
 """The running state of a block-coordinate method: what is committed, and what is derived from it in a fixed order.
 
-Committed: the pool of labellings, gaps, counters, the averages. Derived: mu, ell, u, w and the sampling tree. At a rebase
+Committed: the pool of labellings, gaps, counters, the averages. Derived: ell, u, w and the sampling tree. At a rebase
 point the running method replaces its derived quantities by those that `derive` computes, so that an uninterrupted solve
 and a resumed one perform the same computation to the last bit.
 
@@ -26,7 +26,7 @@ from gapwise.stages.problems.stored import check_array, check_supports
 from gapwise.stages.solver.block.pairs import no_distances
 from gapwise.stages.solver.block.sampling import tree_size
 from gapwise.stages.solver.box import clip
-from gapwise.stages.solver.codes import FEW_ATOMS, N_COUNTERS
+from gapwise.stages.solver.codes import N_COUNTERS
 from gapwise.stages.solver.running import State
 from gapwise.stages.solver.supports import Pool, Supports, unpack
 
@@ -89,8 +89,8 @@ def block_ell(pool, ell, i):
 
 
 @inner(**PLAIN)
-def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
-    """Block i's ell, and its mu where that is stored; adds its share of u."""
+def derive_block(P, pool, scale, ell, u, i, delta_all):
+    """Block i's ell; adds its share of u."""
     block_ell(pool, ell, i)
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
     first, last = P.label_ptr[i], P.label_ptr[i + 1]
@@ -101,30 +101,26 @@ def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
         if pool.alpha[s] > 0.0:
             P.add(i, pool.labels[s, : last - first], -pool.alpha[s], delta)
         s = pool.next[s]
-    if mu.size > 0:
-        by_mu[i] = pool.counts[i] > FEW_ATOMS
-        for j in range(hi - lo):
-            mu[lo + j] = -delta[j]
     P.add(i, one_type(P.truth[first:last]), 1.0, delta)
     P.push(i, scale, delta, u)
 
 
 @driver
 def derive_driver(fingerprint: str) -> Callable[..., None]:
-    """`derive(P, pool, scale, mu, by_mu, ell, sums, chunk, start, stop)`: block states and u from the pool alone, of blocks
+    """`derive(P, pool, scale, ell, sums, chunk, start, stop)`: block states and u from the pool alone, of blocks
     start to stop - 1. Calls for consecutive ranges come in order and cover all blocks.
 
     u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller first sets u to zero (or the proximal centre's share), and
-    begins `sums`. With an empty mu no mu_i is stored.
+    begins `sums`.
     """
 
     @njit(cache=True, **JIT)
-    def derive(P, pool, scale, mu, by_mu, ell, sums, chunk, start, stop):
+    def derive(P, pool, scale, ell, sums, chunk, start, stop):
         fingerprint  # noqa: B018
         widest = widest_block(P.local_ptr)
         delta_all = np.empty(widest)
         for i in range(start, stop):
-            derive_block(P, pool, scale, mu, by_mu, ell, sums.part, i, delta_all)
+            derive_block(P, pool, scale, ell, sums.part, i, delta_all)
             fold_due(sums, i + 1, chunk, ell.size)
 
     return derive
@@ -142,15 +138,10 @@ def truth_pool(problem: Problem) -> Pool:
     return vertices_pool(problem, problem.truth, np.zeros(problem.n))
 
 
-def new_state(problem: Problem, pool: Pool, average: bool = False, stores_mu: bool = True) -> State:
-    """A state around `pool`; derived quantities are not yet filled in, gaps are unknown (inf; O16 Alg. 2).
-
-    Without `stores_mu`, which takes 8 bytes times the sum of all p_i, mu and by_mu are empty.
-    """
+def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
+    """A state around `pool`; derived quantities are not yet filled in, gaps are unknown (inf; O16 Alg. 2)."""
     u = np.zeros(problem.d)
     return State(
-        mu=np.zeros(int(problem.local_ptr[-1]) if stores_mu else 0),
-        by_mu=np.zeros(problem.n if stores_mu else 0, np.uint8),
         ell=np.zeros(problem.n),
         u=u,
         w=np.zeros(problem.d) if problem.lower.size else u,
@@ -186,9 +177,9 @@ def check_state(problem: Problem, supports: Supports, arrays: Mapping[str, np.nd
     check_array("counters", arrays["counters"], (N_COUNTERS,), np.int64)
 
 
-def restored_state(problem: Problem, supports: Supports, average: bool = False, stores_mu: bool = True) -> State:
+def restored_state(problem: Problem, supports: Supports, average: bool = False) -> State:
     """A state around committed supports."""
-    return new_state(problem, pool_of(problem, supports), average, stores_mu)
+    return new_state(problem, pool_of(problem, supports), average)
 
 
 def pool_of(problem: Problem, supports: Supports) -> Pool:
@@ -202,8 +193,7 @@ Fill = Callable[[Problem, State, float, Sums, int, int, int], None]
 
 def fill_from_pool(problem: Problem, state: State, scale: float, sums: Sums, chunk: int, start: int, stop: int) -> None:
     """The plainest `Fill`."""
-    S = state
-    derive_driver(problem)(problem, S.pool, scale, S.mu, S.by_mu, S.ell, sums, chunk, start, stop)
+    derive_driver(problem)(problem, state.pool, scale, state.ell, sums, chunk, start, stop)
 
 
 def derive(
@@ -214,7 +204,7 @@ def derive(
     fill: Fill = fill_from_pool,
     over_blocks: OverBlocks = in_one_piece,
 ) -> None:
-    """Fill mu (where it is stored), ell, u, w and the current mean loss from the pool.
+    """Fill ell, u, w and the current mean loss from the pool.
 
     Parameters
     ----------

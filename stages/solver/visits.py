@@ -10,7 +10,8 @@ import numpy as np
 
 from gapwise.stages.problems.parallel import Pace, most_visits, work_before
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.block.pairs import no_distances, with_room
+from gapwise.stages.solver.block.loop import steps_driver
+from gapwise.stages.solver.block.pairs import cached_steps_driver, no_distances, with_room
 from gapwise.stages.solver.block.sampling import drawn_beforehand
 from gapwise.stages.solver.codes import (
     CACHE_ONLY,
@@ -22,7 +23,6 @@ from gapwise.stages.solver.codes import (
     POOL_FULL,
 )
 from gapwise.stages.solver.iterate import Iterate, mark_pass
-from gapwise.stages.solver.loop import cached_steps_driver, steps_driver
 from gapwise.stages.solver.oracles import Answers, load_oracles
 from gapwise.stages.solver.running import FlagChoices, Flags
 from gapwise.stages.solver.setup import DISTANCES
@@ -91,7 +91,7 @@ class Visits:
 
     def visit_order(self, flags: Flags, order: np.ndarray) -> None:
         """Visit the blocks of `order`: by distances between a block's labellings where these serve."""
-        if self.it.views.cached == DISTANCES and flags.vertex_from == CACHE_ONLY:
+        if self.it.views[1] == DISTANCES and flags.vertex_from == CACHE_ONLY:
             self.cached_visits(flags, order)
         else:
             self.run(flags, order, order.size)
@@ -107,12 +107,12 @@ class Visits:
 
         self.cached_pace.run(part, 0, order.size, it.ledger.check_stop, work_before(it.problem, order))
 
-    def bcfw_pass(self, rounds: int, most: int) -> None:
+    def bcfw_pass(self, most: int) -> None:
         """A step of every block with the oracle, so that w moves; then labellings unused for `most` passes are dropped."""
         it = self.it
         it.make_room(it.problem.n)
         it.state.curvature[:] = 0.0
-        self.visit(vertex_from=ORACLE_ALWAYS, rounds=rounds)
+        self.visit(vertex_from=ORACLE_ALWAYS)
         mark_pass(it, most)
 
     # -- compiling ----------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class Visits:
         it = self.it
         it.cached_gaps(it.state.w)
         with_room(no_distances(1), np.ones(1, np.int64))
-        if it.views.cached == DISTANCES:
+        if it.views[1] == DISTANCES:
             cached_steps_driver(it.problem)(it.problem, it.state, self.flags(), np.empty(0, np.int64))
 
 

@@ -19,7 +19,7 @@ def truth_driver(fingerprint: str) -> Callable[..., None]:
     those of rho lambda with the same w.
 
     alpha_i(y) <- rho alpha_i(y), the rest on y_i; block gaps are updated exactly, without an oracle call, from the values
-    of the atoms. mu, ell and u are recomputed at the next rebase. Needs one free slot per block.
+    of the atoms. ell and u are recomputed at the next rebase. Needs one free slot per block.
     """
 
     @njit(cache=True, **JIT)

@@ -84,7 +84,7 @@ def main() -> None:
     print(f"{'rebase':16} {milliseconds(solver.it.rebase):8.1f}")
 
     def gap_pass(spread=HERE):
-        return exact_gaps(problem, S.w, S.mu, S.ell, spread, solver.it.state.pool)
+        return exact_gaps(problem, S.w, solver.it.state.pool, spread)
 
     print(
         f"{'exact gap pass':16} {milliseconds(gap_pass):8.1f}   (wall {milliseconds(gap_pass, clock=time.perf_counter):.1f})"
@@ -105,7 +105,7 @@ def main() -> None:
         of = slice(first, last)
         piece = Answers(*(column[of] for column in answers))
         for _ in range(REPEATS):
-            run_driver(problem, w, (S.mu, S.ell, S.pool), ORACLES | BASES, every[of], base[of], piece)
+            run_driver(problem, w, S.pool, ORACLES | BASES, every[of], base[of], piece)
 
     answers, base, every, w = Answers.empty(problem, n), np.empty(n), np.arange(n), frozen(S.w)
     half = int(np.searchsorted(problem.local_ptr, problem.local_ptr[-1] / 2))

@@ -59,5 +59,5 @@ def visit_costs(problem: Problem, lam: float) -> Iterator[tuple[str, float, floa
         solver.warm_up()
         visits = microseconds(lambda: solver.take_steps(-1.0), problem.n)  # noqa: B023
         S = solver.it.state
-        gaps = microseconds(lambda: exact_gaps(problem, S.w, S.mu, S.ell, pool=S.pool), 1)  # noqa: B023
+        gaps = microseconds(lambda: exact_gaps(problem, S.w, S.pool), 1)  # noqa: B023
         yield name, visits, gaps / 1e3

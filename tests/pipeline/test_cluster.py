@@ -24,6 +24,7 @@ from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.exact import ExactGaps, exact_gaps
+from gapwise.stages.solver.state import truth_pool
 
 pytestmark = pytest.mark.slow
 
@@ -55,9 +56,7 @@ def compute_of(hosts: Site, stop: Stop | None = None, **more: float) -> Compute:
 
 
 def gap_pass(problem: Problem, spread: Spread) -> ExactGaps:
-    rng = np.random.default_rng(5)
-    w, mu = rng.normal(size=problem.d), rng.normal(size=int(problem.local_ptr[-1]))
-    return exact_gaps(problem, w, mu, rng.random(problem.n), spread)
+    return exact_gaps(problem, np.random.default_rng(5).normal(size=problem.d), truth_pool(problem), spread)
 
 
 def same_bits(first: ExactGaps, second: ExactGaps) -> bool:

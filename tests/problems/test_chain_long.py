@@ -15,7 +15,7 @@ from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain import derived, features, stand_ins
 from gapwise.stages.problems.chain.features import with_biases
-from gapwise.stages.problems.moves import pair_follow, pair_norm2, pair_norms
+from gapwise.stages.problems.moves import pair_norm2, pair_norms
 from gapwise.stages.problems.protocol import JIT
 from gapwise.stages.solver.options import Status
 from gapwise.storage.results import read_path
@@ -40,7 +40,6 @@ def compiled_moves(problem, i, delta, y, z, theta, work, labels, slots, row_of, 
     """Every method that reads inner products, in compiled code: two norms, a row of distances, and what follows a step."""
     norms = problem.norm2(i, delta), pair_norm2(problem, i, y, z, work)
     pair_norms(problem, i, 1, labels, slots, row_of, squared, 0, slots.size, work)
-    pair_follow(problem, i, 0.7, y, z, theta, theta, work)
     return norms
 
 

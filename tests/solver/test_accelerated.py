@@ -58,7 +58,7 @@ def test_accelerated__certificate_of_any_pair_is_exact(name):
             from gapwise.stages.solver.exact import exact_gaps
 
             S = solver.it.state
-            gaps = exact_gaps(problem, S.w, S.mu, S.ell, pool=S.pool).gap
+            gaps = exact_gaps(problem, S.w, S.pool).gap
             assert primal_value(problem, S.w, LAM) - dual == pytest.approx(gaps.sum() + excess, abs=1e-9)
             assert excess >= -1e-12
             seen += 1
@@ -200,7 +200,7 @@ def test_cached_gap__is_that_of_the_labellings_in_the_cache(name):
         known = solver.it.cached_gap(w)
         assert -1e-9 <= known <= exact + 1e-9
         S = solver.it.state
-        gaps = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
+        gaps = exact_gaps(problem, w, S.pool)
         assert gaps.gap.sum() + solver.it.dual_and_excess(w)[1] == pytest.approx(exact, abs=1e-9)
         if solver.counts.exact_due:
             seen += 1

@@ -39,7 +39,7 @@ def test_exact_passes__are_made_at_the_mean_and_end_the_solve(monkeypatch):
 
     def exact():
         w, calls, S = method.proximal.mean, solver.oracle_calls, solver.it.state
-        alone = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
+        alone = exact_gaps(problem, w, S.pool)
         point = pass_at_mean()
         np.testing.assert_array_equal(passes[-1].gap, alone.gap)
         np.testing.assert_array_equal(solver.it.weights, w)
@@ -105,7 +105,7 @@ def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(
         blocks = np.arange(problem.n)
     solver.solve(0.5, never)
     S, asked = solver.it.state, []
-    alone = exact_gaps(problem, solver.point, S.mu, S.ell, pool=S.pool)
+    alone = exact_gaps(problem, solver.point, S.pool)
     solver.ledger.spread = Listening(asked=asked)
     method, passes = solver, passes_noted(monkeypatch)
     method.cache_error = np.zeros(problem.n)

@@ -14,10 +14,11 @@ from tiny import all_labels, potts
 from gapwise.stages.problems.certainty import ESTIMATE
 from gapwise.stages.solver import exact
 from gapwise.stages.solver.engine import Engine, Task
-from gapwise.stages.solver.exact import exact_gaps
+from gapwise.stages.solver.exact import FAINT, exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.oracles import Answers, check_answers
+from gapwise.stages.solver.state import truth_pool
 from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path
 
@@ -50,12 +51,7 @@ def weights_for(problem, seed=0, size=0.4):
 def test_exact_pass__certifies_with_the_bounds_and_samples_with_the_answers():
     problem = loose()
     w, slack = weights_for(problem), 0.0
-    mu, ell = np.zeros(int(problem.local_ptr[-1])), np.zeros(problem.n)
-    for i in range(problem.n):  # the dual point is the truth
-        problem.add(
-            i, problem.truth[slice(*problem.label_ptr[i : i + 2])], 1.0, mu[slice(*problem.local_ptr[i : i + 2])]
-        )
-    gaps = exact_gaps(problem, w, mu, ell)
+    gaps = exact_gaps(problem, w, truth_pool(problem))
     for i in range(problem.n):
         theta = np.empty(int(np.diff(problem.local_ptr)[i]))
         problem.scores(i, w, theta)
@@ -97,7 +93,7 @@ def test_bound_limit__ends_where_only_the_bounds_are_too_loose(method):
     record, solver = solved_at(problem, 0.03, 2e-3, method)
     assert record.status is Status.BOUND_LIMIT
     assert record.point.gap > 2e-3
-    assert solver.counts.exact_total <= 2e-4
+    assert solver.counts.exact_total <= FAINT * max(2e-3, solver.counts.slack)
     assert record.slack == solver.counts.slack > 1e-3
     assert record.effective_passes < 290  # not the limit of passes
     best = optimum(problem, 0.03)

@@ -10,9 +10,8 @@ from single import ACCELERATED_LAM as LAM
 from single import accelerated_of
 from tiny import TINY, by_all_methods, feature_matrix, local
 
-from gapwise.stages.solver.block.pairs import with_room
+from gapwise.stages.solver.block.pairs import cached_steps_driver, with_room
 from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS, PERMUTATION
-from gapwise.stages.solver.loop import cached_steps_driver
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.state import derive

@@ -68,7 +68,7 @@ def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, ste
 
     def boundary(solver):
         S = solver.it.state
-        seen.append((S.mu.copy(), S.ell.copy(), S.u.copy()))
+        seen.append((S.ell.copy(), S.u.copy()))
         return Status.INTERRUPTED
 
     for _ in range(60):
@@ -78,33 +78,11 @@ def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, ste
         last = dual
         solver.take_steps(-1.0)
         S = solver.it.state
-        running, stored = (S.mu.copy(), S.ell.copy(), S.u.copy()), S.by_mu.copy()
+        running = S.ell.copy(), S.u.copy()
         derive(problem, S, solver.it.scale)
-        if step != "pairwise":  # pairwise moves store no mu
-            by_mu = np.repeat(stored == 1, np.diff(problem.local_ptr))
-            np.testing.assert_allclose(running[0][by_mu], S.mu[by_mu], atol=1e-12)
-        for a, b in zip(running[1:], (S.ell, S.u), strict=True):
+        for a, b in zip(running, (S.ell, S.u), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-12)
         solver.it.fresh = False
-
-
-@pytest.mark.parametrize("name", by_all_methods())
-@pytest.mark.parametrize("step", ["away", "best"])
-def test_family__blocks_with_many_atoms_move_by_mu_as_others_by_their_atoms(name, step):
-    problem, ends = instance(name), []
-    for by_mu in (0, 1):
-        solver = solver_of(problem, sampler="permutation", step=step, cache="gap", refresh_every=0)
-        solver.it.rebase()
-        solver.it.state.by_mu[:] = by_mu
-        for _ in range(6):
-            solver.take_steps(-1.0)
-        S = solver.it.state
-        running = S.mu.copy(), S.ell.copy(), S.u.copy()
-        derive(problem, S, solver.it.scale)
-        for a, b in zip(running[1 - by_mu :], (S.mu, S.ell, S.u)[1 - by_mu :], strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-12)
-        ends.append(dual_of(solver))
-    assert ends[0] == pytest.approx(ends[1], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", by_all_methods())
@@ -186,7 +164,7 @@ def test_away__is_made_although_the_oracle_has_nothing_better_than_the_mean(name
     rule = STEP_RULES[name]
     view = SimpleNamespace(allowed_moves=lambda flags: rule.kinds, measure_move=lambda *arguments: 2.0)
     flags, state = (
-        SimpleNamespace(by_slope=rule.by_slope, line_search=True, scale=1.0),
+        SimpleNamespace(kinds=rule.kinds, by_slope=rule.by_slope, line_search=True, scale=1.0),
         SimpleNamespace(pool=SimpleNamespace(alpha=[0.5, 0.5])),
     )
     seen = Seen(base=1.0, best=0, h_best=1.5, away=1, h_away=0.5, active=2)

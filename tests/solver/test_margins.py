@@ -17,11 +17,11 @@ from single import accelerated_of, never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, feature_matrix, local, potts
 
-from gapwise.stages.solver import margins
+from gapwise.stages.solver import iterate
+from gapwise.stages.solver.block import by_margins as margins
+from gapwise.stages.solver.block.by_margins import MOST_BYTES, by_margins, no_rows, with_rows
 from gapwise.stages.solver.block.step import step
-from gapwise.stages.solver.block.views.margins import by_margins
 from gapwise.stages.solver.codes import ORACLE_ALWAYS
-from gapwise.stages.solver.margins import MOST_BYTES, no_rows, with_rows
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.options import Status
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.interpreted
 @pytest.fixture
 def margins_kept(monkeypatch):
     """Margin vectors wherever steps can take them."""
-    monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms: True)
+    monkeypatch.setattr(iterate, "worth_keeping", lambda problem, atoms: True)
 
 
 @pytest.mark.parametrize("name", ["segmentation", "potts"])
@@ -95,7 +95,7 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(margins_kept, mo
     problem = TINY["multiclass"]()
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
     monkeypatch.setattr(
-        "gapwise.stages.solver.block.views.margins.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9)
+        "gapwise.stages.solver.block.by_margins.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9)
     )
     solver.it.rebase()
     visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 3 * problem.n)
@@ -167,5 +167,5 @@ def test_exhausted__looks_at_no_block(margins_kept):
     for _ in range(2):
         counts = it.state.pool.counts
         for left in (0, counts.max(), counts.max() + 1):
-            assert view._replace(left=np.array([left])).exhausted(None) == (left <= counts.max())
+            assert view._replace(left=np.array([left])).exhausted() == (left <= counts.max())
         step(problem, it.state, view, visits_of(solver).flags(vertex_from=ORACLE_ALWAYS), 2)

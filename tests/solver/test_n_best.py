@@ -39,20 +39,18 @@ def solver_at_mean(problem, lam=1e-2, **choices):
 @pytest.mark.parametrize("name", ["chain_constrained", "chain_dense"])
 def test_exact_gaps__do_not_depend_on_how_many_are_asked_for(name: str) -> None:
     problem, rng = instance(name), np.random.default_rng(2)
-    w, mu, ell = rng.normal(size=problem.d), rng.normal(size=int(problem.local_ptr[-1])), rng.normal(size=problem.n)
-    one = exact_gaps(problem, w, mu, ell)
+    w, pool = rng.normal(size=problem.d), truth_pool(problem)
+    one = exact_gaps(problem, w, pool)
     for m in (2, 5):
-        several = exact_gaps(problem, w, mu, ell, m=m)
+        several = exact_gaps(problem, w, pool, m=m)
         np.testing.assert_array_equal(several.answers.vertex, one.answers.vertex)
         np.testing.assert_array_equal(several.answers.losses, one.answers.losses)
         np.testing.assert_array_equal(several.hinge, one.hinge)
         np.testing.assert_array_equal(several.gap, one.gap)
-        pool, nothing = truth_pool(problem), np.empty(0)
-        several = exact_gaps(problem, w, nothing, ell, pool=pool, m=m)
-        away = exact_gaps(problem, w, nothing, ell, elsewhere(problem, threads=1), pool, m)
+        away = exact_gaps(problem, w, pool, elsewhere(problem, threads=1), m)
         blocks = np.array([0, problem.n - 1])
         known = blocks, answers_at(problem, w, blocks, m=m)
-        given = exact_gaps(problem, w, nothing, ell, elsewhere(problem, 1), pool, m, known)
+        given = exact_gaps(problem, w, pool, elsewhere(problem, 1), m, known)
         for same in (away, given):
             for column, expected in zip((*same[:4], *same.answers), (*several[:4], *several.answers), strict=True):
                 np.testing.assert_array_equal(column, expected)
@@ -82,13 +80,7 @@ def test_solve__reaches_the_optimum_and_counts_a_call_once(make) -> None:
         rows = [tuple(supports.label[supports.label_offset[a] : supports.label_offset[a + 1]].tolist())
                 for a in range(supports.offset[i], supports.offset[i + 1])]  # fmt: skip
         assert len(rows) == len({*rows})
-    again = exact_gaps(
-        problem,
-        solver.it.weights,
-        solver.it.state.mu,
-        solver.it.state.ell,
-        pool=solver.it.state.pool,
-    )
+    again = exact_gaps(problem, solver.it.weights, solver.it.state.pool)
     assert float(np.sum(again.gap)) <= point.gap + 1e-9
 
 

@@ -25,6 +25,7 @@ from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.state import truth_pool
 
 TESTS = Path(__file__).resolve().parents[1] / "support"
 STRUCTURES = ("chain", "multiclass")
@@ -47,7 +48,7 @@ def one_pass(name: str) -> list[float]:
     numbers = []
     for _ in range(3):
         w = np.clip(rng.normal(size=problem.d), *((problem.lower, problem.upper) if problem.lower.size else (-9, 9)))
-        exact = exact_gaps(problem, w, rng.normal(size=int(problem.local_ptr[-1])), rng.normal(size=problem.n))
+        exact = exact_gaps(problem, w, truth_pool(problem))
         numbers += [*exact.gap, *exact.hinge, *exact.loss, *exact.vertex.ravel().astype(float)]
     start = init_path(problem, PathOptions(rule="paper"))
     return [*numbers, start.lam, start.hinge_at_zero, start.psi_norm2]

@@ -13,7 +13,6 @@ from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.path.walk import begin
-from gapwise.stages.solver.state import derive, new_state
 
 
 @pytest.mark.parametrize("name", by_all_methods())
@@ -27,14 +26,10 @@ def test_exact_pass__is_the_same_to_the_bit_elsewhere(name):
         solver.it.rebase()
     S = solver.it.state
     assert (S.pool.counts > 1).any()
-    with_mu = new_state(problem, S.pool)
-    derive(problem, with_mu, solver.it.scale)
-    assert S.mu.size == 0 < np.count_nonzero(with_mu.mu)
-    for mu, pool in ((S.mu, S.pool), (with_mu.mu, None)):  # from the atoms, and from mu
-        here = exact_gaps(problem, S.w, mu, S.ell, pool=pool)
-        spread_out = exact_gaps(problem, S.w, mu, S.ell, elsewhere(problem, threads=1), pool)
-        for a, b in zip((*here[:4], *here.answers), (*spread_out[:4], *spread_out.answers), strict=True):
-            assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    here = exact_gaps(problem, S.w, S.pool)
+    spread_out = exact_gaps(problem, S.w, S.pool, elsewhere(problem, threads=1))
+    for a, b in zip((*here[:4], *here.answers), (*spread_out[:4], *spread_out.answers), strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
 @pytest.mark.parametrize("name", by_all_methods())

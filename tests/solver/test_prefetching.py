@@ -8,9 +8,8 @@ from parts_of import proximal_of, visits_of
 from single import solver_of
 from tiny import instance
 
-from gapwise.stages.solver.block.pairs import with_room
+from gapwise.stages.solver.block.pairs import cached_steps_driver, with_room
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, ORACLE_ALWAYS, PAIRWISE
-from gapwise.stages.solver.loop import cached_steps_driver
 
 
 def numbers(solver):

@@ -23,10 +23,10 @@ from gapwise.stages.certify.recompute import rebuild_zero
 from gapwise.stages.problems import parallel
 from gapwise.stages.problems.parallel import MOST_VISITS, MOST_WORK, Pace, Spread
 from gapwise.stages.solver import iterate, ledger
+from gapwise.stages.solver.block.by_margins import Margins
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.exact import exact_pass
-from gapwise.stages.solver.margins import Margins
 from gapwise.stages.solver.methods import methods
 from gapwise.stages.solver.options import LEAST_FALL, Status
 from gapwise.storage import sink

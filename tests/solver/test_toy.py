@@ -42,7 +42,7 @@ def toy(n: int, K: int):
 
 def true_gap(solver: AnyMethod) -> float:
     S = solver.it.state
-    return float(np.sum(exact_gaps(solver.problem, S.w, S.mu, S.ell).gap))
+    return float(np.sum(exact_gaps(solver.problem, S.w, S.pool).gap))
 
 
 def calls_needed(n: int, K: int, sampler: str, seed: int, refresh_every: int = 1) -> tuple[int, int]:

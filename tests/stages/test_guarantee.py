@@ -16,6 +16,7 @@ from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.solver.state import truth_pool
 from gapwise.storage.paths import open_path
 
 PROBLEMS = {
@@ -59,12 +60,11 @@ def test_guarantee__holds_at_random_lambdas(tmp_path: Path, name: str, rule: str
     solved_path = open_path(tmp_path)
     lams, duals = optima(name)
     assert lams[0] > max(float(solved_path["lambda"][0]), solved_path.attrs["lam_top"])
-    nothing, n = np.zeros(int(problem.local_ptr[-1])), problem.n
     worst = 0.0
     for lam, dual, w in zip(lams, duals, solved_path.weights_at(lams).values, strict=True):
         if problem.lower.size:
             assert np.all((w >= problem.lower) & (w <= problem.upper))
-        primal = 0.5 * lam * float(w @ w) + float(np.mean(exact_gaps(problem, w, nothing, np.zeros(n)).hinge))
+        primal = 0.5 * lam * float(w @ w) + float(np.mean(exact_gaps(problem, w, truth_pool(problem)).hinge))
         allowed = eps * (primal if rule == "relative" else 1.0)
         assert primal - dual <= allowed * (1 + 1e-9) + NEAR, lam
         worst = max(worst, (primal - dual) / allowed)

@@ -256,7 +256,7 @@ def featurize_pictures(
 
 SPECIMEN = 40
 """Superpixels of an image to compile for: enough that its features outnumber the weights as those of real images do, on
-which the choice of compiled code depends (`stages.solver.margins`)."""
+which the choice of compiled code depends (`stages.solver.block.by_margins`)."""
 
 
 def write_specimen(sink: Sink, codes: bool = False) -> Record:

@@ -29,7 +29,6 @@ from gapwise.stages.problems.chain.dense import Dense
 from gapwise.stages.problems.chain.grams import (
     add_edges,
     add_edges_norm2,
-    follow_nodes,
     gram_norms,
     nodes_norm2,
     pair_nodes_norm2,
@@ -194,11 +193,6 @@ class Chain(NamedTuple):
         c *= self.scale[2 * i + 1]
         self.tokens.move_nodes(i, first, T, K, c, y, z, w, delta)
         add_edges(y, z, T, K, c, w[self.d - K * K :])
-
-    def pair_follow(self, i, c, y, z, w, theta, delta):
-        K, T, c = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], c * self.scale[2 * i + 1] ** 2
-        follow_nodes(self.gram, self.gram_ptr[i], self.gram_ptr[i + 1], y, z, T, K, c, theta, delta)
-        add_edges(y, z, T, K, c, theta[T * K :])
 
     def score_labels(self, i, w, labels, slots, theta, scores):
         """A token with the same label in all labellings counts as 0; weights of a token arrive while another is scored."""

@@ -1,4 +1,4 @@
-"""Norms of directions, and what follows a move, from inner products of tokens: they read no features.
+"""Norms of directions from inner products of tokens: they read no features.
 
 A block of T tokens has its T x T Gram matrix G, with which ||B delta||^2 = sum_k delta_k' G delta_k without the
 transitions. A block of more than `LONGEST` tokens has its *entries* instead: its pairs (token, value) by attribute, so that
@@ -99,15 +99,6 @@ def add_edges_norm2(total, y, z, T, K, counts):
             total += counts[pair] * counts[pair]
             counts[pair] = 0.0
     return max(total, 0.0)
-
-
-@inner(**PLAIN)
-def follow_nodes(gram, start, stop, y, z, T, K, c, theta, work):
-    """theta += c B' B (m(y) - m(z)), without the transitions. work (at least T and K,) is workspace."""
-    if stop - start != T * T:
-        _long_pair(gram, start, stop, y, z, K, c, theta, work)
-    else:
-        _add_products(gram, start, y, z, T, K, c, theta)
 
 
 @inner(**PLAIN)

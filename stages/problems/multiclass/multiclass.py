@@ -197,11 +197,6 @@ class Multiclass(NamedTuple):
             self.rows.push_class(i, c, y[0], delta.size, w)
             self.rows.push_class(i, -c, z[0], delta.size, w)
 
-    def pair_follow(self, i, c, y, z, w, theta, delta):
-        if y[0] != z[0]:
-            theta[y[0]] += c * self.norms2[i]
-            theta[z[0]] -= c * self.norms2[i]
-
     def score_labels(self, i, w, labels, slots, theta, scores):
         for k in range(slots.size):
             scores[k] = self.rows.score_class(i, w, labels[slots[k], 0], theta.size)

@@ -16,15 +16,18 @@ Apart from `step`: by a view of the step a cached pass took 1.23 of the time on 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import pair_move, pair_norms, score_labels
-from gapwise.stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.problems.protocol import JIT, PLAIN, largest, widest_block
 from gapwise.stages.problems.simd import WIDTH
+from gapwise.stages.solver.block.prefetching import prefetch_visits
 from gapwise.stages.solver.block.step import best_of_working_set, line_search, note_cached_gap, update_weights
 from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import CACHED_STEPS, PAIRWISE, RETIRED, STEPS
@@ -186,3 +189,23 @@ def score_slots(P, pool, i, w, slots, theta, values):
     score_labels(P, i, w, pool.labels, slots, theta, values)
     for k in range(slots.size):
         values[k] += pool.losses[slots[k]]
+
+
+@driver
+def cached_steps_driver(fingerprint: str) -> Callable[..., None]:
+    """`run_cached(P, S, flags, order)`: pairwise steps by distances, of every block of `order` that does not sit out."""
+
+    @njit(cache=True, **JIT)
+    def run_cached(P, S, flags, order):
+        fingerprint  # noqa: B018
+        widest = widest_block(P.local_ptr)
+        theta, delta, most = np.empty(widest), np.empty(widest), largest(S.pool.counts)
+        slots, rows, values = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+        for k in range(order.size):
+            prefetch_visits(P, S, order, k, True)
+            if S.skip[order[k]] > 0:
+                S.skip[order[k]] -= 1
+            else:
+                cached_step(P, S, flags, order[k], theta, delta, slots, rows, values)
+
+    return run_cached

@@ -16,18 +16,18 @@ changes n D by gamma s - gamma^2 scale ||B delta||^2 / 2 (exactly without a box;
 clipping does not increase distances).
 
 The step stands here once. A *view* V says how the atoms of a block are scored, what ||B_i delta||^2 of a move is, and how a
-move changes u and the scores (`views`); it also holds the workspace. numba compiles the step for each pair of structure and
-view, and what a view cannot do is then not part of the code. The drivers of `loop` draw the blocks.
+move changes u (`View`); it also holds the workspace. numba compiles the step for each pair of structure and view. The loop
+that draws the blocks is `loop`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import INLINED, PLAIN
+from gapwise.stages.problems.protocol import INLINED, PLAIN, Problem, compile_methods
 from gapwise.stages.solver.block.sampling import tree_set, weight_of
 from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import (
@@ -44,7 +44,10 @@ from gapwise.stages.solver.codes import (
     SKIPPED_VISITS,
     STEPS,
 )
-from gapwise.stages.solver.supports import find, insert
+from gapwise.stages.solver.supports import drop_inactive, find, insert
+
+if TYPE_CHECKING:
+    from gapwise.stages.solver.running import Flags, State
 
 
 class Seen(NamedTuple):
@@ -72,12 +75,63 @@ class Choice(NamedTuple):
     """||B_i delta||^2"""
 
 
+class View(Protocol):
+    """How a step scores the atoms of block i, measures a move and makes it: `by_features` or `by_margins`.
+
+    A view is a ``NamedTuple`` of arrays, its data and its workspace, whose ordinary methods are compiled as those of a
+    structure are (`stages.problems.protocol`): a call ``V.score_atoms(...)`` goes to the class's own method.
+
+    Attributes
+    ----------
+    slots : int64 array
+        Slots of the scored atoms in the pool; the first `count` are in use.
+    values : float64 array
+        Their scores h, which may lack a term common to all atoms of the block.
+
+    Notes
+    -----
+    `base` is the mean of the scores by alpha; `direction` is FW, PAIRWISE or AWAY; `target` and `away` are the slots of the
+    vertex and of the worst atom with weight. Methods are compiled and raise nothing.
+    """
+
+    @property
+    def slots(self) -> np.ndarray: ...
+    @property
+    def values(self) -> np.ndarray: ...
+
+    def score_atoms(self, P: Problem, S: State, i: int) -> int:
+        """slots[:count], values[:count] <- the block's atoms in list order and their scores; returns count."""
+
+    def ask_oracle(self, P: Problem, S: State, flags: Flags, i: int, base: float) -> tuple[int, float, float]:
+        """(slot or -1, h, L_i) of the max-oracle's answer at the current w, which is noted (`step.note_answer`)."""
+
+    def measure_move(self, P: Problem, S: State, i: int, direction: int, target: int, away: int) -> float:
+        """||B_i delta||^2; the view may keep what `push_move` needs."""
+
+    def push_move(
+        self, P: Problem, S: State, i: int, direction: int, target: int, away: int, c: float, u: np.ndarray
+    ) -> None:
+        """u += c B_i delta (d,) of the move measured last; alpha has not moved yet."""
+
+    def allowed_moves(self, flags: Flags) -> int:
+        """Bits of the moves that a step may make; a constant leaves the others out of the code."""
+
+    def fetch(self, P: Problem, S: State, flags: Flags, order: np.ndarray, k: int, i: int) -> None:
+        """Fetch what visit k of `order`, of block i, and the next ones will read (`prefetching`); changes nothing."""
+
+    def exhausted(self) -> bool:
+        """Whether the view lacks room for another step."""
+
+
+compile_methods(View)
+
+
 @inner(**PLAIN)
 def step(P, S, V, flags, i):
     """A step of block i, or `flags.rounds` of them: the first towards a vertex, the others between the block's own atoms."""
     S.counters[STEPS] += 1
     for turn in range(flags.rounds):
-        seen = look(P, S, V, flags, i, turn)
+        seen = survey(S.pool, V.slots, V.values, V.score_atoms(P, S, i), flags.vertex_from == CACHE_ONLY)
         target, h, loss = vertex(P, S, V, flags, i, turn, seen)
         if target >= 0:
             S.pool.used[target] = S.counters[STEPS]
@@ -85,25 +139,18 @@ def step(P, S, V, flags, i):
         if choice.gamma <= 0.0:
             break
         move(P, S, V, flags, i, choice, target, seen.away, loss)
-        if turn + 1 < flags.rounds:
-            V.follow_move(P, S, flags, i, choice.direction, target, seen.away, choice.gamma)
     S.counters[AVERAGED] += 1
-    V.end_visit(P, S, flags, i)
+    if not flags.cache:
+        drop_inactive(S.pool, i)
 
 
 # -- what there is -----------------------------------------------------------------------------------------------------
-@inner(**INLINED)
-def look(P, S, V, flags, i, turn):
-    """What is `Seen` of block i: its best atom, the worst with weight (O16 Alg. 3, 4), the mean score."""
-    count = V.score_atoms(P, S, flags, i, turn)
-    seen = V.survey(S, flags, count)
-    base = V.mean_score(P, S, flags, i, seen.base)
-    return Seen(base, seen.best, seen.h_best, seen.away, seen.h_away, seen.active)
-
-
 @inner(**PLAIN)
-def survey(pool, slots, values, count):
-    """What is `Seen` of the first `count` of `slots`, whose scores h are `values`. Few branches (O16 Alg. 3-5)."""
+def survey(pool, slots, values, count, within):
+    """What is `Seen` of the first `count` of `slots`, whose scores h are `values`. Few branches (O16 Alg. 3-5).
+
+    `within`: the best atom is sought in the block's working set (`best_of_working_set`).
+    """
     best, away, base, h_best, h_away, active = -1, -1, 0.0, -np.inf, np.inf, 0
     for k in range(count):
         h, alpha = values[k], pool.alpha[slots[k]]
@@ -112,6 +159,8 @@ def survey(pool, slots, values, count):
         worst = h if alpha > 0.0 else np.inf
         away, h_away = (k, worst) if worst < h_away else (away, h_away)
         active += 1 if alpha > 0.0 else 0
+    if within and best >= 0 and pool.used[slots[best]] == RETIRED:
+        best, h_best = best_of_working_set(pool, slots, values, count)
     return Seen(base, slots[best] if best >= 0 else -1, h_best, slots[away] if away >= 0 else -1, h_away, active)
 
 
@@ -129,11 +178,10 @@ def best_of_working_set(pool, slots, values, count):
 @inner(**INLINED)
 def vertex(P, S, V, flags, i, turn, seen):
     """(slot or -1, h, L_i) of the vertex to move towards: the best cached atom or the max-oracle's answer (O16 Alg. 5)."""
-    source = V.vertex_source(flags)
-    if turn > 0 or source == CACHE_ONLY:
+    if turn > 0 or flags.vertex_from == CACHE_ONLY:
         if turn == 0:
             note_cached_gap(S, flags, i, seen.h_best - seen.base)
-    elif source != CACHE_FIRST or not cache_promises_enough(S, flags, i, seen.best, seen.h_best - seen.base):
+    elif flags.vertex_from != CACHE_FIRST or not cache_promises_enough(S, flags, i, seen.best, seen.h_best - seen.base):
         return V.ask_oracle(P, S, flags, i, seen.base)
     S.counters[CACHED_STEPS] += 1
     return seen.best, seen.h_best, S.pool.losses[seen.best]
@@ -187,7 +235,7 @@ def choose(P, S, V, flags, i, seen, target, h):
         slope = slope_of(direction, h, seen.base, seen.h_away)
         if slope <= 0.0:
             continue
-        norm2 = V.measure_move(P, S, flags, i, direction, target, seen.away)
+        norm2 = V.measure_move(P, S, i, direction, target, seen.away)
         measured = direction
         gamma_max = 1.0 if direction == FW else largest_step(direction, S.pool.alpha[seen.away])
         length = line_search(slope, norm2, flags.scale, gamma_max)
@@ -197,7 +245,7 @@ def choose(P, S, V, flags, i, seen, target, h):
         if improvement > most:
             most, taken, gamma, slope_taken, norm2_taken = improvement, direction, length, slope, norm2
     if gamma > 0.0 and taken != measured:  # a later candidate has overwritten the view's workspace
-        V.measure_move(P, S, flags, i, taken, target, seen.away)
+        V.measure_move(P, S, i, taken, target, seen.away)
     return Choice(taken, gamma, slope_taken, norm2_taken)
 
 
@@ -267,12 +315,12 @@ def largest_step(direction, alpha_away):
 # -- bookkeeping -------------------------------------------------------------------------------------------------------
 @inner(**INLINED)
 def move(P, S, V, flags, i, choice, target, away, loss):
-    """Move block i by gamma: ell, u, w, alpha, what the view keeps (mu), and the running averages (LJ13 3.4)."""
+    """Move block i by gamma: ell, u, w, alpha, and the running averages (LJ13 3.4)."""
     pool, n, direction, gamma = S.pool, S.ell.size, choice.direction, choice.gamma
     loss_away, alpha_away = pool.losses[max(away, 0)], pool.alpha[max(away, 0)]
     dl = loss_change(direction, loss, S.ell[i], loss_away)
     S.ell[i] += gamma * dl
-    V.push_move(P, S, flags, i, direction, target, away, gamma)
+    V.push_move(P, S, i, direction, target, away, -gamma * flags.scale, S.u)
     whole = 1.0 if direction == FW else largest_step(direction, alpha_away)
     update_weights(pool, i, direction, target, away, gamma, whole)
     if P.lower.size > 0:
@@ -280,7 +328,9 @@ def move(P, S, V, flags, i, choice, target, away, loss):
     S.z_ell[1] += gamma * dl / n
     if flags.average:
         t = float(S.counters[AVERAGED] + 1)
-        S.z_ell[0] += 0.5 * t * (t - 1.0) * gamma * dl / n
+        late = 0.5 * t * (t - 1.0)
+        V.push_move(P, S, i, direction, target, away, -gamma * flags.scale * late, S.z)
+        S.z_ell[0] += late * gamma * dl / n
     S.curvature[0] += choice.curvature
     S.curvature[1] += choice.slope
 
@@ -293,26 +343,6 @@ def loss_change(direction, loss, ell, loss_away):
     if direction == PAIRWISE:
         return loss - loss_away
     return ell - loss_away
-
-
-@inner(**PLAIN)
-def write_direction(P, i, direction, mu, pool, by_mu, y, y_away, delta):
-    """delta <- m(y) - mu_i (FW) or mu_i - m(y_away) (away); mu_i is `mu` if `by_mu`, else summed (O16 Alg. 4)."""
-    sign = -1.0 if direction == FW else 1.0
-    if by_mu:
-        for j in range(delta.size):
-            delta[j] = sign * mu[j]
-    else:
-        delta[:] = 0.0
-        s = pool.head[i]
-        while s >= 0:
-            if pool.alpha[s] > 0.0:
-                P.add(i, pool.labels[s, : y.size], sign * pool.alpha[s], delta)
-            s = pool.next[s]
-    if direction == FW:
-        P.add(i, y, 1.0, delta)
-    else:
-        P.add(i, y_away, -1.0, delta)
 
 
 @inner(**PLAIN)

@@ -58,14 +58,14 @@ class Bcfw(Method[Options]):
 
     @classmethod
     def setup(cls, options: Options) -> Setup:
-        """Pairwise moves read no mu; an average needs local vectors."""
-        o, kinds = options, STEP_RULES[options.step].kinds
+        """Margin vectors serve pairwise moves with a cache and no average."""
+        o, pairwise = options, STEP_RULES[options.step].kinds == PAIRWISE
         return Setup.of(
             o,
             **sampling_of(o.sampler, o.degree),
             line_search=o.line_search,
             average=o.averaging != "none",
-            margins=o.cache.kind != "none" and kinds == PAIRWISE and o.averaging == "none",
+            margins=pairwise and o.cache.kind != "none" and o.averaging == "none",
         )
 
     def prepare(self) -> None:

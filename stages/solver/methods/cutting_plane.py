@@ -64,7 +64,7 @@ class CuttingPlanes(Method[Options]):
     @classmethod
     def setup(cls, options: Options) -> Setup:
         """No block is drawn, and exact passes leave no labellings in the pool."""
-        return Setup(StepRule(FW), CacheOptions(), sampled=False, mu=False)
+        return Setup(StepRule(FW), CacheOptions(), sampled=False)
 
     def prepare(self) -> None:
         """`slopes`: float64, (d,) each: a_k of all planes, in the order of the pool; empty until they are computed."""

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import JIT, PLAIN, largest, widest_block
-from gapwise.stages.solver.block.pairs import cached_step
+from gapwise.stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.solver.block.by_features import by_features
 from gapwise.stages.solver.block.sampling import draw
 from gapwise.stages.solver.block.step import step
-from gapwise.stages.solver.block.views.features import by_features
-from gapwise.stages.solver.block.views.margins import by_margins
 from gapwise.stages.solver.codes import (
     CACHE_ONLY,
     CALLS_REACHED,
@@ -30,7 +27,6 @@ from gapwise.stages.solver.codes import (
     POOL_FULL,
     SUM_REACHED,
 )
-from gapwise.stages.solver.prefetching import prefetch_visits
 
 
 @inner(**PLAIN)
@@ -52,7 +48,7 @@ def steps_by(P, S, V, flags, rng, order, steps):
         why = reason_to_return(S, flags)
         if why != DONE:
             return k, why
-        if V.exhausted(S):
+        if V.exhausted():
             return k, MARGINS_FULL
         i = draw(S, flags, rng, order, k)
         if i < 0:
@@ -72,38 +68,6 @@ def steps_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
     @njit(cache=True, **JIT)
     def run_steps(P, S, flags, rng, order, steps):
         fingerprint  # noqa: B018  a closure cell, so that it enters numba's cache key
-        return steps_by(P, S, by_features(P, S, flags, P.scratch()), flags, rng, order, steps)
+        return steps_by(P, S, by_features(P, S), flags, rng, order, steps)
 
     return run_steps
-
-
-@driver
-def margin_steps_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
-    """`run(P, S, margins, flags, rng, order, steps) -> (steps made, why it returned)`: the same by margin vectors."""
-
-    @njit(cache=True, **JIT)
-    def run(P, S, margins, flags, rng, order, steps):
-        fingerprint  # noqa: B018
-        return steps_by(P, S, by_margins(P, S, margins), flags, rng, order, steps)
-
-    return run
-
-
-@driver
-def cached_steps_driver(fingerprint: str) -> Callable[..., None]:
-    """`run_cached(P, S, flags, order)`: pairwise steps by distances, of every block of `order` that does not sit out."""
-
-    @njit(cache=True, **JIT)
-    def run_cached(P, S, flags, order):
-        fingerprint  # noqa: B018
-        widest = widest_block(P.local_ptr)
-        theta, delta, most = np.empty(widest), np.empty(widest), largest(S.pool.counts)
-        slots, rows, values = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
-        for k in range(order.size):
-            prefetch_visits(P, S, order, k, True)
-            if S.skip[order[k]] > 0:
-                S.skip[order[k]] -= 1
-            else:
-                cached_step(P, S, flags, order[k], theta, delta, slots, rows, values)
-
-    return run_cached
