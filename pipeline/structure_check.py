@@ -164,7 +164,7 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
     what = "its answers are worth at least as much as" if report.certainty == EXACT else "its bound exceeds"
     says = f"at w = 0 and random w {what} the truth, the decoded labelling and {{}} others; it repeats its answers"
     another = lambda: _same_again(problem, load_oracle(reader.oracle, "train", reader.arguments))  # noqa: E731
-    if report.note("max_oracle", says, lambda: try_oracle(problem, seconds)):
+    if report.note("max_oracle", says, lambda: try_oracle(problem, seconds, drawn=True)):
         report.note(
             "again", "a second object of the class, as other processes make it, gives the same answers", another
         )

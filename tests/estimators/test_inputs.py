@@ -123,7 +123,7 @@ def test_wrong_oracle__is_found_before_the_solve() -> None:
         def max_oracle(self, x: Any, y: Any, w: Any) -> Any:
             return y
 
-    with pytest.raises(ValueError, match=r"^oracle\.max_oracle: train block 0: "):
+    with pytest.raises(ValueError, match=r"^oracle\.max_oracle: block 0: "):
         StructuredSVM(Lazy()).fit(*bits())
 
 

@@ -205,7 +205,7 @@ class Single(Pairs):
         return super().features(i, y)
 
     def least_loss(self, i: int) -> float:
-        return math.inf if self.alone(i) else 0.5
+        return math.inf if self.alone(i) else 0.0 if self.how == "no loss" else 0.5
 
     def alone(self, i: int) -> bool:
         return self.how == "all" or (self.how == "some" and i != 1)
