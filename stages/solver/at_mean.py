@@ -73,7 +73,7 @@ SPECS: tuple[ArraySpec, ...] = (
 
 @dataclass
 class AtMeanCounts(ProximalCounts):
-    """Scalars of the schedule."""
+    """Scalars of the method."""
 
     begun: bool = False
     """Whether this lambda is done with its BCFW passes."""

@@ -2,7 +2,7 @@
 
 The point is a list of labellings with weights for each block (`supports.Pool`). At a *rebase point* ell, u and w are
 recomputed from the pool in a fixed order; only there can the state be committed. So an uninterrupted solve and a resumed
-one perform the same computation, bit by bit. Nothing here decides what comes next: that is a schedule (`methods`).
+one perform the same computation, bit by bit. Nothing here decides what comes next: that is a method (`methods`).
 
 A *proximal centre* y with weight kappa > 0 shifts u and changes the scale of steps (`catalyst`):
 
