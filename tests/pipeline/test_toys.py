@@ -78,7 +78,7 @@ CALLED = {
     "charts/primal.py": ("applies", "chart"),
     "datasets/clouds.py": ("open", "featurize"),
     "estimators/sign.py": ("fit", "predict"),
-    "methods/turns.py": ("schedule", "advance"),
+    "methods/turns.py": ("prepare", "advance"),
     "problems/sign.py": ("build", "scores", "max_oracle", "push", "decode"),
     "rules/halves.py": ("following",),
     "run_figures/points.py": ("applies", "paint"),

@@ -22,8 +22,8 @@ GRIDS = [
 @numba.njit(**PLAIN)
 def computed(rows, columns, types, child, parent, tables, work):
     """work[1] <- the message, as the oracle computes it."""
-    pair, tops, bounds, order, by_block, rooms, ages = work[5:]
-    message_of(rows, columns, types, work[1], child, parent, tables, pair, tops, bounds, order, by_block, rooms, ages)
+    pair, tops, bounds, order, rooms, ages = work[5:]
+    message_of(rows, columns, types, work[1], child, parent, tables, pair, tops, bounds, order, rooms, ages)
 
 
 def of_all_pairs(child: np.ndarray, parent: np.ndarray, springs: np.ndarray) -> np.ndarray:

@@ -49,7 +49,7 @@ def one_pass(name: str) -> list[float]:
     for _ in range(3):
         w = np.clip(rng.normal(size=problem.d), *((problem.lower, problem.upper) if problem.lower.size else (-9, 9)))
         exact = exact_gaps(problem, w, truth_pool(problem))
-        numbers += [*exact.gap, *exact.hinge, *exact.loss, *exact.vertex.ravel().astype(float)]
+        numbers += [*exact.gap, *exact.hinge, *exact.answers.losses, *exact.answers.vertex.ravel().astype(float)]
     start = init_path(problem, PathOptions(rule="paper"))
     return [*numbers, start.lam, start.hinge_at_zero, start.psi_norm2]
 
