@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,11 +106,6 @@ class Ledger:
         """Raise the error of `spread.check` if a stop is requested and the last boundary is kept."""
         if self.may_stop:
             self.spread.check()
-
-    @property
-    def spread_of_steps(self) -> Spread:
-        """`spread` for oracles of steps, whose check raises where `check_stop` does."""
-        return replace(self.spread, check=self.check_stop)
 
     def over_blocks(self, fn: Callable[[int, int], None], problem: Problem) -> None:
         """fn(start, stop) of consecutive ranges of all blocks, in order, with `check_stop` in between: an `OverBlocks`."""

@@ -59,8 +59,8 @@ def tuned(model: Any, contestant: Contestant, task: Task, data: Data) -> tuple[A
 
 
 def _shown(setting: dict[str, Any]) -> str:
-    setting = {**setting, **setting.pop("params", {})}  # CRFsuite's settings are one argument
-    return ", ".join(f"{name.removeprefix('model__')} = {value}" for name, value in setting.items())
+    flat = setting.get("params", setting)  # CRFsuite's settings are one argument
+    return ", ".join(f"{name.removeprefix('model__')} = {value}" for name, value in flat.items())
 
 
 def measured(name: str, who: str, fold: int, folder: Path, tiny: bool) -> dict[str, Any]:
