@@ -7,9 +7,9 @@ import sklearn_crfsuite
 
 import gapwise
 
-data = np.load(sys.argv[1])
-ends = data["word_start"][1:-1]
-words = list(zip(np.split(data["pixels"], ends), np.split(data["letter"], ends), data["word_fold"] == 0, strict=True))
+with np.load(sys.argv[1]) as file:
+    pixels, letters, starts, folds = (file[name] for name in ("pixels", "letter", "word_start", "word_fold"))
+words = list(zip(np.split(pixels, starts[1:-1]), np.split(letters, starts[1:-1]), folds == 0, strict=True))
 X, y = [x for x, _, small in words if small], [y for _, y, small in words if small]
 X_test, y_test = [x for x, _, small in words if not small], [y for _, y, small in words if not small]
 model = gapwise.ChainSVM().fit(X, y)  # a fifth of the words chooses lam, and all of them the model

@@ -97,9 +97,9 @@ def test_evaluate__chooses_the_least_test_loss_and_says_what_it_compares_to(run:
     assert measured["commonest_test_loss"] == pytest.approx(np.mean(same), abs=1e-12)
     words = "all background" if "test_foreground_iou" in measured else f"{measured['commonest_label']} everywhere"
     assert baseline(measured) == (f"baseline ({words})", measured["commonest_test_loss"])
-    stored = np.load(folder / "predictions.npz")
-    np.testing.assert_array_equal(stored["labels"], predict(test, arrays["weights"][best])[0])
-    np.testing.assert_array_equal(stored["label_ptr"], test.label_ptr)
+    with np.load(folder / "predictions.npz") as stored:
+        np.testing.assert_array_equal(stored["labels"], predict(test, arrays["weights"][best])[0])
+        np.testing.assert_array_equal(stored["label_ptr"], test.label_ptr)
 
 
 def test_evaluate__may_be_repeated_and_does_not_depend_on_the_workers(run: tuple[Path, Path]) -> None:
@@ -130,7 +130,8 @@ def test_evaluate__measures_a_two_sided_path_between_its_breakpoints_too(path: t
     test, model = open_problem(features, "test"), open_path(tmp_path)
     for k in range(0, lams.size - 1):
         assert losses[k] == pytest.approx(np.mean(predict(test, model.weights_at(lams[k]).values)[1]))
-    labels = np.load(tmp_path / "predictions.npz")["labels"]
+    with np.load(tmp_path / "predictions.npz") as stored:
+        labels = stored["labels"]
     np.testing.assert_array_equal(labels, predict(test, model.weights_at(measured["best_lambda"]).values)[0])
 
 

@@ -111,5 +111,6 @@ def test_evaluate__chooses_on_the_validation_blocks(run) -> None:
     assert measured.get("best_edge") == at_edge
     assert measured["validation_error_rate"] == arrays["validation_error_rate"][best]
     assert json.loads((run_dir / "metrics.json").read_text()) == measured
-    labels = np.load(run_dir / "predictions.npz")["labels"]
+    with np.load(run_dir / "predictions.npz") as stored:
+        labels = stored["labels"]
     np.testing.assert_array_equal(labels, predict(open_problem(features, "test"), arrays["weights"][best])[0])
