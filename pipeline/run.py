@@ -41,7 +41,7 @@ from gapwise.pipeline.result import complete
 from gapwise.pipeline.rundir import LockedError, RunDir, check_writable, locked, write_json
 from gapwise.pipeline.saved import interruption, saved_of_run
 from gapwise.pipeline.stage_graph import Stage, after, before, flow, flow_of, stages, up_to
-from gapwise.pipeline.tracking.mlflow import open_tracker, shown_store
+from gapwise.pipeline.tracking.mlflow import Tracker, shown_store
 from gapwise.storage.backend import Location, location
 from gapwise.storage.files import remove
 
@@ -70,7 +70,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
     except (ValueError, OSError) as error:
         return refuse_setup(error)
     directory, features, features_key = locations(settings, source)
-    tracker = open_tracker(settings.tracking, directory)
+    tracker = Tracker(settings.tracking, directory)
     try:
         finished = complete(directory, settings) if asked is None else None
         if finished:

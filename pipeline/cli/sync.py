@@ -42,7 +42,7 @@ def synced(path: Location, uri: str | None) -> dict[str, str]:
     from gapwise.pipeline.config.run_options import TrackingOptions
     from gapwise.pipeline.overview.standing import standing
     from gapwise.pipeline.rundir import RunDir
-    from gapwise.pipeline.tracking.mlflow import open_tracker
+    from gapwise.pipeline.tracking.mlflow import Tracker
     from gapwise.storage.files import LockedError, locked
 
     said = {"run": str(path), "uri": "", "status": "", "error": ""}
@@ -56,7 +56,7 @@ def synced(path: Location, uri: str | None) -> dict[str, str]:
             directory.manifest = dict(run.manifest)
             done = run.result is not None and directory.damaged() is None
             said["status"] = "FINISHED" if done else "KILLED"
-            open_tracker(TrackingOptions("mlflow", where), directory).sync(said["status"])
+            Tracker(TrackingOptions("mlflow", where), directory).sync(said["status"])
     except (LockedError, ValueError, OSError) as error:
         said["error"] = f"error: {' '.join(str(error).split())}"
     return said

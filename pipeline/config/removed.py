@@ -34,6 +34,8 @@ REMOVED = {
     "solver.multiplane.oracle_seconds": "leave the key out; costs are counted operations, which a structure may declare",
     "solver.multiplane.plane_seconds": "leave the key out; costs are counted operations, which a structure may declare",
     "solver.averaging=recent": "take weighted or two_track; accelerated needs fewer passes than any average",
+    # the group tracking
+    "tracking.children": "leave it out; the curves vs_solved/… of a run in MLflow have a step for each λ",
     # the group path
     "path.descend": "path=heuristic takes the steps of path.rule=paper, as in O16; leave it out",
     "path.rule=one_sided": "path.rule=two_sided takes fewer passes",

@@ -68,8 +68,6 @@ class TrackingOptions:
 
     kind: str = "mlflow"
     uri: str | None = None
-    children: bool = False
-    """Whether MLflow also gets a run for each breakpoint, below its path's."""
 
     def check(self) -> None:
         one_of("tracking.kind", self.kind, ("mlflow", "none"))

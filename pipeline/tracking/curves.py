@@ -3,11 +3,12 @@
 ===================  ==================================================================================================
 name                 step
 ===================  ==================================================================================================
-without a slash      0, one number a run: the headline; `test_loss` is a curve over lambda
+without a slash      0, one number a run: the headline
 vs_lambda/…          lambda: ONE + 100 log10 lambda. A path is read off every EVERY steps; given lambdas stay where they are
 vs_passes/…          the work so far: hundredths of an effective pass. One point for each exact gap pass
 vs_solved/…          the number of the lambda
 with_best_lambda/…   0: losses and measures at the best lambda
+with_refit/…         0: those of the model trained again on all training examples, with its lambda and gap
 ===================  ==================================================================================================
 
 The headline is logged first and its names sort first, because MLflow lists metrics in one of these orders.
@@ -63,9 +64,11 @@ def headline(result: Facts, stamp: int) -> Iterator[MetricValue]:
         "oracle_calls": sum(record["oracle_calls"] for record in path),
         "seconds": sum(record["seconds"] for record in path),
     }
-    for name, value in best.items():
-        if name.startswith(("train_", "test_", "validation_")) and name != "test_loss" and type(value) in (int, float):
-            numbers[f"with_best_lambda/{name}"] = value
+    for folder, measures in (("with_best_lambda", best), ("with_refit", result.get("refit") or {})):
+        for name, value in measures.items():
+            measure = name.startswith(("train_", "test_", "validation_")) or name in ("lambda", "gap")
+            if measure and type(value) in (int, float):
+                numbers[f"{folder}/{name}"] = value
     return (MetricValue(name, float(value), stamp, 0) for name, value in numbers.items())
 
 
@@ -116,7 +119,7 @@ def over_lambda(run_dir: Location, stamp: int) -> Iterator[MetricValue]:
     for name in names:
         sources = _sources(arrays, mixture, lams, name)
         values = [math.nan if where is None else float(arrays[where[0]][where[1]]) for where in sources]
-        curves[name if name == "test_loss" else f"vs_lambda/{name}"] = values
+        curves[f"vs_lambda/{name}"] = values
     steps = [lambda_step(float(lam)) for lam in lams]
     for name, values in curves.items():
         for step, value in zip(steps, values, strict=True):

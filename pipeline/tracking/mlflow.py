@@ -14,11 +14,9 @@ import logging
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Protocol
 
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
@@ -31,46 +29,9 @@ LIVE_SECONDS = 30.0
 """Seconds between two projections of an unfinished run."""
 STOP_SECONDS = 1.0
 """How long a run that was told to stop waits to be shown as such."""
-TRIES = 3
-"""How often the end of a sweep tries to log what failed before."""
 log = logging.getLogger("gapwise")
 _SHOWN = threading.Event()
 """Set once this process has shown a run in MLflow, for which the first time takes seconds."""
-
-
-class Tracker(Protocol):
-    """Where a run is displayed besides its directory."""
-
-    def observe(self, trace: Mapping[str, object]) -> None:
-        """Show the trace of an unfinished solve, after a commit; returns at once."""
-
-    def finish(self, status: str) -> None:
-        """The run ended: FINISHED, KILLED or FAILED."""
-
-    def ensure_shown(self) -> None:
-        """Show a complete run unless it is shown already."""
-
-    def sync(self, status: str) -> None:
-        """Show what the directory contains, whatever was shown before; here problems are errors (OSError, ValueError)."""
-
-
-class NoTracker:
-    """tracking=none"""
-
-    def observe(self, trace: Mapping[str, object]) -> None: ...
-    def finish(self, status: str) -> None: ...
-    def ensure_shown(self) -> None: ...
-    def sync(self, status: str) -> None: ...
-
-
-def _has_shown() -> bool:
-    """Whether this process has shown anything in MLflow yet."""
-    return _SHOWN.is_set()
-
-
-def open_tracker(options: TrackingOptions, directory: RunDir) -> Tracker:
-    """The tracker that `options` ask for; does not touch disk or database yet."""
-    return NoTracker() if options.kind == "none" else MlflowTracker(store_uri(options), directory, options.children)
 
 
 def store_uri(options: TrackingOptions) -> str:
@@ -92,81 +53,93 @@ def shown_store(options: TrackingOptions) -> str:
     return uri if "@" not in rest else f"{scheme}://{rest.rpartition('@')[2]}"
 
 
-class MlflowTracker:
-    """Projects one run directory into the MLflow store at `uri`; with `children`, breakpoints are runs too."""
+class _Guarded:
+    """Projects on a thread of its own, unless tracking=none. The first error is a warning."""
 
-    def __init__(self, uri: str, directory: RunDir, children: bool = False) -> None:
-        self._uri = uri
-        self._children = children
+    def __init__(self, options: TrackingOptions) -> None:
+        self._uri = None if options.kind == "none" else store_uri(options)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="tracking")  # starts no thread until something is shown
+        self._failed = False
+
+    def _submit(self, show: Callable[..., None], *args: object) -> Future[None] | None:
+        return None if self._uri is None else self._pool.submit(self._guard, show, *args)
+
+    def _guard(self, show: Callable[..., None], *args: object) -> None:
+        for name in ("mlflow", "alembic"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+        try:
+            show(*args)
+        except KeyboardInterrupt:
+            log.warning("MLflow: interrupted; the same command shows it later.")
+        except Exception as error:
+            says = "MLflow at %s: %s. The run goes on; the same command, or run.stage=sync, shows it later."
+            log.log(logging.DEBUG if self._failed else logging.WARNING, says, self._uri, _first_line(error))
+            self._failed = True
+
+    def _end(self, show: Callable[..., None], *args: object) -> None:
+        """Show the last thing, after all that was submitted; returns when it is done."""
+        self._pool.shutdown(wait=True)
+        with contextlib.redirect_stdout(io.StringIO()):  # stdout is for the summary
+            self._guard(show, *args)
+
+
+class Tracker(_Guarded):
+    """Projects one run directory."""
+
+    def __init__(self, options: TrackingOptions, directory: RunDir) -> None:
+        super().__init__(options)
         self._dir = directory
         self._marker = directory.path / "tracking.json"
-        self._pool: ThreadPoolExecutor | None = None
         self._pending: Future[None] | None = None
         self._last = time.monotonic()
-        self._broken = False
-        self._seen: Mapping[str, object] = {}
+        self._seen: Facts = {}
 
-    def observe(self, trace: Mapping[str, object]) -> None:
+    def observe(self, trace: Facts) -> None:
+        """Show the trace of an unfinished solve, after a commit; returns at once."""
         self._seen = trace
         busy = self._pending is not None and not self._pending.done()
-        if self._broken or busy or time.monotonic() - self._last < LIVE_SECONDS:
-            return
-        self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="tracking")
-        self._pending = self._pool.submit(self._guarded, "RUNNING", trace)
-        self._last = time.monotonic()
+        if not self._failed and not busy and time.monotonic() - self._last >= LIVE_SECONDS:
+            self._pending = self._submit(self._show, "RUNNING", trace)
+            self._last = time.monotonic()
 
     def finish(self, status: str) -> None:
-        if self._pool is not None and status != "KILLED":
-            self._pool.shutdown(wait=True)
-            self._pool = None
+        """The run ended: FINISHED, KILLED or FAILED."""
+        if self._uri is None:
+            return
         with contextlib.suppress(OSError):  # the run itself reports a directory that cannot be written to
             self._marker.unlink(missing_ok=True)
-        if status == "KILLED":
-            self._stopped()
-        else:
-            self._guarded(status, None)
-
-    def _stopped(self) -> None:
-        """Show that the run was told to stop, if that is quick; the same command goes on and shows it in any case.
-
-        Importing mlflow takes seconds, and so may other runs that write to the database.
-        """
-        if not _has_shown():
-            return
-        pool, self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="tracking"), None
-        wait([pool.submit(self._guarded, "KILLED", None)], STOP_SECONDS)
-        pool.shutdown(wait=False, cancel_futures=True)
+        if status != "KILLED":
+            self._end(self._show, status)
+        elif _SHOWN.is_set():  # importing MLflow takes seconds; the same command goes on and shows it in any case
+            last = self._submit(self._show, status)
+            wait([last] if last else [], STOP_SECONDS)
+            self._pool.shutdown(wait=False, cancel_futures=True)
 
     def ensure_shown(self) -> None:
-        if not _shows(_marker(self._marker), self._uri, self._children):
-            self._guarded("FINISHED", None)
+        """Show a complete run unless it is shown already."""
+        if not _shows(self._marker, self._uri):
+            self._end(self._show, "FINISHED")
 
     def sync(self, status: str) -> None:
+        """Show what the directory contains, whatever was shown before; here problems are errors (OSError)."""
         try:
-            with _quiet(True):
-                trace = _stored_trace(self._dir.path)
-                run_id = project(self._uri, self._dir.path, trace, status, children=self._children)
+            with contextlib.redirect_stdout(io.StringIO()):
+                self._show(status)
         except Exception as error:
             raise OSError(f"MLflow at {self._uri}: {_first_line(error)}") from error
+
+    def _show(self, status: str, trace: Facts | None = None) -> None:
+        columns = (_stored_trace(self._dir.path) or self._seen) if trace is None else trace
+        if status != "FINISHED" and not columns:
+            return  # it ended before there was anything to show
+        run_id = project(str(self._uri), self._dir.path, columns, status)
+        _SHOWN.set()
         if status == "FINISHED":
-            write_json(self._marker, _marker_of(self._uri, run_id, self._children))
-
-    def _guarded(self, status: str, trace: Mapping[str, object] | None) -> None:
-        """Project; the first problem becomes a warning."""
-        level = logging.DEBUG if self._broken else logging.WARNING
-        with _warned(self._uri, level) as worked, _quiet(status not in ("RUNNING", "KILLED")):
-            columns = (_stored_trace(self._dir.path) or self._seen) if trace is None else trace
-            if status != "FINISHED" and not columns:
-                return  # it ended before there was anything to show
-            run_id = project(self._uri, self._dir.path, columns, status, children=self._children)
-            _SHOWN.set()
-            if status == "FINISHED":
-                write_json(self._marker, _marker_of(self._uri, run_id, self._children))
-        self._broken = self._broken or not worked
+            write_json(self._marker, _marker_of(self._uri, run_id))
 
 
-class SweepTracker:
-    """Projects a sweep and its runs, one after another on a thread of its own, as they end.
+class SweepTracker(_Guarded):
+    """Projects a sweep and its runs, one after another, as they end.
 
     Parameters
     ----------
@@ -176,15 +149,10 @@ class SweepTracker:
     """
 
     def __init__(self, options: TrackingOptions, folder: Location) -> None:
-        self._uri = None if options.kind == "none" else store_uri(options)
-        self._children = options.children
+        super().__init__(options)
         self._folder = folder
         self._marker = folder / "tracking.json"
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._tags: dict[str, str] = {}
-        self._owed: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
-        self._failed = False
-        self._again = 0.0
 
     def begin(self, summary: Facts, complete: Sequence[Location], anew: bool = False) -> None:
         """Show the sweep, and its complete runs that are not shown yet.
@@ -193,10 +161,9 @@ class SweepTracker:
         """
         if self._uri is None:
             return
-        marker = {} if anew else _marker(self._marker)
-        parent = marker.get("run_id") if _shows(marker, self._uri, self._children) else None
-        missing = [run for run in complete if not self._shown(run, parent)]
-        if parent is not None and not missing and len(complete) == len(summary["jobs"]):
+        marker = {} if anew or not _shows(self._marker, self._uri) else _read(self._marker)
+        missing = [run for run in complete if not self._shown(run, marker.get("run_id"))]
+        if marker and not missing and len(complete) == len(summary["jobs"]):
             return  # all of it is shown
         self._marker.unlink(missing_ok=True)
         self._submit(self._show_sweep, dict(summary), "RUNNING")
@@ -207,86 +174,49 @@ class SweepTracker:
         """Show a run that ended FINISHED, KILLED or FAILED; returns at once."""
         self._submit(self._show_run, run_dir, status)
 
-    def finish(self, summary: Mapping[str, object], status: str) -> None:
-        """Show that the sweep ended; after KILLED the next command shows what is not shown yet."""
+    def finish(self, summary: Facts, status: str) -> None:
+        """Show that the sweep ended. The next command shows what could not be shown, and after KILLED what is left."""
+        self._pool.shutdown(wait=True, cancel_futures=status == "KILLED")
         if self._uri is not None and not self._marker.is_file():
-            self._pool.shutdown(wait=True, cancel_futures=status == "KILLED")
-            if status == "KILLED":
-                self._owed.clear()
-            self._owed.append((self._show_sweep, (summary, status)))
-            for _ in range(TRIES):
-                self._again = 0.0
-                with _quiet(True):
-                    self._work()
-        self._pool.shutdown(wait=True)
+            self._end(self._show_sweep, summary, status)
 
     def _shown(self, run_dir: Location, parent: str | None) -> bool:
-        marker = _marker(run_dir / "tracking.json")
-        return parent is not None and _shows(marker, self._uri, self._children) and marker.get("sweep") == parent
+        marker = run_dir / "tracking.json"
+        return parent is not None and _shows(marker, self._uri) and _read(marker).get("sweep") == parent
 
-    def _show_sweep(self, summary: Mapping[str, object], status: str) -> None:
-        self._tags = project_sweep(str(self._uri), self._folder, summary, status, self._children)
-        if status == "FINISHED":
-            write_json(self._marker, _marker_of(str(self._uri), self._tags["gapwise.sweep_run"], self._children))
+    def _show_sweep(self, summary: Facts, status: str) -> None:
+        self._tags = project_sweep(str(self._uri), self._folder, summary, status)
+        if status == "FINISHED" and not self._failed:
+            write_json(self._marker, _marker_of(self._uri, self._tags["gapwise.sweep_run"]))
 
     def _show_run(self, run_dir: Location, status: str) -> None:
         if not (run_dir / "manifest.json").is_file():
             return  # it ended before there was anything to show
         if not self._tags:
             raise OSError("the sweep itself is not shown yet")
-        run_id = project(str(self._uri), run_dir, _stored_trace(run_dir), status, self._tags, self._children)
+        run_id = project(str(self._uri), run_dir, _stored_trace(run_dir), status, self._tags)
         if status == "FINISHED":
-            marker = _marker_of(str(self._uri), run_id, self._children)
-            write_json(run_dir / "tracking.json", {**marker, "sweep": self._tags["gapwise.sweep_run"]})
-
-    def _submit(self, show: Callable[..., None], *args: object) -> None:
-        if self._uri is not None:
-            self._owed.append((show, args))
-            self._pool.submit(self._work)
-
-    def _work(self) -> None:
-        """Show what is queued; what failed is tried again last, after `LIVE_SECONDS` or when the sweep ends."""
-        while self._owed and time.monotonic() >= self._again:
-            show, args = self._owed.popleft()
-            with _warned(str(self._uri), logging.DEBUG if self._failed else logging.WARNING) as worked:
-                show(*args)
-            if not worked:
-                self._failed = True
-                self._owed.append((show, args))
-                self._again = time.monotonic() + LIVE_SECONDS
+            parent = {"sweep": self._tags["gapwise.sweep_run"]}
+            write_json(run_dir / "tracking.json", {**_marker_of(self._uri, run_id), **parent})
 
 
-@contextlib.contextmanager
-def _warned(uri: str, level: int = logging.WARNING) -> Iterator[list[bool]]:
-    """Turn any error into one warning; the list is then empty."""
-    worked = [True]
-    try:
-        yield worked
-    except Exception as error:
-        worked.clear()
-        says = "MLflow at %s: %s. The run goes on; the same command, or run.stage=sync, shows it later."
-        log.log(level, says, uri, _first_line(error))
-    except KeyboardInterrupt:
-        log.warning("MLflow: interrupted; the same command shows it later.")
-
-
-def _marker(path: Location) -> Record:
+def _read(marker: Location) -> Record:
     """The marker of a projection; empty where it is damaged."""
     try:
-        return dict(read_json(path) or {})
+        return dict(read_json(marker) or {})
     except ValueError:
         return {}
 
 
-def _marker_of(uri: str, run_id: str, children: bool) -> Record:
+def _marker_of(uri: str | None, run_id: str) -> Record:
     """The marker of a complete projection."""
-    return {"uri": uri, "run_id": run_id, "view": VERSION, "children": children}
+    return {"uri": uri, "run_id": run_id, "view": VERSION}
 
 
-def _shows(marker: Mapping[str, object], uri: str | None, children: bool) -> bool:
-    """Whether `marker` is that of a projection into `uri` as this version makes it, with children if they are asked for."""
-    same = marker.get("uri") == uri and marker.get("view") == VERSION
-    return same and (not children or bool(marker.get("children")))
+def _shows(marker: Location, uri: str | None) -> bool:
+    """Whether `marker` is that of a projection into `uri` as this version makes it, or nothing is to be shown."""
+    said = _read(marker)
+    return uri is None or (said.get("uri") == uri and said.get("view") == VERSION)
 
 
 def _first_line(error: Exception) -> str:
@@ -300,12 +230,3 @@ def _stored_trace(run_dir: Location) -> Mapping[str, object]:
     from gapwise.storage.results import read_trace
 
     return read_trace(run_dir)
-
-
-@contextlib.contextmanager
-def _quiet(main_thread: bool) -> Iterator[None]:
-    """Keep MLflow's own messages off the screen; stdout is for the summary."""
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    with contextlib.redirect_stdout(io.StringIO()) if main_thread else contextlib.nullcontext():
-        yield

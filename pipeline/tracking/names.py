@@ -48,11 +48,11 @@ def task_of(rule: object) -> str:
 
 
 def run_name(manifest: Facts) -> str:
-    """The solver, what else sets the run apart, and the seed, e.g. `bcpfw_gap_cache · seed 2`."""
+    """The seed, the solver, and what else sets the run apart, e.g. `seed 2 · bcpfw_gap_cache`; MLflow cuts long names."""
     science = flat(manifest["science"])
     rule = str(science["path.rule"])
     unread = _unread(rule)
-    words = [manifest["solver"]]
+    words = [f"seed {science['seed']}", manifest["solver"]]
     if "lambda" not in unread:
         words.append(f"λ {science['path.lambda']:g}")
     if "lambdas" not in unread:
@@ -63,7 +63,7 @@ def run_name(manifest: Facts) -> str:
         words.append(f"ε {science['path.eps']:g}")
     if "dataset.validation.fold" in science:
         words.append(f"fold {science['dataset.validation.fold'] + 1} of {science['dataset.validation.folds']}")
-    return " · ".join([*words, *_data(science), f"seed {science['seed']}"])
+    return " · ".join([*words, *_data(science)])
 
 
 def _data(science: Facts) -> list[str]:
@@ -172,13 +172,13 @@ def note(run_dir: Location) -> str:
 SWEEPS = "sweeps"
 """The experiment of sweeps, whose runs are in the experiments of their data sets."""
 EXPERIMENT_NOTE = """\
-One run is one row. Choose **Compare** in the menu *Views*, then the charts: they begin with what solvers are compared by.
+One run is one row.
 
 `best_test_loss`, `best_lambda`, `certified_gap`, `passes`, `oracle_calls` and `seconds` are one number a run. The steps of
 curves mean the same in every run, so that runs overlay:
 
-- `test_loss` and `vs_lambda/…` are read off the path at the same λ's in every run. **Step 1000 is λ = 1, and 100 steps are a
-  factor of ten.** With the metric `vs_lambda/log10_lambda` as x-axis, the axis is log10 λ.
+- `vs_lambda/…`, such as `vs_lambda/test_loss`, are read off the path at the same λ's in every run. **Step 1000 is λ = 1,
+  and 100 steps are a factor of ten.** With the metric `vs_lambda/log10_lambda` as x-axis, the axis is log10 λ.
 - `vs_passes/…` is what was reached after so much work. **A step is a hundredth of an effective pass**, oracle calls / n.
 - `vs_solved/…` counts the λ's that were solved.
 """

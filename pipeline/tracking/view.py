@@ -3,8 +3,7 @@
 A run is found again by its tag `gapwise.key`, a sweep by `gapwise.sweep`, so that showing one twice adds nothing. Times
 come from the stored trace, because MLflow drops a metric of equal key, step, timestamp and value. A run is one row, its
 breakpoints are steps (`gapwise.pipeline.tracking.curves`); a sweep is a row of the experiment "sweeps", and its name is a
-tag of its runs. With `children`, MLflow shows them nested instead: breakpoints below their run, runs below the sweep that
-asked for them last.
+tag of its runs.
 """
 
 from __future__ import annotations
@@ -30,9 +29,8 @@ from gapwise.pipeline.tracking.names import (
     run_name,
     source_tags,
 )
-from gapwise.pipeline.tracking.saved_view import TAG, saved_view
 from gapwise.pipeline.tracking.store import end, experiment_id, find_or_create_run, store, write
-from gapwise.records import Facts, Record
+from gapwise.records import Facts
 from gapwise.stages.certify.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import fetched, listed
@@ -41,12 +39,11 @@ if TYPE_CHECKING:  # importing MLflow takes seconds
     from mlflow import MlflowClient
 
 
-VERSION = 2
+VERSION = 3
 """Raised when the view changes; what an earlier version showed is then shown again."""
-CHILDREN = 30
-"""Most breakpoints that are runs of their own, with `children`."""
 RUNS_PAGE = {"mlflow.experimentKind": "custom_model_development"}
 """Tells MLflow's pages to show runs, not traces of agents."""
+EXPERIMENT_TAGS = {"mlflow.note.content": EXPERIMENT_NOTE, **RUNS_PAGE}
 SWEEPS_TAGS = {"mlflow.note.content": SWEEPS_NOTE, **RUNS_PAGE}
 LEFT = ("waiting", "interrupted")
 GOOD = ("complete", "done")
@@ -59,7 +56,6 @@ def project(
     trace: Facts,
     status: str,
     sweep: Mapping[str, str] | None = None,
-    children: bool = False,
 ) -> str:
     """Show `run_dir` as it stands in the store at `uri`; returns its MLflow run id. MLflow's errors are not caught.
 
@@ -71,8 +67,6 @@ def project(
         RUNNING, FINISHED, KILLED or FAILED. Only a finished run has curves over lambda, a model and artifacts.
     sweep : mapping, optional
         Tags that say which sweep the run belongs to.
-    children : bool
-        Whether breakpoints are runs of their own as well, below the run.
     """
     manifest = read_json(run_dir / "manifest.json")
     tags = {
@@ -85,7 +79,7 @@ def project(
     ended = stamps[-1] if stamps else started
     with store(uri) as client:
         experiment = experiment_id(
-            client, uri, experiment_of(manifest["science"], manifest.get("label")), _experiment_tags()
+            client, uri, experiment_of(manifest["science"], manifest.get("label")), EXPERIMENT_TAGS
         )
         run_id = find_or_create_run(client, experiment, "gapwise.key", tags, started, run_name(manifest))
         points, words = [*curves.convergence(trace)], {}
@@ -99,8 +93,6 @@ def project(
                 points = [*curves.headline(result, ended), *points]  # MLflow lists metrics as they were logged
                 words = _words(run_dir, result)
                 log_model(client, run_id, run_dir, result, register=sweep is None)
-                if children:
-                    _children(client, experiment, run_id, manifest, path, ends, trace)
             _artifacts(client, run_id, run_dir)
         write(client, run_id, points, parameters(manifest["solver"], manifest["science"]), words)
         end(client, run_id, status, ended)
@@ -118,15 +110,13 @@ def _words(run_dir: Location, result: Facts) -> dict[str, str]:
     }
 
 
-def project_sweep(uri: str, folder: Location, summary: Facts, status: str, children: bool = False) -> dict[str, str]:
+def project_sweep(uri: str, folder: Location, summary: Facts, status: str) -> dict[str, str]:
     """Show a sweep; returns the tags of its runs, and its MLflow run id as `gapwise.sweep_run`.
 
     Parameters
     ----------
     summary : mapping
         The content of its summary.json.
-    children : bool
-        Whether the runs are to be shown below it.
     """
     tags = {
         "gapwise.sweep": summary["key"], "gapwise.kind": "sweep", "gapwise.run_dir": str(folder),
@@ -136,29 +126,16 @@ def project_sweep(uri: str, folder: Location, summary: Facts, status: str, child
     name = f"{folder.name} · {count} runs"
     ended = int(summary["updated_ms"])
     with store(uri) as client:
-        where = experiment_of(summary["common"]) if children else SWEEPS
-        experiment = experiment_id(client, uri, where, _experiment_tags() if children else SWEEPS_TAGS)
+        experiment = experiment_id(client, uri, SWEEPS, SWEEPS_TAGS)
         run_id = find_or_create_run(client, experiment, "gapwise.sweep", tags, ended, name)
         write(client, run_id, _counts(summary, ended), parameters(None, summary["common"]))
         if status != "RUNNING":
-            datasets = {name.rpartition("/")[0] for name in summary.get("figures", ())} - {""}
-            for source, shown in (
-                (folder, "figures"),
-                *((folder / part, f"figures/{part}") for part in sorted(datasets)),
-            ):
-                for figure in listed(source / "figures", "*.png"):
-                    client.log_artifact(run_id, str(fetched(figure)), shown)
-            for file in (folder / "summary.json", folder / "runs.csv"):
-                if file.is_file():
-                    client.log_artifact(run_id, str(fetched(file)), "sweep")
+            for part in sorted({name.rpartition("/")[0] for name in ("", *summary.get("figures", ()))}):
+                for figure in listed(folder / part / "figures", "*.png"):
+                    client.log_artifact(run_id, str(fetched(figure)), f"figures/{part}".rstrip("/"))
+            _files(client, run_id, "sweep", folder / "summary.json", folder / "runs.csv", folder / "report.html")
         end(client, run_id, status, ended)
-    nested = {"mlflow.parentRunId": run_id} if children else {}
-    return {"gapwise.sweep": summary["key"], "gapwise.sweep_name": folder.name, "gapwise.sweep_run": run_id, **nested}
-
-
-def _experiment_tags() -> dict[str, str]:
-    """The description of an experiment, and the saved view."""
-    return {"mlflow.note.content": EXPERIMENT_NOTE, **RUNS_PAGE, TAG: saved_view()}
+    return {"gapwise.sweep": summary["key"], "gapwise.sweep_name": folder.name, "gapwise.sweep_run": run_id}
 
 
 def _counts(summary: Facts, stamp: int) -> list[curves.MetricValue]:
@@ -181,35 +158,19 @@ def _data(client: MlflowClient, run_id: str, description: Mapping[str, str]) -> 
         client.log_inputs(run_id, datasets=[DatasetInput(Dataset(**description), [context])])
 
 
-def _children(
-    client: MlflowClient, experiment: str, parent: str, manifest: Facts,
-    path: list[Record], ends: list[int], trace: Facts,
-) -> None:  # fmt: skip
-    """Create a child run per chosen breakpoint, with the parent's parameters and the breakpoint's part of the trace."""
-    runs = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent}'", max_results=1000)
-    children = {run.data.tags.get("gapwise.breakpoint"): run for run in runs}
-    for j in evenly(len(path), CHILDREN):
-        rows = [r for r, b in enumerate(trace.get("breakpoint", ())) if int(b) == j]
-        own = {name: [column[r] for r in rows] for name, column in trace.items()}
-        start = int(own["timestamp_ms"][0]) if rows else ends[j]
-        tags = {
-            "mlflow.parentRunId": parent, "gapwise.key": manifest["key"], "gapwise.kind": "breakpoint",
-            "gapwise.breakpoint": str(j),
-        }  # fmt: skip
-        child = children.get(str(j)) or client.create_run(experiment, start, tags, f"λ {path[j]['lambda']:.3g}")
-        params = {**parameters(manifest["solver"], manifest["science"]), "lambda": repr(path[j]["lambda"])}
-        points = curves.breakpoints(path[j : j + 1], ends[j : j + 1])
-        write(client, child.info.run_id, [*curves.convergence(own), *points], params)
-        end(client, child.info.run_id, "FINISHED", ends[j])
-
-
 def _artifacts(client: MlflowClient, run_id: str, run_dir: Location) -> None:
     for figure in listed(run_dir / "figures", "*.png"):
         client.log_artifact(run_id, str(fetched(figure)), "figures")
     configs = listed(run_dir / "invocations", "*/.hydra/config.yaml")
-    for file in (*configs[-1:], run_dir / "manifest.json", run_dir / "result.json"):
-        if file.is_file():  # a run that stops at an earlier stage has no result
-            client.log_artifact(run_id, str(fetched(file)), "run")
+    records = (run_dir / name for name in ("manifest.json", "result.json", "report.html"))
+    _files(client, run_id, "run", *configs[-1:], *records)
+
+
+def _files(client: MlflowClient, run_id: str, folder: str, *files: Location) -> None:
+    """Log those files that are there: a run that stops at an earlier stage has no result."""
+    for file in files:
+        if file.is_file():
+            client.log_artifact(run_id, str(fetched(file)), folder)
 
 
 def _last_stamps(trace: Facts, stamps: list[int], count: int, default: int) -> list[int]:
@@ -219,10 +180,3 @@ def _last_stamps(trace: Facts, stamps: list[int], count: int, default: int) -> l
         if int(b) < count:
             last[int(b)] = stamp
     return last
-
-
-def evenly(count: int, most: int) -> list[int]:
-    """At most `most` of range(count), first and last among them."""
-    if count <= most:
-        return list(range(count))
-    return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})

@@ -17,9 +17,9 @@ from shown import empty_database, finished_run, summary_of, trace
 
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
-from gapwise.pipeline.tracking.mlflow import MlflowTracker, SweepTracker
+from gapwise.pipeline.tracking.mlflow import SweepTracker, Tracker
 from gapwise.pipeline.tracking.names import plain
-from gapwise.pipeline.tracking.view import CHILDREN, VERSION, project
+from gapwise.pipeline.tracking.view import VERSION, project
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +48,12 @@ def test_projection__is_one_run_shown_once_and_adds_what_is_missing(
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.STOP_SECONDS", 60.0)
     run_id = project(uri, directory.path, {name: column[:3] for name, column in trace(40).items()}, "RUNNING")
 
-    tracker = MlflowTracker(uri, directory)
+    tracker = Tracker(TrackingOptions(uri=uri), directory)
     tracker.finish("KILLED")
     assert not (directory.path / "tracking.json").exists()
     tracker.ensure_shown()
     marker = read_json(directory.path / "tracking.json")
-    assert marker == {"uri": uri, "run_id": run_id, "view": VERSION, "children": False}
+    assert marker == {"uri": uri, "run_id": run_id, "view": VERSION}
     assert caplog.records == []
     once = metrics_stored(database)
     (directory.path / "tracking.json").unlink()
@@ -62,9 +62,9 @@ def test_projection__is_one_run_shown_once_and_adds_what_is_missing(
 
     (run,) = stored(uri, "tags.`gapwise.key` != ''")
     assert run.info.run_id == run_id
-    assert (run.info.status, run.info.run_name) == ("FINISHED", "bcpfw_gap_cache · paper · seed 0")
+    assert (run.info.status, run.info.run_name) == ("FINISHED", "seed 0 · bcpfw_gap_cache · paper")
     assert run.data.params["solver.cache.F"] == "0.25"
-    headline = {name: value for name, value in run.data.metrics.items() if "/" not in name and name != "test_loss"}
+    headline = {name: value for name, value in run.data.metrics.items() if "/" not in name}
     assert headline == pytest.approx({
         "best_test_loss": 0.2, "best_lambda": 10.0 / 9.0, "certified_gap": 0.08, "passes": sum(2.0 + np.arange(40)),
         "oracle_calls": 10 * sum(2 + np.arange(40)), "seconds": 0.1 * sum(1.0 + np.arange(40)),
@@ -86,22 +86,6 @@ def test_projection__is_one_run_shown_once_and_adds_what_is_missing(
     assert "test loss 0.2" in Path(client.download_artifacts(run_id, "model/README.md", str(tmp_path))).read_text()
 
 
-def test_children__are_asked_for(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
-    directory = finished_run(tmp_path, count=40)
-    MlflowTracker(uri, directory).ensure_shown()
-    for _ in range(2):  # what is shown without them is not what is asked for; then it is
-        MlflowTracker(uri, directory, children=True).ensure_shown()
-    MlflowTracker(uri, directory).ensure_shown()  # fewer are asked for than are there
-    runs = stored(uri, "tags.`gapwise.key` != ''")
-    children = [run for run in runs if run.data.tags["gapwise.kind"] == "breakpoint"]
-    assert len(runs) == 1 + CHILDREN
-    first = next(run for run in children if run.data.tags["gapwise.breakpoint"] == "0")
-    assert first.data.params["solver.sampling"] == "gap"
-    assert first.data.params["lambda"] == "10.0"
-    assert len(client_of(uri).get_metric_history(first.info.run_id, "vs_passes/dual")) == 2
-
-
 def test_model__is_registered_once_but_not_that_of_a_sweep(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +101,7 @@ def test_model__is_registered_once_but_not_that_of_a_sweep(
     monkeypatch.setattr("gapwise.pipeline.tracking.model._exported", exported)
     alone, swept = (finished_run(tmp_path, seed=seed) for seed in (0, 1))
     for _ in range(2):
-        MlflowTracker(uri, alone).sync("FINISHED")
+        Tracker(TrackingOptions(uri=uri), alone).sync("FINISHED")
         project(uri, swept.path, {}, "FINISHED", {"gapwise.sweep": "s"})
     assert forms == ["mlflow", "gapwise"] * 2
     client = client_of(uri)
@@ -143,7 +127,7 @@ def test_broken_database__costs_one_warning(
     directory = finished_run(tmp_path)
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
     monkeypatch.setattr("gapwise.pipeline.tracking.store.LOCK_SECONDS", 0.1)
-    tracker = MlflowTracker(f"sqlite:///{database}", directory)
+    tracker = Tracker(TrackingOptions(uri=f"sqlite:///{database}"), directory)
     with caplog.at_level(logging.WARNING, "gapwise"):
         tracker.observe(trace())
         tracker.finish("FINISHED")
@@ -159,17 +143,18 @@ def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
 ) -> None:
     shown: list[tuple[str, int]] = []
 
-    def fake(uri: str, run_dir: Path, columns: dict[str, Any], status: str, children: bool) -> str:
+    def fake(uri: str, run_dir: Path, columns: dict[str, Any], status: str) -> str:
         shown.append((status, len(columns["gap"])))
         return "id"
 
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.project", fake)
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.STOP_SECONDS", 60.0)
-    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._has_shown", lambda: True)
-    tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path))
-    tracker.finish("FAILED")
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._SHOWN", shown_before(True))
+    options, run = TrackingOptions(uri="sqlite:///none.db"), finished_run(tmp_path)
+    Tracker(options, run).finish("FAILED")
     assert shown == []
+    tracker = Tracker(options, run)
     tracker.observe(trace())
     tracker.finish("KILLED")
     assert shown == [("RUNNING", 6), ("KILLED", 6)]
@@ -189,8 +174,8 @@ def test_finish__of_a_run_that_was_told_to_stop_waits_for_nobody(
 
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.project", stuck)
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.STOP_SECONDS", 0.0)
-    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._has_shown", lambda: loaded)
-    tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path))
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._SHOWN", shown_before(loaded))
+    tracker = Tracker(TrackingOptions(uri="sqlite:///none.db"), finished_run(tmp_path))
     if loaded:
         monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
     tracker.observe(trace())
@@ -203,6 +188,14 @@ def test_finish__of_a_run_that_was_told_to_stop_waits_for_nobody(
         go_on.set()
     assert began.is_set() is loaded
     assert waited < 4.0
+
+
+def shown_before(already: bool) -> threading.Event:
+    """Whether this process has shown a run before."""
+    event = threading.Event()
+    if already:
+        event.set()
+    return event
 
 
 def client_of(uri: str) -> Any:
@@ -228,15 +221,13 @@ def swept(root: Path, count: int) -> tuple[Path, list[Path], dict[str, Any]]:
     return root, [run.path for run in runs.values()], content
 
 
-@pytest.mark.parametrize("children", [False, True])
-def test_sweep__is_a_row_elsewhere_or_the_parent_of_its_runs(
-    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, children: bool
+def test_sweep__is_a_row_elsewhere_and_a_tag_of_its_runs(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
-    monkeypatch.setattr("gapwise.pipeline.tracking.view.CHILDREN", 2)
     folder, paths, content = swept(tmp_path, 3)
-    options = TrackingOptions("mlflow", uri, children)
-    MlflowTracker(uri, RunDir(paths[0], "key0"), children).finish("FINISHED")  # a run that was there before
+    options = TrackingOptions("mlflow", uri)
+    Tracker(TrackingOptions(uri=uri), RunDir(paths[0], "key0")).finish("FINISHED")  # a run that was there before
     (paths[1] / "result.json").unlink()  # run.until=solve
 
     tracker = SweepTracker(options, folder)
@@ -256,9 +247,7 @@ def test_sweep__is_a_row_elsewhere_or_the_parent_of_its_runs(
     assert {run.info.status for run in (sweep, *runs)} == {"FINISHED"}
     assert {run.data.params["solver.sampling"] for run in (sweep, *runs)} == {"gap"}
     assert {run.data.tags["gapwise.sweep_name"] for run in runs} == {folder.name}
-    above = {run.data.tags.get("mlflow.parentRunId") for run in runs}
-    assert above == ({sweep.info.run_id} if children else {None})
-    assert (sweep.info.experiment_id == runs[0].info.experiment_id) == children
+    assert sweep.info.experiment_id != runs[0].info.experiment_id
     assert sweep.data.metrics == {"runs_done": 3.0, "runs_left": 0.0, "runs_failed": 0.0, "best_test_loss": 0.25}
     assert sweep.data.tags["mlflow.source.name"] == "python -m gapwise -m seed=0,1"
     once = metrics_stored(tmp_path / "mlflow.db")

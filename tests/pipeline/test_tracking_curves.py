@@ -29,20 +29,20 @@ def over_lambda(run: Path) -> dict[str, dict[int, float]]:
 def test_over_lambda__two_paths_with_other_breakpoints_share_their_steps(tmp_path: Path) -> None:
     first, second = (over_lambda(finished_run(tmp_path, seed=seed, count=5 + seed).path) for seed in (0, 1))
     assert not set(columns(5)["lambda"]) & set(columns(6, 1)["lambda"])
-    shared = first["test_loss"].keys() & second["test_loss"].keys()
+    shared = first["vs_lambda/test_loss"].keys() & second["vs_lambda/test_loss"].keys()
     assert shared >= set(range(930, 1101, 10))  # a step is a hundredth of log10 lambda, 1000 is lambda = 1
     for step in shared:
         assert first["vs_lambda/log10_lambda"][step] == pytest.approx((step - 1000) / 100)
-    assert max(first["test_loss"]) == 1100
-    assert min(first["test_loss"]) == 910  # the last lambda is 10 / 81
+    assert max(first["vs_lambda/test_loss"]) == 1100
+    assert min(first["vs_lambda/test_loss"]) == 910  # the last lambda is 10 / 81
 
 
 def test_over_lambda__measures_are_those_of_the_breakpoint_whose_multiple_w_is(tmp_path: Path) -> None:
     run = finished_run(tmp_path).path
     path, shown = open_path(run), over_lambda(run)
     weights, losses = path["weights"].values, columns(5)["test_loss"]
-    assert len(shown["test_loss"]) > 15
-    for step, loss in shown["test_loss"].items():
+    assert len(shown["vs_lambda/test_loss"]) > 15
+    for step, loss in shown["vs_lambda/test_loss"].items():
         w = path.weights_at(10.0 ** ((step - 1000) / 100)).values
         of = [b for b in range(5) if np.allclose(np.cross(w, weights[b]), 0.0)]
         assert loss in losses[of]
@@ -61,7 +61,7 @@ def test_over_lambda__a_mixture_has_the_measures_of_the_nearest_lambda_evaluated
         **dict.fromkeys(("test_loss", "train_loss", "test_accuracy"), lams / 10),
     }.items():
         group.create_array(f"evaluated_{name}", data=values, dimension_names=("evaluated",))
-    shown = over_lambda(run)["test_loss"]
+    shown = over_lambda(run)["vs_lambda/test_loss"]
     assert shown[1030] == pytest.approx(0.2)  # lambda 2
     assert shown[1010] == pytest.approx(0.12)
     assert shown[1060] == columns(5)["test_loss"][0]  # another cell
@@ -79,7 +79,7 @@ def test_over_lambda__given_lambdas_stay_where_they_are(tmp_path: Path, lams: li
     steps = {
         1000 + round(100 * math.log10(lam)): loss for lam, loss in zip(lams, columns(3)["test_loss"], strict=False)
     }
-    assert shown["test_loss"] == steps
+    assert shown["vs_lambda/test_loss"] == steps
     assert set(shown["vs_lambda/certified_gap"].values()) == {0.08}
 
 
@@ -96,7 +96,10 @@ def test_headline__names_come_first_and_an_estimate_is_no_certified_gap() -> Non
     alone = ["best_lambda", "best_test_loss", "certified_gap", "oracle_calls", "passes", "seconds"]
     assert sorted(values)[:6] == alone
     others = {point.name for point in curves.convergence(trace())} | values.keys() - set(alone)
-    assert all(name > "test_loss" for name in others)
+    assert all("/" in name and name > max(alone) for name in others)
+    result["refit"] = {"lambda": 0.5, "test_loss": 0.1, "gap": 0.01, "verdict": result["verdict"]}
+    refit = {point.name: point.value for point in curves.headline(result, 0) if point.name.startswith("with_refit/")}
+    assert refit == {"with_refit/lambda": 0.5, "with_refit/test_loss": 0.1, "with_refit/gap": 0.01}
     result["verdict"] = judged(certainty="estimate", certified=False).record()
     assert "certified_gap" not in {point.name for point in curves.headline(result, 0)}
 
@@ -119,10 +122,10 @@ def test_parameters__are_those_that_the_run_depends_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "experiment"),
     [
-        ({}, "bcpfw_gap_cache · paper · seed 2", "horses_sample-path"),
-        ({"rule": "two_sided", "eps": 0.05}, "bcpfw_gap_cache · ε 0.05 · seed 2", "horses_sample-path"),
-        ({"rule": "single", "lambda": 0.01}, "bcpfw_gap_cache · λ 0.01 · seed 2", "horses_sample-single"),
-        ({"rule": "grid", "lambdas": [1.0, 0.1]}, "bcpfw_gap_cache · 2 λ's · seed 2", "horses_sample-grid"),
+        ({}, "seed 2 · bcpfw_gap_cache · paper", "horses_sample-path"),
+        ({"rule": "two_sided", "eps": 0.05}, "seed 2 · bcpfw_gap_cache · ε 0.05", "horses_sample-path"),
+        ({"rule": "single", "lambda": 0.01}, "seed 2 · bcpfw_gap_cache · λ 0.01", "horses_sample-single"),
+        ({"rule": "grid", "lambdas": [1.0, 0.1]}, "seed 2 · bcpfw_gap_cache · 2 λ's", "horses_sample-grid"),
     ],
 )
 def test_names__say_what_sets_a_run_apart(tmp_path: Path, changes: dict[str, Any], name: str, experiment: str) -> None:
@@ -131,7 +134,7 @@ def test_names__say_what_sets_a_run_apart(tmp_path: Path, changes: dict[str, Any
     assert run_name(manifest) == name
     data = {"name": "horses_sample", "n_train": 24, "validation": {"folds": 3, "fold": 1, "seed": 0}}
     other = {**manifest, "science": {**manifest["science"], "dataset": data}}
-    assert run_name(other) == name.replace(" · seed", " · fold 2 of 3 · n_train 24 · seed")
+    assert run_name(other) == f"{name} · fold 2 of 3 · n_train 24"
     assert experiment_of(manifest["science"]) == experiment
     assert experiment_of({**manifest["science"], "dataset": {"name": "ocr", "size": "small"}}).startswith("ocr-small-")
 

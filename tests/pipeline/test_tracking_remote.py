@@ -9,8 +9,9 @@ import pytest
 from mlflow_server import MlflowServer
 from shown import empty_database, finished_run, trace
 
+from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import read_json
-from gapwise.pipeline.tracking.mlflow import MlflowTracker
+from gapwise.pipeline.tracking.mlflow import Tracker
 
 
 @pytest.mark.slow
@@ -26,7 +27,7 @@ def test_server__that_goes_away_half_way_costs_one_warning(
     from mlflow import MlflowClient
 
     with MlflowServer(tmp_path) as server, caplog.at_level(logging.WARNING, "gapwise"):
-        tracker = MlflowTracker(server.address, directory)
+        tracker = Tracker(TrackingOptions(uri=server.address), directory)
         tracker.observe(trace(2))
         assert tracker._pending is not None
         tracker._pending.result(timeout=120.0)
@@ -48,7 +49,7 @@ def test_server__that_goes_away_half_way_costs_one_warning(
         assert not (directory.path / "tracking.json").exists()
 
         server.start()
-        MlflowTracker(server.address, directory).ensure_shown()
+        Tracker(TrackingOptions(uri=server.address), directory).ensure_shown()
         (run,) = client.search_runs([experiment.experiment_id])
         assert run.info.status == "FINISHED"
         assert run.data.metrics["best_test_loss"] == 0.2
