@@ -8,7 +8,6 @@ transitions, which are always there; a ``B`` with ``%x`` is refused). Without ``
 `text.crfsuite`, or SVM-HMM's (``tag qid:sequence index:value ... # word``), which are read and predicted as if they were
 CRFsuite's.
 ``min_count`` (1): attributes that occur less often in training are dropped, as are those that occur in test only.
-``hash_bits``: attributes are numbered by a hash of this many bits, 20 say, and no name is stored (`text.hashing`).
 ``unseen_labels``: a label that never occurs in training is an ``error`` (default), or is ``count``-ed as a wrong prediction.
 With ``validation: file``, ``validation_file`` is a third file of the same form; nothing is learnt from it but lambda.
 ``loss`` (``per_token``), ``label_weights``, ``costs`` and ``constraints``: see `text.task`.
@@ -28,11 +27,10 @@ import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, Encoder, MapBlocks, OptionError, Report, Sink
-from gapwise.stages.datasets.offers.options import Whole, between, one_of, options_of
+from gapwise.stages.datasets.offers.options import Whole, one_of, options_of
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.crfsuite import number_attributes
 from gapwise.stages.datasets.text.files import expanded, read_tables, refuse_twice
-from gapwise.stages.datasets.text.hashing import MOST_BITS, hashed
 from gapwise.stages.datasets.text.sequences import (
     line_facts,
     separator_of,
@@ -47,7 +45,6 @@ from gapwise.stages.datasets.text.templates import Template, expand
 from gapwise.stages.problems.losses import PER_TOKEN
 
 WHERE = ("file", "test_file", "template", "validation_file", *OPTIONS)
-LATER = ("hash_bits",)
 VALIDATION = {"file": ("validation_file",)}
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 
@@ -63,7 +60,6 @@ class Options:
     validation_file: object = None
     template: Path | None = None
     min_count: Whole = 1
-    hash_bits: Annotated[int, between(1, MOST_BITS)] | None = None
     unseen_labels: Annotated[str, one_of("error", "count")] = "error"
 
 
@@ -78,7 +74,6 @@ class Sequences:
     unseen_labels: str
     task: Task
     validation_file: tuple[Path, ...] = ()
-    hash_bits: int | None = None
     structure: str = "chain"
 
     def files(self) -> dict[str, Path]:
@@ -102,27 +97,20 @@ class Sequences:
         sizes = {split: table.start.size - 1 for split, table in others.items()}
         if self.template is None:
             labels = train.labels(0), after.labels(0)
-            if self.hash_bits is None:
-                attributes = number_attributes(train, after, self.min_count)
-            else:
-                attributes = hashed(train, after, None, [], self.hash_bits)
+            attributes = number_attributes(train, after, self.min_count)
             text = line_facts(attributes)
         else:
             width = same_width(train, others.values())
             templates = read_template(self.template, width - 1)
             rows = train.rows + after.rows
             columns = [[row[column] for row in rows] for column in range(width - 1)]
-            if self.hash_bits is None:
-                attributes = expand(train, after, columns, templates, min_count=self.min_count, one_pad=False)
-            else:
-                attributes = hashed(train, after, columns, templates, self.hash_bits)
+            attributes = expand(train, after, columns, templates, min_count=self.min_count, one_pad=False)
             labels = train.labels(-1), after.labels(-1)
             text = template_facts(train, templates, lower=[], one_pad=False)
         facts = write_splits(
             sink, report, train, after, labels, attributes, unseen=self.unseen_labels, task=self.task, splits=sizes
         )
-        hashing = {} if self.hash_bits is None else {"hash_bits": self.hash_bits}
-        return {**facts, "text": {**text, "min_count": self.min_count, **hashing}}
+        return {**facts, "text": {**text, "min_count": self.min_count}}
 
 
 def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> Encoder:
@@ -181,11 +169,9 @@ def open(options: Facts) -> Sequences:
     files = {name: _files(name, getattr(given, name)) for name in named}
     if given.template is not None and not given.template.is_file():
         raise DataError(f"dataset.template: there is no file {given.template}")
-    if given.hash_bits is not None and given.min_count > 1:
-        raise OptionError("dataset.min_count: counts names, which dataset.hash_bits does not keep; give one of them")
     return Sequences(
         files["file"], files["test_file"], given.template, given.min_count, given.unseen_labels,
-        task, files.get("validation_file", ()), given.hash_bits,
+        task, files.get("validation_file", ()),
     )  # fmt: skip
 
 

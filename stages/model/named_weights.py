@@ -89,7 +89,7 @@ def named_weights(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) 
     K = int(meta["classes"])
     labels = labels_of(meta) or [*map(str, range(K))]
     templates = (meta.get("text") or {}).get("templates")
-    if "vocabulary" not in shared:  # arrays, pixels, or hashed attributes
+    if "vocabulary" not in shared:  # arrays, or pixels
         unnamed = columns(int(meta["attributes"]) - len(BIASES))
         return NamedWeights.of(w, labels, unnamed, bool(meta.get("dense", False)))
     attributes = [*read_vocabulary(shared)]

@@ -12,7 +12,6 @@ from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, Known, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.text.attributes import rows_of_attributes
 from gapwise.stages.datasets.text.crfsuite import listed
-from gapwise.stages.datasets.text.hashing import Hashed
 from gapwise.stages.datasets.text.matrices import matrix_of, write_matrix
 from gapwise.stages.datasets.text.tables import Table, new_table
 from gapwise.stages.datasets.text.task import Task
@@ -29,7 +28,6 @@ from gapwise.stages.datasets.text.tokens import (
 from gapwise.stages.datasets.text.vocabulary import (
     Attributes,
     Lookup,
-    Numbers,
     Rows,
     known_rows,
     put_vocabulary,
@@ -61,10 +59,9 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
         )
     number = {name: k for k, name in enumerate(known + late)}
     dtype = label_type(len(number))
-    total = (attributes.unnamed or len(attributes.names)) + len(BIASES)
+    total = len(attributes.names) + len(BIASES)
     sink.put("", "label_names", encode_names(known + late))
-    if not attributes.unnamed:
-        put_vocabulary(sink, attributes.names)
+    put_vocabulary(sink, attributes.names)
     sizes = {"test": test.start.size - 1} if splits is None else dict(splits)
     for split in sizes if late else ():
         sink.put(split, "decode_only", np.ones(1, dtype=np.uint8))
@@ -182,9 +179,9 @@ class TextEncoder:
     labels: int
     """Label names, including those that occurred in test only."""
     facts: Facts
-    numbers: Numbers
+    numbers: Mapping[str, int]
 
-    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> Known | None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> Known:
         """Sequences as the text of a file, or as lists of rows of strings, in the form of the training file.
 
         With templates: the feature columns, optionally followed by a label, which is ignored. CRFsuite's lines: a label,
@@ -209,7 +206,7 @@ class TextEncoder:
             known = Known(int(rows.ids.size), int(start[-1]) * len(templates))
         unknown = np.zeros(int(start[-1]), dtype=label_type(self.labels))
         write_blocks(sink, lambda *_: None, NEW, start, unknown, rows, self.attributes)
-        return None if self.facts.get("hash_bits") else known
+        return known
 
     def _lists_attributes(self, raw: Raw) -> bool:
         """Whether tokens list attributes, and are no rows of a file."""
@@ -273,5 +270,4 @@ def text_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> TextEncoder |
     sizes = int(meta["attributes"]), len(shared["label_names"])
     if meta["text"].get("tokens") == COLUMNS:
         return ColumnEncoder(*sizes, dense=bool(meta.get("dense", False)))
-    bits = meta["text"].get("hash_bits")
-    return TextEncoder(*sizes, meta["text"], Hashed(bits) if bits else read_vocabulary(shared))
+    return TextEncoder(*sizes, meta["text"], read_vocabulary(shared))

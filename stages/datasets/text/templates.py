@@ -8,6 +8,7 @@ cannot be a token because it begins with a space.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise, repeat
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.text.tables import Table
-from gapwise.stages.datasets.text.vocabulary import Attributes, Numbers, Rows, known_rows, number_rows
+from gapwise.stages.datasets.text.vocabulary import Attributes, Rows, known_rows, number_rows
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def expand(train: Table, test: Table, columns: list[list[str]], templates: list[
     return Attributes(train_rows, test_rows, names)
 
 
-def rows_by_name(columns: list[list[str]], start: np.ndarray, templates: list[Template], numbers: Numbers, *,
+def rows_by_name(columns: list[list[str]], start: np.ndarray, templates: list[Template], numbers: Mapping[str, int], *,
                  one_pad: bool) -> Rows:  # fmt: skip
     """Attribute rows of new tokens, as `expand` makes them: ids by name, unknown attributes dropped."""
     tokens = int(start[-1])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,16 +32,10 @@ class Rows(NamedTuple):
         return Rows(self.counts[first:end], self.ids[a:b], None if self.values is None else self.values[a:b])
 
 
-class Numbers(Protocol):
-    """What gives attributes their numbers: a dict, or a hash of the name."""
-
-    def get(self, name: str, default: int, /) -> int: ...
-
-
 class Lookup:
     """Numbers of attributes by name, -1 for unknown ones; counts how many it was asked for."""
 
-    def __init__(self, numbers: Numbers) -> None:
+    def __init__(self, numbers: Mapping[str, int]) -> None:
         self.numbers, self.hits, self.misses = numbers, 0, 0
 
     def __call__(self, name: str) -> int:
@@ -59,15 +53,11 @@ class Lookup:
 
 
 class Attributes(NamedTuple):
-    """Attribute rows of the tokens of train and test, and the attributes' names in the order of their ids.
-
-    Of hashed attributes there are no names, but `unnamed` numbers.
-    """
+    """Attribute rows of the tokens of train and test, and the attributes' names in the order of their ids."""
 
     train: Rows
     test: Rows
     names: list[str]
-    unnamed: int = 0
 
 
 def number_rows(ids: np.ndarray, counts: np.ndarray, n_train: int, min_count: int,
