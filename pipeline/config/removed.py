@@ -27,6 +27,7 @@ REMOVED = {
     # the group dataset
     "dataset=oracle_server": "use dataset=python_oracle with tests/examples/program.py, an Oracle that asks a program",
     "dataset.hash_bits": "leave it out: a vocabulary is stored; dataset.min_count=2 makes it smaller",
+    "dataset.maps": "use dataset=tree_maps, which reads score maps of your own",
     # experiments
     "experiment=practice": "python tests/benchmarks/practice FOLDER makes the comparison",
     "solver.batch_size": "leave the key out; solver=expensive_oracle asks all oracles of a pass side by side",

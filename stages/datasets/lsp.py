@@ -8,14 +8,13 @@ joints, which stand in for LSP. The split is fixed: the images in the order of t
 A pose is a tree of 26 nodes (`poses.skeleton`) on a grid of one cell for 4 x 4 pixels, with 13 types of every relation
 (`poses.types`): 26 + 2 * 25 * (13 * 4 + 1) = 2,676 weights. Score maps come from classifiers of gradient patches that are
 learned on the training images (`poses.part_maps`), and are stored, not their products with weights: about 1.5 MB an image.
-Maps and displacements have units in which one penalty is meant to treat them alike (`poses.scaling`). With
-`dataset.maps` the maps of all pictures, as a pose network makes them, are read from a file instead (`poses.given_maps`);
-`components`, `hidden`, `variants` and `folds` are not used then.
+Maps and displacements have units in which one penalty is meant to treat them alike (`poses.scaling`). Maps
+of a network are read by `tree_maps`.
 
 Loss: mean over the 14 joints of min(1, squared distance / s^2), where s is `loss_scale` times the length of the trunk and
 distances are between centres of cells.
 
-New input for `encoder`: pictures in which a person is about 150 pixels long; with `dataset.maps`, files of such maps.
+New input for `encoder`: pictures in which a person is about 150 pixels long.
 Predictions are shown as a table of joints."""
 
 from __future__ import annotations
@@ -34,11 +33,9 @@ from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.offers.options import Natural, Positive, Values, Whole, at_least, one_of, options_of
-from gapwise.stages.datasets.poses import given_maps, part_maps, scaling
+from gapwise.stages.datasets.poses import part_maps, scaling
 from gapwise.stages.datasets.poses import types as clusters
-from gapwise.stages.datasets.poses.given_maps import GivenMaps, MapEncoder
 from gapwise.stages.datasets.poses.lsp_files import ANNOTATION, ARCHIVE, Photograph, read_photographs
-from gapwise.stages.datasets.poses.map_files import parts_of
 from gapwise.stages.datasets.poses.new_pictures import PoseEncoder
 from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
 from gapwise.stages.datasets.vision.masks import read_new as read_pictures
@@ -53,7 +50,7 @@ MEASURED = 50
 """Training images that the units of maps are measured on."""
 SHOWN = 12
 """Test photographs that are stored, for figures."""
-WHERE = ("root", "maps")
+WHERE = ("root",)
 NEEDS = ("skimage", "sklearn", "PIL")
 
 
@@ -62,7 +59,6 @@ class Poses:
     """Reader; the options of the configuration are its fields."""
 
     root: Annotated[Path, Values(f"the folder that holds {ARCHIVE} and {ANNOTATION}")]
-    maps: Path | None = None
     size: Annotated[str, one_of(*SIZES)] = "small"
     n_train: Annotated[int, at_least(2)] | None = None
     n_test: Whole | None = None
@@ -80,33 +76,27 @@ class Poses:
     structure = "tree"
 
     def files(self) -> dict[str, Path]:
-        paths = {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
-        return paths if self.maps is None else paths | parts_of("maps", self.maps)
+        return {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
 
     def source(self) -> Record:
         return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
-        """Learn types, and classifiers unless maps are given, on the training images; then write the maps of both splits."""
+        """Learn types and classifiers on the training images; then write the maps of both splits."""
         train, test = self._split(read_photographs(self.root))
         nodes = nodes_of(np.array([photograph.joints for photograph in train])) / part_maps.CELL
         anchors = clusters.cluster(nodes, PARENT, self.types, self.seed)
-        radius = self._radius(train)
+        radius = max(round(float(np.mean([self._reach(photograph) for photograph in train]))), 1)
         spread = scaling.MapSpread(len(NODES), self.types, PARENT, radius)
-        if self.maps is None:
-            models = self._learn(train, anchors, map_blocks, report)
-            numbers = [k % self.folds for k in range(len(train))] + [self.folds] * len(test)
-            block = partial(_block, models=models, anchors=anchors, reach=self._reach)
-            blocks = iter(map_blocks(block, list(zip(train + test, numbers, strict=True))))
-            stored = part_maps.stored(models[-1])
-        else:
-            maps, stored = GivenMaps(self.maps), {}
-            blocks = (_given(photograph, maps, anchors, self._reach) for photograph in train + test)
+        models = self._learn(train, anchors, map_blocks, report)
+        numbers = [k % self.folds for k in range(len(train))] + [self.folds] * len(test)
+        block = partial(_block, models=models, anchors=anchors, reach=self._reach)
+        blocks = iter(map_blocks(block, list(zip(train + test, numbers, strict=True))))
         first = list(islice(blocks, min(MEASURED, len(train))))
         for arrays in first:
             spread.add(arrays)
         of_unary, of_codes = spread.values()
-        _write_shared(sink, anchors, stored, relation_scale=-1.0 / of_codes)
+        _write_shared(sink, anchors, part_maps.stored(models[-1]), relation_scale=-1.0 / of_codes)
         for k, arrays in enumerate(chain(first, blocks)):
             if k < len(train):
                 sink.append("train", **arrays)
@@ -118,16 +108,9 @@ class Poses:
         return {
             "nodes": list(NODES), "joints": list(JOINTS), "types": self.types, "radius": radius,
             "per_unary": 1.0 / of_unary, "per_cell": per_cell, "per_square": per_square,
-            "given_maps": self.maps is not None, "n_train": len(train), "n_test": len(test),
+            "n_train": len(train), "n_test": len(test),
             "images": {"train": [p.name for p in train], "test": [p.name for p in test]},
         }  # fmt: skip
-
-    def _radius(self, train: list[Photograph]) -> int:
-        """r of `scaling`, in cells."""
-        if self.maps is not None:  # what a network takes for a part may be anywhere
-            grids = [part_maps.grid_of(decoded(p.jpeg, p.name).shape) for p in train]
-            return max(round(float(np.mean(grids)) / 2), 1)
-        return max(round(float(np.mean([self._reach(photograph) for photograph in train]))), 1)
 
     def _reach(self, photograph: Photograph) -> float:
         """s of the loss, in cells."""
@@ -209,15 +192,6 @@ def _block(
     return maps | _truth(photograph, rgb, anchors, reach)
 
 
-def _given(
-    photograph: Photograph, maps: GivenMaps, anchors: np.ndarray, reach: Callable[[Photograph], float]
-) -> dict[str, np.ndarray]:
-    """Arrays of one block, with the maps of a file."""
-    rgb = decoded(photograph.jpeg, photograph.name)
-    unary = maps.unary(photograph.name, part_maps.grid_of(rgb.shape))
-    return given_maps.maps_of(unary, PARENT, anchors) | _truth(photograph, rgb, anchors, reach)
-
-
 def _truth(
     photograph: Photograph, rgb: np.ndarray, anchors: np.ndarray, reach: Callable[[Photograph], float]
 ) -> dict[str, np.ndarray]:
@@ -257,19 +231,13 @@ def _write_shared(sink: Sink, anchors: np.ndarray, model: Mapping[str, np.ndarra
         sink.put("", name, array)
 
 
-def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PoseEncoder | MapEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PoseEncoder:
     """The encoder of a feature store."""
-    if given_maps.given(meta):
-        return MapEncoder(np.asarray(shared["anchors"], float))
     return PoseEncoder(part_maps.restored(shared), int(meta["types"]))
 
 
 def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """Pictures from files and folders; files of maps for features that were made of such."""
-    if given_maps.given(meta):
-        files = [GivenMaps(Path(name)) for name in inputs]
-        names = [name for file in files for name in file.names]
-        return NewInput([file.unary(name) for file in files for name in file.names], names)
+    """Pictures from files and folders."""
     pictures = read_pictures(inputs, meta)
     return NewInput(pictures.raw, list(pictures.source.names))
 
@@ -315,8 +283,6 @@ def specimen(options: Facts, sink: Sink) -> Record:
 def open(options: Facts) -> Poses:
     """Reader for the options that are its fields."""
     reader = options_of(Poses, options)
-    if reader.maps is not None and not reader.maps.exists():
-        raise DataError(f"dataset.maps: there is no {reader.maps}")
     if not ((reader.root / ANNOTATION).is_file() and (reader.root / ARCHIVE).is_file()):
         raise DataError(f"dataset.root: {reader.root} does not hold {ARCHIVE} and {ANNOTATION}")
     return reader

@@ -2,8 +2,7 @@
 
 The penalty charges every weight alike, so a group whose features are small needs large weights and is hardly used. Each
 group is therefore divided by its spread over plausible alternatives: the labellings in which one node is within r cells of
-its true place along both axes. r is the mean distance, in cells, at which a joint's loss stops growing; for maps that are
-given, half the mean side of a grid, since what a good detector takes for a part may be anywhere in the picture:
+its true place along both axes. r is the mean distance, in cells, at which a joint's loss stops growing:
 
 * unary maps: the root mean square, over some training images and all nodes, of the standard deviation of U_v(l) over
   these places;
