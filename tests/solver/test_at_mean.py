@@ -21,7 +21,6 @@ from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.objective import Mixture
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.cells import Goal, Pair, solved_point
-from gapwise.stages.solver.path.members import insert
 from gapwise.stages.solver.path.rule import Solved
 from gapwise.stages.solver.path.rules.two_sided import TwoSided
 from gapwise.stages.solver.state import truth_pool
@@ -104,12 +103,12 @@ def test_mixture__is_the_best_point_between_the_solved_ones_around_lambda(name):
     points = [b.point for b in records[:3]]
     rule = TwoSided.begin(PathOptions(eps=EPS, lambda_min=LOWEST), start)
     for k, b in enumerate(records[:3]):
-        insert(rule.members, Solved(k, b.status, b.point, b.weights, lambda: 0.0, 1, dual_weights=b.weights), np.dot)
+        rule.insert(Solved(k, b.status, b.point, b.weights, lambda: 0.0, 1, dual_weights=b.weights))
     for k in range(2):
         lam = float(np.sqrt(points[k].lam * points[k + 1].lam))
         mixture = rule.mixture(lam)
         bound = 0.5 * lam * float(mixture.weights @ mixture.weights) + mixture.hinge
-        pair = rule.pair(*rule.members[k + 1 : k + 3])
+        pair = rule.pair(k + 1)
         assert bound == pytest.approx(min(pair.primal(lam, t) for t in SHARES), rel=1e-4)
         assert bound >= primal_value(problem, mixture.weights, lam) - 1e-12
     above = rule.mixture(2.0 * points[0].lam)  # between w = 0 and the first

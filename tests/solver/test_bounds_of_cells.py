@@ -86,26 +86,25 @@ def test_worst_hinge__is_in_units_of_the_least_loss() -> None:
 @pytest.mark.parametrize("relative", [False, True])
 def test_negligible__is_decided_past_the_top_only(relative: bool) -> None:
     """The hinge has not fallen by eps yet: then lambda is past the top by 1e-4 of ||psi||^2 / (2 eps)."""
-    path, unit = PathOptions(rule="two_sided", eps=0.1, relative=relative), 0.1 * (4.0 if relative else 1.0)
+    path, unit = PathOptions(rule="two_sided", relative=relative), 0.1 * (4.0 if relative else 1.0)
+    start: Any = SimpleNamespace(hinge_at_zero=4.0, psi_norm2=6.0)
     for share, ended in ((0.99, True), (1.01, False)):
         lam = share * 1e-4 * 6.0 / (2.0 * unit)
         point = Certificate(lam, 0.01, 3.95, 3.9, 1e-3, 3.94)
-        assert negligible(path, point, 4.0, 6.0) is ended
-        assert negligible(path, point._replace(hinge=3.0), 4.0, 6.0)
+        assert negligible(path, 0.1, point, start) is ended
+        assert negligible(path, 0.1, point._replace(hinge=3.0), start)
 
 
-@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("unit", [0.1, 0.4])
 @pytest.mark.parametrize("scale", [1.0, 1e6])
-def test_rounding_floor__is_the_larger_of_its_two_bounds(relative: bool, scale: float) -> None:
-    start: Any = SimpleNamespace(lam_top=5.0, hinge_at_zero=4.0, psi_scale=scale)
-    path = PathOptions(rule="two_sided", eps=0.1, relative=relative)
-    by_rounding = WORST_SUM * 2.0**-52 * scale**2 / (UNSEEN * 0.1 * (4.0 if relative else 1.0))
-    assert rounding_floor(path, start, 1e-9) == pytest.approx(max(5e-9, by_rounding), rel=1e-12)
+def test_rounding_floor__is_the_larger_of_its_two_bounds(unit: float, scale: float) -> None:
+    start: Any = SimpleNamespace(psi_scale=scale)
+    by_rounding = WORST_SUM * 2.0**-52 * scale**2 / (UNSEEN * unit)
+    assert rounding_floor(start, unit, 5e-9) == pytest.approx(max(5e-9, by_rounding), rel=1e-12)
     assert (by_rounding > 5e-9) == (scale > 1.0)
 
 
 @pytest.mark.parametrize("ended", [None, Status.LAMBDA_NEGLIGIBLE])
 def test_anytime__says_how_the_axis_ends(ended: Status | None) -> None:
-    axis = SimpleNamespace(bottom=lambda eps: (0.0, ended), top=lambda eps: 5.0)
-    rule: Any = SimpleNamespace(axis=axis, reached=0.1)
+    rule: Any = SimpleNamespace(bottom=lambda eps: (0.0, ended), top=lambda eps: 5.0, reached=0.1)
     assert Anytime.attributes(rule)["axis_end"] == (ended or Status.CONVERGED).value

@@ -20,7 +20,8 @@ from gapwise.stages.problems import build
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
-from gapwise.stages.solver.path import cells, stride
+from gapwise.stages.solver.path import cells
+from gapwise.stages.solver.path.axis import Member
 from gapwise.stages.solver.path.cells import (
     Goal,
     Pair,
@@ -32,8 +33,9 @@ from gapwise.stages.solver.path.cells import (
     solved_point,
     zero,
 )
+from gapwise.stages.solver.path.rule import PathStart
 from gapwise.stages.solver.path.rules import two_sided
-from gapwise.stages.solver.path.stride import Stride
+from gapwise.stages.solver.path.rules.two_sided import TwoSided
 
 LOWEST = 0.02
 
@@ -166,11 +168,11 @@ def test_path__holds_with_every_method(method):
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
 def test_path__solves_between_where_its_steps_were_too_long(name, monkeypatch):
     """With steps many times too long every interval fails at first; what comes out holds all the same."""
-    monkeypatch.setattr(stride, "THETA", (4.0, 6.0))
+    monkeypatch.setattr(two_sided, "THETA", (4.0, 6.0))
     problem, path = TINY[name](), PathOptions(rule="two_sided", eps=0.02, lambda_min=LOWEST)
     engine = Engine.begin(Task(problem, method_options(cache=CacheOptions(kind="gap")), path))
     sides = engine.rule
-    sides.stride.theta = 5.0
+    sides.theta = 5.0
     order = list(engine.walk())
     assert engine.status is Status.CONVERGED
     lams = [b.point.lam for b in order]
@@ -268,8 +270,8 @@ def test_steps__below_lambdas_of_many_passes_are_short_also_after_a_stop(
         return float(np.max(lams[:-1] / lams[1:]))
 
     assert solved(problem, tmp_path / "free", options, path) == "CONVERGED"
-    monkeypatch.setattr(stride, "MANY", 1.0)
-    monkeypatch.setattr(stride, "CLOSE", 3.0)
+    monkeypatch.setattr(two_sided, "MANY", 1.0)
+    monkeypatch.setattr(two_sided, "CLOSE", 3.0)
     assert solved(problem, tmp_path / "whole", options, path) == "CONVERGED"
     assert longest(tmp_path / "whole") <= 3.0 + 1e-9 < longest(tmp_path / "free")
     stops = np.random.default_rng(1).integers(0, 2, size=60)
@@ -279,9 +281,13 @@ def test_steps__below_lambdas_of_many_passes_are_short_also_after_a_stop(
 
 def test_step__from_w_zero_goes_to_the_end_of_the_path():
     """Bounds on w may leave w = 0 at a lambda below the top; then ||w||^2 says nothing of the step."""
-    path, goal = PathOptions(rule="two_sided", eps=0.1), Goal(0.1, False)
+    start = PathStart(1.0, 10.0, 1.0, 2.0, *[np.zeros(2)] * 3, 2)
     last = SolvedPoint(1e-2, 0.05, 1.0, 0.95, 0.0, 0.0)
-    stride = Stride(path, 1.0, 10.0)
-    assert stride.below(last, goal) == pytest.approx(2.5e-4)
-    assert Stride(path, 1.0, 10.0, fall=1e-4).below(last._replace(hinge=0.0), goal) <= last.lam
-    assert stride.below(last, Goal(0.1, True)) == pytest.approx(2.5e-4)
+
+    def step(hinge: float = 1.0, fall: float = math.nan, relative: bool = False) -> float:
+        rule = TwoSided.begin(PathOptions(rule="two_sided", eps=0.1, relative=relative), start)
+        rule.members, rule.fall = [Member(last._replace(hinge=hinge), *[np.zeros(2)] * 2, 0)], fall
+        return rule.below_last()
+
+    assert step() == step(relative=True) == pytest.approx(2.5e-4)
+    assert step(hinge=0.0, fall=1e-4) <= last.lam

@@ -116,8 +116,7 @@ def test_limit__ends_with_a_certificate_of_the_eps_reached(tmp_path: Path) -> No
 def test_rounding__that_leaves_no_smaller_eps_is_no_eps_reached_and_is_verified(tmp_path: Path, monkeypatch) -> None:
     """As if rounding were ten million times larger, so that it shows after a few lambdas."""
     problem, path = problem_of("separable"), path_of(1e-4, "separable")
-    for module in ("axis", "members"):
-        monkeypatch.setattr(f"gapwise.stages.solver.path.{module}.FLOOR", 0.01)
+    monkeypatch.setattr("gapwise.stages.solver.path.axis.FLOOR", 0.01)
     monkeypatch.setattr("gapwise.stages.certify.ends.LEAST", 0.01)
     assert solved(problem, tmp_path, options_of(), path) is Status.ROUNDING_LIMIT
     attrs = read_path(tmp_path / "path.zarr", ())[1]
@@ -180,5 +179,5 @@ def test_certified_eps__of_a_first_lambda_far_above_is_its_hinge() -> None:
     engine = Engine.begin(Task(problem, options_of(), path, start=far))
     (only,) = engine.walk()
     assert only.point.hinge > 0.9 * start.hinge_at_zero
-    assert engine.rule.axis.interval(0)[1].bound < 0.1 * only.point.hinge
+    assert engine.rule.interval(0)[1].bound < 0.1 * only.point.hinge
     assert only.point.hinge < engine.rule.reached < 1.03 * only.point.hinge

@@ -25,7 +25,7 @@ from tiny import TINY, multiclass
 from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver.codes import STEP_RULES
 from gapwise.stages.solver.options import SAMPLERS, Status
-from gapwise.stages.solver.path import stride
+from gapwise.stages.solver.path.rules import two_sided
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.results import read_iterations, read_path, read_trace
 
@@ -61,7 +61,7 @@ def test_resume__is_bit_equal_along_every_path(tmp_path: Path, kind: str, name: 
 
 def test_resume__is_bit_equal_between_two_solved_lambdas(tmp_path: Path, monkeypatch) -> None:
     """Steps many times too long: lambdas are solved between others, which wait in the committed state."""
-    monkeypatch.setattr(stride, "THETA", (4.0, 6.0))
+    monkeypatch.setattr(two_sided, "THETA", (4.0, 6.0))
     problem, options, path = TINY["multiclass_cone"](), options_of(rebase_steps=4), path_of(**PATHS["two_sided"])
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     trace = read_trace(tmp_path / "whole")["lambda"]

@@ -59,9 +59,13 @@ lambda_j, so the gap is affine in lambda, g at lambda_j and R at 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.packed import number
 
 MOST_HALVINGS = 30
 """How often a cell may be halved when its middle holds and an end does not."""
@@ -88,6 +92,11 @@ class SolvedPoint(NamedTuple):
     """c = ||q||^2, q = clip(psi)"""
     worst_hinge: float = math.inf
     """m: the largest hinge of a block in units of the least loss of its wrong labellings"""
+
+    @property
+    def primal(self) -> float:
+        """lambda N / 2 + R."""
+        return 0.5 * self.lam * self.norm2 + self.hinge
 
 
 def solved_point(point: Certificate, worst_hinge: float = math.inf, dual_norm2: float | None = None) -> SolvedPoint:
@@ -262,3 +271,61 @@ def cell_down_to(point: SolvedPoint, goal: Goal, interval: int, low: float) -> l
     if not all(alone.excess(lam, goal, shares) <= 0.0 for lam in (low, point.lam)):
         return []
     return [Cell(interval, low, point.lam, *shares, 0.0, 0.0)]
+
+
+# -- cells as arrays --------------------------------------------------------------------------------------------------
+CELL_COLUMNS = 9
+"""Columns of `flat_cells`."""
+
+
+def flat_cells(cells: list[Cell]) -> np.ndarray:
+    """One row per cell: interval, low, high, t_a, t_b, tau_a, tau_b, G, S."""
+    rows = [(c.interval, c.low, c.high, *c.primal, *c.dual, c.inner, c.dual_inner) for c in cells]
+    return np.array(rows, dtype=float).reshape(-1, CELL_COLUMNS)
+
+
+def cells_of(rows: np.ndarray) -> list[Cell]:
+    """The cells of the rows of `flat_cells`."""
+    return [Cell(int(k), lo, hi, (a, b), (c, d), G, S) for k, lo, hi, a, b, c, d, G, S in rows.tolist()]
+
+
+def model_of(cells: list[Cell]) -> dict[str, np.ndarray]:
+    """Cells as arrays of `storage.layout.CELLS` and `CELL_CERTIFICATES`."""
+    rows = flat_cells(cells)
+    return {
+        "cell_interval": rows[:, 0].astype(np.int64),
+        "cell_low": rows[:, 1],
+        "cell_high": rows[:, 2],
+        "cell_primal": rows[:, 3:5],
+        "cell_scale": np.full(len(rows), math.inf),
+        "cell_dual": rows[:, 5:7],
+        "cell_inner": rows[:, 7],
+        "cell_dual_inner": rows[:, 8],
+    }
+
+
+def bound_of(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
+    """The bound on the gap (or gap / primal) that the cells of path.zarr certify at `lam`, nan where there is no cell."""
+    columns = [arrays[name] for name in ("lambda", "gap", "hinge", "loss_dual", "norm2")]
+    columns.append(arrays["dual_norm2"] if "dual_norm2" in arrays else arrays["lambda"] ** 2 * arrays["norm2"])
+    points = [SolvedPoint(*row) for row in zip(*columns, strict=True)]
+    hinge_at_zero, relative = number(attrs, "hinge_at_zero"), bool(attrs["relative"])
+    above_all = zero(hinge_at_zero, number(attrs, "psi_norm2"))
+    nothing = SolvedPoint(0.0, 0.0, hinge_at_zero, 0.0, 0.0, 0.0)
+    low, bounds = arrays["cell_low"], []
+    for x in np.ravel(lam).tolist():
+        if not x >= low[-1]:
+            bounds.append(math.nan)
+            continue
+        c = int(np.argmax(low <= x))
+        k, t, tau = int(arrays["cell_interval"][c]), arrays["cell_primal"][c], arrays["cell_dual"][c]
+        above = points[k - 1] if k > 0 else above_all
+        below = points[k] if k < len(points) else nothing
+        pair = Pair(above, below, arrays["cell_inner"][c], arrays["cell_dual_inner"][c], hinge_at_zero)
+        primal = pair.primal(x, t)
+        if low[c] == 0.0:
+            tau = tau * (min(1.0, above.ell * x / above.dual_norm2) if above.dual_norm2 > 0.0 else 1.0)
+            primal = 0.5 * x * t[0] ** 2 * above.norm2 + (above.hinge if t[0] == 1.0 else 0.0)
+        gap = primal - pair.dual(x, tau)
+        bounds.append(gap / primal if relative and primal > 0.0 else gap)  # P = 0: where no labelling has a loss
+    return np.array(bounds).reshape(np.shape(lam))

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
 from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
+from gapwise.stages.solver.objective import Product, plain_product
 from gapwise.stages.solver.options import WHOLE, PathOptions, Status
 
 if TYPE_CHECKING:
     from gapwise.records import Json
     from gapwise.stages.problems.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.objective import Certificate, Mixture, Product
+    from gapwise.stages.solver.objective import Certificate, Mixture
     from gapwise.stages.solver.packed import ArraySpec
+    from gapwise.stages.solver.path.cells import SolvedPoint
 
 
 OF_GIVEN = ("lambdas", "lambda", "tolerance", "warm_start")
@@ -187,6 +189,8 @@ class PathRule(ABC):
     path: PathOptions
     zero: PathStart
     """None of rules with given lambdas."""
+    product: Product = field(default=plain_product, kw_only=True)
+    """<a, b> of the weights of two solved points, in the problem's own metric."""
 
     @classmethod
     def certifies_path(cls) -> bool:
@@ -234,10 +238,6 @@ class PathRule(ABC):
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and JSON-able attributes."""
         return {}, {}
-
-    def use_product(self, product: Product) -> None:
-        """Take <a, b> of the weights of two solved points by `product`, that of the problem's own metric."""
-        return
 
     def tolerance(self) -> Tolerance:
         """The tolerance of the next lambda: the share kappa of eps (O16 Alg. 6)."""
@@ -308,29 +308,28 @@ class OpenEnded(Protocol):
         """Attributes of path.zarr that say what is certified, `eps` among them."""
 
 
-def negligible(path: PathOptions, point: Certificate, hinge_at_zero: float, psi_norm2: float) -> bool:
+def negligible(path: PathOptions, eps: float, point: Certificate | SolvedPoint, start: PathStart) -> bool:
     """Whether the regulariser no longer matters to eps at a solved lambda; False where `path.lambda_min` says where to end.
 
     P* is concave in lambda with the slope ||w||^2 / 2: smaller lambdas can take about (lambda / 2) ||w||^2 off it. If the
     hinge is so close to eps that this might end the path, it is not negligible. At the top of a path, where w = 0 will do,
     the regulariser is small as well: the hinge must have fallen by eps from that of w = 0, or lambda far below the top.
     """
-    goal, left = path.eps * (point.primal if path.relative else 1.0), point.lam * point.norm2
-    in_reach = not path.relative and point.hinge - left <= path.eps
-    unit = path.eps * (hinge_at_zero if path.relative else 1.0)
-    past_top = hinge_at_zero - point.hinge >= goal or 2.0 * unit * point.lam <= PAST_TOP * psi_norm2
+    goal, left = eps * (point.primal if path.relative else 1.0), point.lam * point.norm2
+    in_reach = not path.relative and point.hinge - left <= eps
+    unit = eps * (start.hinge_at_zero if path.relative else 1.0)
+    past_top = start.hinge_at_zero - point.hinge >= goal or 2.0 * unit * point.lam <= PAST_TOP * start.psi_norm2
     return path.lambda_min == 0.0 and 0.5 * left <= NEGLIGIBLE * goal and past_top and not in_reach
 
 
-def rounding_floor(path: PathOptions, start: PathStart, floor: float) -> float:
-    """The least lambda of a path that rounding leaves meaningful; `floor` is the rule's share of the largest lambda.
+def rounding_floor(start: PathStart, unit: float, least: float) -> float:
+    """The least lambda of a path that rounding leaves meaningful to a gap of `unit`; not below `least`, the rule's own.
 
     A rounding error e of psi is one of e / lambda in w, which moves the mean hinge by at most mean_i ||psi_i|| ||e|| /
     lambda, and ||e|| is at most WORST_SUM times machine epsilon times mean_i ||psi_i||.
     """
-    unit = path.eps * (start.hinge_at_zero if path.relative else 1.0)
     bound = WORST_SUM * float(np.finfo(float).eps) * start.psi_scale**2
-    return max(floor * start.lam_top, bound / (UNSEEN * unit) if unit > 0.0 else 0.0)
+    return max(least, bound / (UNSEEN * unit) if unit > 0.0 else 0.0)
 
 
 def attributes_of(path: PathOptions) -> dict[str, Json]:

@@ -46,7 +46,7 @@ def begin(
 def in_metric_of(problem: Problem, rule: PathRule) -> PathRule:
     """The rule itself, whose inner products are from now on those of the problem's weights."""
     if own_metric(problem):
-        rule.use_product(partial(product_of, problem))
+        rule.product = partial(product_of, problem)
     return rule
 
 

@@ -129,7 +129,7 @@ def test_path__goes_on_while_an_interval_above_is_not_certified(
 ) -> None:
     """As if the loss had risen from the third lambda on: only where the next lambda is below all others may it end."""
     monkeypatch.setattr("gapwise.stages.choice.rising_loss.has_risen", lambda lams, losses: lams.size > 2)
-    monkeypatch.setattr(path_rule("two_sided").__module__ + ".Stride.below", lambda self, point, goal: point.lam / 40.0)
+    monkeypatch.setattr(path_rule("two_sided"), "below_last", lambda self: self.members[-1].point.lam / 40.0)
     ending = RisingLoss(lambda w: NOISE)
     assert solved(multiclass(n=9), tmp_path, OPTIONS, PATH, ending=ending) is Status.LOSS_RISES
     arrays = read_path(tmp_path / "path.zarr")[0]

@@ -86,9 +86,10 @@ class Paper(PathRule):
         """How the path ends if its last `point` certifies down to `low`; None if it goes on."""
         if low <= self.path.lambda_min:
             return Status.CONVERGED
-        if negligible(self.path, point, self.zero.hinge_at_zero, self.zero.psi_norm2):
+        if negligible(self.path, self.path.eps, point, self.zero):
             return Status.LAMBDA_NEGLIGIBLE
-        return Status.ROUNDING_LIMIT if low <= rounding_floor(self.path, self.zero, FLOOR) else None
+        floor = rounding_floor(self.zero, self.path.eps, FLOOR * self.zero.lam_top)
+        return Status.ROUNDING_LIMIT if low <= floor else None
 
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Each breakpoint's w from its own lambda down to the next one; above the first (lambda_1 / lambda) w^1."""
