@@ -42,8 +42,7 @@ from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.catalyst import ProximalCounts
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.exact import exact_pass, left_for_oracle
-from gapwise.stages.solver.iterate import mark_pass
-from gapwise.stages.solver.listing import deeper, listing_facts, unused_passes
+from gapwise.stages.solver.listing import SOONER, labellings, room
 from gapwise.stages.solver.method import Ended
 from gapwise.stages.solver.methods.accelerated import Accelerated, ended_with
 from gapwise.stages.solver.objective import Certificate, Goal, Mixture
@@ -98,7 +97,9 @@ class AcceleratedAtMean(Accelerated):
     own: AtMeanCounts
 
     def prepare(self) -> None:
-        """The proximal problems, and what passes at the mean keep."""
+        """The proximal problems, how many labellings a call returns, and what passes at the mean keep."""
+        it, m = self.it, labellings(self.problem, self.options.n_best)
+        it.n_best, it.options = m, it.options._replace(capacity=room(self.problem, m, it.options.capacity))
         self.solve_with(AtMeanCounts())
         self.cache_error = np.zeros(self.problem.n)
         self.answered: Answered | None = None
@@ -142,7 +143,7 @@ class AcceleratedAtMean(Accelerated):
     def bcfw_outer(self, near: float) -> None:
         """A BCFW pass and the cached passes after it; the last one, if they leave the mean a gap below `near`."""
         it, proximal, counts = self.it, self.proximal, self.own
-        proximal.bcfw_pass()
+        self.bcfw_pass()
         estimate = it.known_gap + it.dual_and_excess()[1]
         if proximal.measure() and counts.curvature > 0.0:
             proximal.begin()
@@ -162,7 +163,7 @@ class AcceleratedAtMean(Accelerated):
                 counts.moving = True
         goal = max(exact, options.of_tolerance * bound)
         last = self.it.cached_gap(self.it.state.w)
-        for _ in range(deeper(self.it.setup, options.rounds)):
+        for _ in range(options.rounds + (self.it.n_best > 1)):
             proximal.cached_passes(last)
             known, last = proximal.both_gaps()
             if min(known, last) <= goal:
@@ -171,8 +172,9 @@ class AcceleratedAtMean(Accelerated):
 
     @property
     def unused(self) -> int:
-        """Labellings without weight that so many passes have not chosen are dropped."""
-        return unused_passes(self.it.setup, self.options.acceleration.unused_passes)
+        """Labellings without weight that so many passes have not chosen are dropped: sooner with lists."""
+        most = self.options.acceleration.unused_passes
+        return most if self.it.n_best == 1 else max(1, most // SOONER)
 
     def mixed(self, mixture: Mixture | None) -> Certificate | None:
         """The certificate of a mixture of solved points beside the present alpha; None if its gap is too large.
@@ -203,7 +205,7 @@ class AcceleratedAtMean(Accelerated):
         it.weights = np.array(it.weights)  # they stay when the mean moves on
         self.cache_error = np.maximum(found.gap - known, 0.0)
         self.own.last_exact, self.own.last_whole, self.own.partial = point.gap, point.gap, 0
-        mark_pass(it, self.unused)
+        it.mark_pass(self.unused)
         return point
 
     @property
@@ -224,8 +226,8 @@ class AcceleratedAtMean(Accelerated):
         it, P, S = self.it, self.it.problem, self.it.state
         blocks, known, w = self.worst_blocks(), self.gaps_at_mean(), self.proximal.point
         with it.ledger.asking():
-            answers = answers_at(P, w, blocks, it.ledger.spread, it.setup.n_best)
-            base = bases(P, w, S.pool, it.ledger.spread, blocks, it.setup.n_best)
+            answers = answers_at(P, w, blocks, it.ledger.spread, it.n_best)
+            base = bases(P, w, S.pool, it.ledger.spread, blocks, it.n_best)
         cache_error = self.cache_error.copy()  # committed, so it stays until the pass is over
         cache_error[blocks] = np.maximum((answers.h - base) / P.n - known[blocks], 0.0)
         predicted = float(np.sum(known) + np.sum(cache_error))
@@ -237,7 +239,7 @@ class AcceleratedAtMean(Accelerated):
         it.keep(blocks, answers)
         self.own.last_exact, self.own.partial, it.counts.exact_due = predicted, self.own.partial + 1, False
         self.own.begun &= not self.own.moving
-        mark_pass(it, self.unused)
+        it.mark_pass(self.unused)
         return True
 
     def worst_blocks(self) -> np.ndarray:
@@ -249,7 +251,7 @@ class AcceleratedAtMean(Accelerated):
 
     def facts(self) -> dict[str, Json]:
         """How many labellings an oracle call returns."""
-        return listing_facts(self.it.setup)
+        return {"n_best": self.it.n_best} if self.it.n_best > 1 else {}
 
     # -- committed state ----------------------------------------------------------------------------------------------
     def arrays(self) -> dict[str, np.ndarray]:

@@ -38,8 +38,8 @@ HALVINGS = 60
 """Bisections of the interval between two averages, with a box."""
 
 
-class DualPoint(NamedTuple):
-    """A dual point as the solver needs it."""
+class AveragePoint(NamedTuple):
+    """A dual point that an average shows, without its labellings."""
 
     v: np.ndarray
     """float64, (d,): (1 / lambda n) sum_i B_i (m_i(y_i) - mu_i)"""
@@ -56,12 +56,12 @@ class DualPoint(NamedTuple):
         return np.clip(self.v, problem.lower, problem.upper) if problem.lower.size else self.v
 
 
-def between(a: DualPoint, b: DualPoint, share: float) -> DualPoint:
+def between(a: AveragePoint, b: AveragePoint, share: float) -> AveragePoint:
     """a + share (b - a)."""
-    return DualPoint(a.v + share * (b.v - a.v), a.ell + share * (b.ell - a.ell))
+    return AveragePoint(a.v + share * (b.v - a.v), a.ell + share * (b.ell - a.ell))
 
 
-def best_between(problem: Problem, lam: float, a: DualPoint, b: DualPoint) -> DualPoint:
+def best_between(problem: Problem, lam: float, a: AveragePoint, b: AveragePoint) -> AveragePoint:
     """The point of the segment from a to b whose dual value is largest (S15 3.5).
 
     D is concave, with derivative (ell_b - ell_a) - lambda <w, v_b - v_a> along the segment, which is linear without a box.
@@ -128,16 +128,16 @@ class Averages:
                 self.z[other] += late * (state.u - u)
                 self.z_ell[other] += late * (state.z_ell[1] - ell)
 
-    def points(self, state: State) -> list[DualPoint]:
+    def points(self, state: State) -> list[AveragePoint]:
         """The average of each track that counts a step; the current point if none does."""
-        now, means = DualPoint(state.u, float(state.z_ell[1])), []
+        now, means = AveragePoint(state.u, float(state.z_ell[1])), []
         for z, z_ell, count in zip(self.z, self.z_ell, self.counts, strict=True):
             if count:
                 factor = 2.0 / (float(count) * float(count + 1))
-                means.append(DualPoint(now.v - factor * z, float(now.ell - factor * z_ell)))
+                means.append(AveragePoint(now.v - factor * z, float(now.ell - factor * z_ell)))
         return means or [now]
 
-    def best(self, problem: Problem, lam: float, state: State) -> DualPoint:
+    def best(self, problem: Problem, lam: float, state: State) -> AveragePoint:
         """The average of one track, or the best point between the averages of two."""
         points = self.points(state)
         return points[0] if len(points) == 1 else best_between(problem, lam, points[0], points[1])

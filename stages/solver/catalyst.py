@@ -31,12 +31,11 @@ import numpy as np
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.box import clip
 from gapwise.stages.solver.codes import CACHE_ONLY
-from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.listing import unused_passes
+from gapwise.stages.solver.dual_point import DualPoint
 from gapwise.stages.solver.options import AccelerationOptions
 from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.proximal import dual_norms, move_towards, recentre
-from gapwise.stages.solver.visits import Visits
+from gapwise.stages.solver.visits import load_cached_steps, load_steps, visit
 
 MOST_VISITS = 300
 """Bound on the visits (of `cached_passes` passes each) in one outer iteration. Where it is reached and the dual value has
@@ -83,10 +82,9 @@ class ProximalCounts:
 
 @dataclass
 class Proximal:
-    """Proximal problems over an iterate: their centre, the passes over the cache, and the mean of their points."""
+    """Proximal problems over a dual point: their centre, the passes over the cache, and the mean of their points."""
 
-    it: Iterate
-    visits: Visits
+    it: DualPoint
     options: AccelerationOptions
     own_point: bool
     """Whether w may differ from w(alpha) to the end; certificates are then those of (mean, alpha)."""
@@ -181,16 +179,12 @@ class Proximal:
             self.it.counts.kappa, self.it.centre = 0.0, np.empty(0)
 
     def leave(self) -> None:
-        """Leave the proximal problem at the end of a lambda; the certified point stays in `Iterate.weights`."""
+        """Leave the proximal problem at the end of a lambda; the certified point stays in `DualPoint.weights`."""
         if self.it.counts.kappa > 0.0:
             self.it.counts.kappa, self.it.centre = 0.0, np.empty(0)
             self.it.derive()
 
     # -- passes over the cache ----------------------------------------------------------------------------------------
-    def bcfw_pass(self) -> None:
-        """A pass with the oracle that moves w."""
-        self.visits.bcfw_pass(unused_passes(self.it.setup, self.options.unused_passes))
-
     def rate(self) -> float:
         """sqrt(lambda / (lambda + kappa)): the share of the gap that an accelerated outer iteration removes."""
         return math.sqrt(self.it.counts.lam / (self.it.counts.lam + self.it.counts.kappa))
@@ -209,9 +203,7 @@ class Proximal:
         it.state.skip[:] = 0
         for _ in range(MOST_VISITS // self.counts.visits):
             for _ in range(self.counts.visits):
-                self.visits.visit(
-                    options.cached_passes, vertex_from=CACHE_ONLY, rounds=options.rounds, skip_below=skip_below
-                )
+                visit(it, options.cached_passes, vertex_from=CACHE_ONLY, rounds=options.rounds, skip_below=skip_below)
             S = it.state
             dual, excess = it.dual_and_excess()
             remaining = it.known_gap + excess
@@ -235,8 +227,8 @@ class Proximal:
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls."""
-        self.visits.warm_up()
-        self.visits.warm_up_cached()
+        load_steps(self.it)
+        load_cached_steps(self.it)
         a, b, c, d = np.empty((4, 0))
         dual_norms(a, b, 1.0, c)
         move_towards(a, b, 1.0)

@@ -31,12 +31,6 @@ class Counts:
     """The lambda from which on the method goes on with other steps than its own; 0 before."""
     proven: float = 1.0
     """Share of the blocks whose vertex was proven to be a maximiser in that pass; 0 without a bound."""
-
-
-@dataclass
-class BlockCounts(Counts):
-    """The scalars of block-coordinate methods."""
-
     exact_total: float = 1.0
     """Sum of block gaps at the last exact pass at this lambda; 1 before the first (O16)."""
     dual: float = math.nan

@@ -158,7 +158,7 @@ def progress(engine: Walking) -> dict[str, float | str]:
     `certified` as well, where the path may be stopped anywhere: the eps that holds at every lambda so far.
     """
     solver, counts, rule, asked = engine.solver, engine.solver.counts, engine.rule.open_end(), engine.rule.tolerance()
-    gap = solver.it.known_gap + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0)
+    gap = float(np.sum(solver.block_gaps())) + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0)
     if asked.relative:
         dual = solver.ledger.last_dual(counts.breakpoint)
         gap = gap / dual if dual > 0.0 else math.nan

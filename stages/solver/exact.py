@@ -22,7 +22,7 @@ from gapwise.stages.solver.oracles import BASES, ORACLES, Answers, answers_at, b
 from gapwise.stages.solver.supports import Pool
 
 if TYPE_CHECKING:
-    from gapwise.stages.solver.iterate import Iterate
+    from gapwise.stages.solver.dual_point import DualPoint
 
 FAINT = 0.1
 """Share of the tolerance, or of the slack of the oracle's bounds if that is larger, that is reserved for the optimisation
@@ -149,7 +149,7 @@ def cached_driver(fingerprint: str) -> Callable[..., None]:
     return cached
 
 
-def certificate_of(it: Iterate, w: np.ndarray, gap: float, hinge: float | None = None) -> Certificate:
+def certificate_of(it: DualPoint, w: np.ndarray, gap: float, hinge: float | None = None) -> Certificate:
     """The certificate of (w, alpha), w (d,); without `hinge` it is computed from the gap, valid for cone bounds only."""
     lam = it.counts.lam
     ell, norm2 = float(it.state.z_ell[1]), norm2_of(it.problem, w)
@@ -159,13 +159,13 @@ def certificate_of(it: Iterate, w: np.ndarray, gap: float, hinge: float | None =
     return Certificate(lam, gap + excess, hinge, ell, norm2, dual)
 
 
-def gaps_at(it: Iterate, w: np.ndarray, given: tuple[np.ndarray, Answers] | None = None) -> ExactGaps:
+def gaps_at(it: DualPoint, w: np.ndarray, given: tuple[np.ndarray, Answers] | None = None) -> ExactGaps:
     """The results of an exact pass at w (d,); `given` as in `exact_gaps`."""
-    return exact_gaps(it.problem, w, it.state.pool, it.ledger.spread, it.setup.n_best, given)
+    return exact_gaps(it.problem, w, it.state.pool, it.ledger.spread, it.n_best, given)
 
 
 def exact_pass(
-    it: Iterate,
+    it: DualPoint,
     w: np.ndarray | None = None,
     better: Better | None = None,
     given: tuple[np.ndarray, Answers] | None = None,
@@ -188,7 +188,7 @@ def exact_pass(
     counts.exact_total = float(np.sum(found.gap))
     point, it.weights, counts.slack, counts.proven = passed
     counts.dual = point.dual
-    if it.setup.caching:
+    if it.options.cache:
         it.keep(np.arange(P.n), found.answers)
     it.rebuild_tree()
     counts.last_refresh = it.ledger.steps
@@ -196,7 +196,7 @@ def exact_pass(
 
 
 def due_pass(
-    it: Iterate, goal: Goal, w: np.ndarray | None = None, better: Better | None = None
+    it: DualPoint, goal: Goal, w: np.ndarray | None = None, better: Better | None = None
 ) -> tuple[Certificate, ExactGaps | None]:
     """An exact pass; with `goal.exact` False, stale gaps that are small enough replace it."""
     stale = float(np.sum(np.maximum(it.state.gap, 0.0)))
@@ -206,7 +206,7 @@ def due_pass(
     return certificate_of(it, it.state.w if w is None else w, stale), None
 
 
-def pass_at(it: Iterate, w: np.ndarray, passed: Found) -> Found:
+def pass_at(it: DualPoint, w: np.ndarray, passed: Found) -> Found:
     """`passed`, or what an exact pass at w (d,) finds with the same dual point if that is better."""
     P, (point, _, slack, proven) = it.problem, passed
     answers = answers_at(P, w, range(P.n), it.ledger.spread)
@@ -221,19 +221,19 @@ def pass_at(it: Iterate, w: np.ndarray, passed: Found) -> Found:
     return Certificate(point.lam, gap, hinge, point.ell, norm2, point.dual), w, slack, proven
 
 
-def judged(it: Iterate, point: Certificate, goal: Goal) -> Status | None:
+def judged(it: DualPoint, point: Certificate, goal: Goal) -> Status | None:
     """How this lambda ends with `point`: CONVERGED, a limit that is reached, BOUND_LIMIT; None if the solve goes on."""
     bound = goal.bound(point.dual)
     return Status.CONVERGED if point.gap <= bound else it.ledger.limit() or hopeless(it, bound)
 
 
-def left_for_oracle(it: Iterate, bound: float) -> float:
+def left_for_oracle(it: DualPoint, bound: float) -> float:
     """The part of a bound on the gap that the slack of the oracle's bounds leaves to the optimiser; all if exact."""
     slack = it.counts.slack
     return max(bound - slack, FAINT * max(bound, slack)) if slack > 0.0 else bound
 
 
-def hopeless(it: Iterate, bound: float) -> Status | None:
+def hopeless(it: DualPoint, bound: float) -> Status | None:
     """BOUND_LIMIT if an exact pass missed `bound` only because of the slack of the oracle's bounds, otherwise None."""
     counts = it.counts
     missed = counts.slack > (1.0 - 2.0 * FAINT) * bound and counts.exact_total <= FAINT * max(bound, counts.slack)

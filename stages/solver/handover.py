@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gapwise.records import Json
 from gapwise.stages.solver.catalyst import ProximalCounts
-from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.dual_point import DualPoint
 from gapwise.stages.solver.methods.accelerated import Accelerated
 from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import CachedPassOptions
@@ -24,7 +24,7 @@ class Handover:
     Plain steps commit `counts`.
     """
 
-    def __init__(self, it: Iterate, counts: ProximalCounts) -> None:
+    def __init__(self, it: DualPoint, counts: ProximalCounts) -> None:
         self.it, self.accelerated = it, Accelerated(it, CachedPassOptions(), own_primal=False)
         self.accelerated.solve_with(counts)
 

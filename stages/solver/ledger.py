@@ -37,9 +37,9 @@ class Ledger:
     n: int
     """Blocks."""
     options: MethodOptions
-    counts: Counts
-    counters: np.ndarray
-    """int64: the entries STEPS and ORACLE_CALLS are those of `codes`; the iterate owns the array."""
+    counts: Counts = field(default_factory=Counts)
+    counters: np.ndarray = field(default_factory=lambda: np.zeros(2, np.int64))
+    """int64: the entries STEPS and ORACLE_CALLS are those of `codes`; the dual point owns the array."""
     trace: list[Row] = field(default_factory=list)
     spread: Spread = HERE
     """Where the oracles of exact passes are called; does not change the result."""
@@ -54,6 +54,12 @@ class Ledger:
     """Whether a lambda that takes many passes may go on with other steps (`engine.Task.may_switch`)."""
     pace: Pace = field(default_factory=lambda: Pace(PLAIN_WORK))
     """Of passes over all blocks that call no oracle."""
+    step_pace: Pace = field(default_factory=Pace)
+    """Of steps: at most `parallel.most_visits`."""
+    call_pace: Pace = field(default_factory=Pace)
+    """Of oracle calls in steps."""
+    cached_pace: Pace = field(default_factory=Pace)
+    """Of visits by distances."""
     started: float = 0.0
     """`time.perf_counter` when the present part of the solve began."""
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from gapwise.records import Json
 from gapwise.stages.problems.capabilities import lists_several
 from gapwise.stages.problems.operations import mean_size, operations_of
 from gapwise.stages.problems.protocol import Problem, max_label_length
-from gapwise.stages.solver.setup import Setup
 
 AUTO = 0
 """`solver.n_best`: as many as `by_cost` says."""
@@ -33,20 +29,16 @@ ANSWERS, DISTANCES = 1 << 28, 1 << 30
 """Bytes for the answers of a pass, and for the squared distances between all labellings that blocks may keep."""
 
 
-def listing(problem: Problem, setup: Setup) -> Setup:
-    """`setup` with the number of labellings a call for this problem, and room in the cache for them.
+def labellings(problem: Problem, n_best: int) -> int:
+    """How many labellings a call returns, where `n_best` are asked for; 0: as many as pay."""
+    if n_best == 1 or not lists_several(problem):
+        return 1
+    return n_best if n_best > AUTO else by_cost(problem)
 
-    Raises
-    ------
-    ValueError
-        If several labellings are asked for and the structure's max-oracle returns one.
-    """
-    check_listing(problem, setup.n_best)
-    if setup.n_best == 1 or not lists_several(problem):
-        return replace(setup, n_best=1)
-    m = setup.n_best if setup.n_best > AUTO else by_cost(problem)
-    room = int((DISTANCES / (8.0 * problem.n)) ** 0.5)
-    return replace(setup, n_best=m, capacity=max(setup.capacity, m, min(KEPT * m, room)))
+
+def room(problem: Problem, m: int, capacity: int) -> int:
+    """Labellings that a block keeps, where a call returns m and the options ask for `capacity`."""
+    return capacity if m == 1 else max(capacity, m, min(KEPT * m, int((DISTANCES / (8.0 * problem.n)) ** 0.5)))
 
 
 def check_listing(problem: Problem, n_best: int) -> None:
@@ -70,18 +62,3 @@ def by_cost(problem: Problem) -> int:
     cheap = covering if covering <= FEW else 1
     bytes_of_one = problem.n * max_label_length(problem) * problem.truth.itemsize
     return max(1, min(max(cheap, int(oracle / (VISITS * visit))), MOST, ANSWERS // max(bytes_of_one, 1)))
-
-
-def unused_passes(setup: Setup, most: int) -> int:
-    """After how many passes without use a labelling is dropped: sooner where an oracle that lists would return it again."""
-    return most if setup.n_best == 1 else max(1, most // SOONER)
-
-
-def deeper(setup: Setup, rounds: int) -> int:
-    """Rounds of passes over the cache between two exact passes: one more where lists have put more into it."""
-    return rounds + (setup.n_best > 1)
-
-
-def listing_facts(setup: Setup) -> dict[str, Json]:
-    """What path.zarr says of it."""
-    return {"n_best": setup.n_best} if setup.n_best > 1 else {}

@@ -11,14 +11,13 @@ import numpy as np
 from gapwise.records import Facts, Json
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.counts import BlockCounts, Counts
-from gapwise.stages.solver.iterate import SPECS, Iterate, begun, restored
+from gapwise.stages.solver.counts import Counts
+from gapwise.stages.solver.dual_point import SPECS, DualPoint
 from gapwise.stages.solver.ledger import Ledger, Row
-from gapwise.stages.solver.listing import listing
 from gapwise.stages.solver.objective import Certificate, Goal, Mixture
 from gapwise.stages.solver.options import MethodOptions, Status
 from gapwise.stages.solver.packed import Arrays, ArraySpec
-from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.supports import Pool, Supports
 
 if TYPE_CHECKING:
@@ -36,11 +35,11 @@ Opts = TypeVar("Opts", bound=MethodOptions)
 class Method(Generic[Opts]):
     """A block-coordinate method on a problem, at one lambda. A file of `methods` derives one and says `advance`.
 
-    The other hooks are optional: `setup`, `prepare`, `start`, `point`, `rewrites_w`, `load`, `arrays`, `restore`, `facts`.
+    The other hooks are optional: `flags`, `prepare`, `start`, `point`, `rewrites_w`, `load`, `arrays`, `restore`, `facts`.
 
     Attributes
     ----------
-    it : Iterate
+    it : DualPoint
         The dual point by blocks, and what follows from it.
     own : dataclass, optional
         The method's own scalars, which are committed.
@@ -54,13 +53,10 @@ class Method(Generic[Opts]):
     Visits in the order of the data, and an exact pass after each round:
 
     >>> from gapwise.stages.solver.exact import exact_pass, judged
-    >>> from gapwise.stages.solver.visits import Visits
+    >>> from gapwise.stages.solver.visits import run_steps
     >>> class InOrder(Method):
-    ...     def prepare(self):
-    ...         self.visits, self.order = Visits(self.it), np.arange(self.problem.n)
-    ...
     ...     def advance(self, goal):
-    ...         self.visits.run(self.visits.flags(), self.order, self.order.size)
+    ...         run_steps(self.it, self.it.flags(), np.arange(self.problem.n), self.problem.n)
     ...         point, _ = exact_pass(self.it)
     ...         self.ledger.record(point)
     ...         status = judged(self.it, point, goal)
@@ -76,9 +72,8 @@ class Method(Generic[Opts]):
 
     specs: ClassVar[tuple[ArraySpec, ...]] = SPECS
     """The arrays that are committed. Those with the only dimension `iteration` are a trace of the method's own."""
-    counts_type: ClassVar[type[Counts]] = BlockCounts
 
-    def __init__(self, it: Iterate, options: Opts, own_primal: bool) -> None:
+    def __init__(self, it: DualPoint, options: Opts, own_primal: bool) -> None:
         self.it, self.options, self.own_primal = it, options, own_primal
         self.problem, self.ledger = it.problem, it.ledger
         self.own: DataclassInstance | None = None
@@ -87,9 +82,9 @@ class Method(Generic[Opts]):
 
     # -- what a method says -------------------------------------------------------------------------------------------
     @classmethod
-    def setup(cls, options: Opts) -> Setup:
+    def flags(cls, options: Opts) -> Flags:
         """How blocks are drawn, which moves they make, what is kept; this is of options that are `BlockOptions`."""
-        return Setup.of(options)  # type: ignore[arg-type]
+        return Flags.of(options)  # type: ignore[arg-type]
 
     @classmethod
     def of(cls, options: Opts) -> type[Method[Opts]]:
@@ -97,7 +92,7 @@ class Method(Generic[Opts]):
         return cls
 
     def prepare(self) -> None:
-        """Make what the method holds besides the iterate."""
+        """Make what the method holds besides the dual point."""
 
     def advance(self, goal: Goal) -> Ended | None:
         """From one rebase point to the next (None), or to the end of this lambda."""
@@ -109,7 +104,7 @@ class Method(Generic[Opts]):
     @property
     def point(self) -> np.ndarray:
         """float64, (d,): the primal point that the next certificate will be computed for."""
-        return self.it.w
+        return self.it.state.w
 
     @property
     def rewrites_w(self) -> bool:
@@ -120,7 +115,7 @@ class Method(Generic[Opts]):
         """Compile or load every function that a solve calls; changes no result."""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What the method commits besides the iterate; under the names of `specs`."""
+        """What the method commits besides the dual point; under the names of `specs`."""
         return {}
 
     def restore(self, arrays: Arrays) -> None:
@@ -165,17 +160,13 @@ class Method(Generic[Opts]):
             stop = boundary(self)
             self.stopped = stop is not None
             if stop is not None:
-                self.stay()
+                self.it.fresh = True  # a later call goes on as after a restore
                 return stop, None
             with self.ledger.timed():
                 ended = self.advance(goal)
             if ended:
                 check_finite(ended)
                 return ended
-
-    def stay(self) -> None:
-        """The state is at a rebase point, from which a later call goes on as after a restore."""
-        self.it.fresh = True
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls, so that seconds exclude compilation; changes no result."""
@@ -226,6 +217,10 @@ class Method(Generic[Opts]):
         """The current D(alpha); nan without a dual point."""
         return self.it.dual_value()
 
+    def block_gaps(self) -> np.ndarray:
+        """float64, (n,): the last known block gaps; inf where unknown, nan without a dual point."""
+        return self.it.state.gap.copy()
+
     # -- its beginning, and committed state ---------------------------------------------------------------------------
     @classmethod
     def begin(
@@ -248,8 +243,9 @@ class Method(Generic[Opts]):
         spread : Spread
             Where the oracles of exact passes are called; does not change the result.
         """
-        kind, ledger = cls.of(options), cls._ledger(problem, options, spread)
-        return cast(Self, kind(kind.begun(problem, options, pool, seed, ledger), options, own_primal))
+        kind, ledger = cls.of(options), Ledger(problem.n, options, spread=spread)
+        point = DualPoint.begun(problem, kind.flags(options), pool, seed, ledger)
+        return cast(Self, kind(point, options, own_primal))
 
     @classmethod
     def restored(
@@ -272,27 +268,12 @@ class Method(Generic[Opts]):
         ValueError
             If an array does not fit the problem; names the array.
         """
-        kind, ledger = cls.of(options), cls._ledger(problem, options, spread)
-        method = kind(kind.resumed(problem, options, seed, arrays, attrs, ledger), options, own_primal)
+        kind, ledger = cls.of(options), Ledger(problem.n, options, spread=spread)
+        point = DualPoint.restored(problem, kind.flags(options), seed, arrays, attrs, ledger)
+        method = kind(point, options, own_primal)
         method._restore_own(attrs["own"])
         method.restore(arrays)
         return cast(Self, method)
-
-    @classmethod
-    def begun(cls, problem: Problem, options: Opts, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
-        """The iterate at the dual point of `pool`."""
-        return begun(problem, listing(problem, cls.setup(options)), pool, seed, ledger)
-
-    @classmethod
-    def resumed(
-        cls, problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Facts, ledger: Ledger
-    ) -> Iterate:
-        """The iterate of a commit."""
-        return restored(problem, listing(problem, cls.setup(options)), seed, arrays, attrs, ledger)
-
-    @classmethod
-    def _ledger(cls, problem: Problem, options: Opts, spread: Spread) -> Ledger:
-        return Ledger(problem.n, options, cls.counts_type(), np.zeros(2, np.int64), spread=spread)
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and JSON-able attributes; copies, which a thread may write while the solve goes on."""

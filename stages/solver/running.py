@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from gapwise.stages.solver.codes import CACHE_FIRST, FW, GAP, MAX_GAP, PERMUTATION, SAMPLERS, STEP_RULES
+from gapwise.stages.solver.counts import NEVER
+
 if TYPE_CHECKING:
     from gapwise.stages.solver.block.pairs import Distances
+    from gapwise.stages.solver.options import BlockOptions
     from gapwise.stages.solver.supports import Pool
 
 
@@ -44,45 +48,49 @@ class State(NamedTuple):
 class Flags(NamedTuple):
     """The options of a method as compiled code reads them."""
 
-    sampler: int
-    kinds: int
+    sampler: int = PERMUTATION
+    """how blocks are drawn: a code of `codes.SAMPLERS`"""
+    kinds: int = FW
     """moves that a block may make: bits of `codes`"""
-    by_slope: bool
+    by_slope: bool = False
     """try only one of FW and AWAY, the one with the larger slope"""
-    line_search: bool
+    line_search: bool = True
     """False: FW moves by 2n / (k + 2n)"""
-    cache: bool
-    vertex_from: int
+    cache: bool = False
+    """whether labellings without weight are kept"""
+    vertex_from: int = CACHE_FIRST
     """CACHE_FIRST to CACHE_ONLY: where a step's vertex comes from"""
-    rounds: int
+    rounds: int = 1
     """moves of a block each time it is drawn: the first towards the vertex, the others between the block's own atoms"""
-    skip_below: float
+    skip_below: float = 0.0
     """cached passes: a block whose gap is below this sits out `SKIPPED_VISITS` visits"""
-    F: float
-    nu: float
-    capacity: int
-    degree: float
+    F: float = 0.25
+    nu: float = 0.01
+    capacity: int = NEVER
+    """labellings kept per block"""
+    degree: float = 1.0
     """the sampling weight of a block is g_i ** degree"""
-    average: bool
-    scale: float
+    average: bool = False
+    """whether the state keeps a running average"""
+    scale: float = 1.0
     """1 / ((lambda + kappa) n)"""
-    exact_total: float
+    exact_total: float = 1.0
     """sum of block gaps at the last exact pass; 1 before the first"""
-    stop_sum: float
+    stop_sum: float = -1.0
     """return when the tree's sum of stale gaps is at or below this; < 0: never"""
-    stop_calls: int
+    stop_calls: int = NEVER
     """return when steps have made this many oracle calls"""
 
+    @classmethod
+    def of(cls, options: BlockOptions, **other: Any) -> Self:
+        """The choices that block methods share; `other` replaces some."""
+        rule, cache, kept = STEP_RULES[options.step], options.cache, options.cache.kind != "none"
+        capacity = int(cache.capacity) if kept else NEVER
+        flags = cls(kinds=rule.kinds, by_slope=rule.by_slope, cache=kept, F=float(cache.F), nu=float(cache.nu))
+        return flags._replace(**{"capacity": capacity, **other})
 
-class FlagChoices(TypedDict, total=False):
-    """The flags that a pass may choose anew."""
 
-    sampler: int
-    kinds: int
-    vertex_from: int
-    rounds: int
-    skip_below: float
-    capacity: int
-    average: bool
-    stop_sum: float
-    stop_calls: int
+def sampling_of(sampler: str, degree: float = 1.0) -> dict[str, float]:
+    """`sampler` and `degree` of `Flags`: the degree counts only where blocks are drawn by their gaps."""
+    code = SAMPLERS.index(sampler)
+    return {"sampler": code, "degree": float(degree) if code in (GAP, MAX_GAP) else 1.0}

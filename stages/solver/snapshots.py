@@ -91,9 +91,9 @@ class Snapshots:
                 "oracle_calls": calls,
                 "steps": solver.steps,
                 "seconds": counts.seconds,
-                "stale_gap": solver.it.known_gap,
+                "stale_gap": float(np.sum(solver.block_gaps())),
                 "dual": solver.dual_value(),
-                "nonuniformity": nonuniformity(solver.it.block_gaps()),
+                "nonuniformity": nonuniformity(solver.block_gaps()),
                 "weights": solver.point.copy(),
             }
         )

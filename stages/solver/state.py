@@ -159,7 +159,7 @@ def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
 
 
 def check_state(problem: Problem, supports: Supports, arrays: Mapping[str, np.ndarray]) -> None:
-    """Raise ValueError, naming array and block, unless the arrays of `iterate.SPECS` are a state of `problem`."""
+    """Raise ValueError, naming array and block, unless the arrays of `dual_point.SPECS` are a state of `problem`."""
     s, n = supports, problem.n
     check_supports(problem, s.offset, s.alpha, s.losses, s.label, s.label_offset)
     check_array("support_used", s.used, (s.alpha.size,), np.int64)

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from parts import take_steps
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
@@ -61,7 +62,7 @@ def pass_times(problem: Problem, preset: str, lam: float, passes: int) -> tuple[
     solver = begin(problem, options, PathOptions(rule="single", lam=lam), None, seed=0)
     solver.warm_up()
     solver.it.rebase()
-    times = [milliseconds(lambda: solver.take_steps(-1.0), repeats=1) for _ in range(passes)]
+    times = [milliseconds(lambda: take_steps(solver), repeats=1) for _ in range(passes)]
     return times, float(solver.it.state.counters[ORACLE_CALLS] / (problem.n * passes)), solver
 
 

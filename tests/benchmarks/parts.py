@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
-if TYPE_CHECKING:
-    from gapwise.stages.solver.visits import Visits
 
-
-def visits_of(solver: Any) -> Visits:
-    """The compiled steps, also of earlier versions, whose solvers held a schedule."""
+def visits_of(solver: Any) -> Any:
+    """The compiled steps: `run(flags, order, steps)`, `flags(...)`, `visit(...)`, also of earlier versions."""
     method = solver.schedule.advance.__self__ if hasattr(solver, "schedule") else solver
-    visits: Visits = method.proximal.visits if solver.options.method.startswith("accelerated") else method.visits
-    return visits
+    method = getattr(method, "proximal", method)
+    if hasattr(method, "visits"):
+        return method.visits
+    from gapwise.stages.solver.visits import run_steps, visit
+
+    it = solver.it
+    return SimpleNamespace(it=it, flags=it.flags, run=partial(run_steps, it), visit=partial(visit, it))
+
+
+def take_steps(solver: Any) -> None:
+    """The steps of `bcfw` until its next rebase point, without an exact pass."""
+    from gapwise.stages.solver.objective import Goal
+
+    solver.counts.exact_due = False
+    solver.advance(Goal(float("nan")))

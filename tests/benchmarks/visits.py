@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from numba import njit
+from parts import take_steps
 
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.stages.solver.exact import exact_gaps
@@ -57,7 +58,7 @@ def visit_costs(problem: Problem, lam: float) -> Iterator[tuple[str, float, floa
         )
         solver = begin(problem, options, PathOptions(rule="single", lam=lam), None, seed=0)
         solver.warm_up()
-        visits = microseconds(lambda: solver.take_steps(-1.0), problem.n)  # noqa: B023
+        visits = microseconds(lambda: take_steps(solver), problem.n)  # noqa: B023
         S = solver.it.state
         gaps = microseconds(lambda: exact_gaps(problem, S.w, S.pool), 1)  # noqa: B023
         yield name, visits, gaps / 1e3

@@ -17,7 +17,7 @@ from tiny import TINY, by_all_methods, multiclass
 from gapwise.stages.problems import build
 from gapwise.stages.problems.multiclass.rows import Dense
 from gapwise.stages.problems.protocol import frozen
-from gapwise.stages.solver import catalyst, iterate
+from gapwise.stages.solver import catalyst, dual_point
 from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.catalyst import MEAN_POWER
 from gapwise.stages.solver.engine import Engine, Task
@@ -130,15 +130,15 @@ def test_accelerated__reaches_the_optimum_however_often_kappa_is_divided(method,
     monkeypatch.setattr(catalyst, "STRONG", 0.0)
     problem = TINY["chain"]()
     solver = accelerated_of(problem, method)
-    proximal, moving = proximal_of(solver), 0
-    bcfw_pass = proximal.bcfw_pass
+    moving = 0
+    bcfw_pass = solver.bcfw_pass
 
     def noted():
         nonlocal moving
         moving += 1
         bcfw_pass()
 
-    monkeypatch.setattr(proximal, "bcfw_pass", noted)
+    monkeypatch.setattr(solver, "bcfw_pass", noted)
     status, point = solver.solve(1e-6, never)
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
@@ -295,7 +295,7 @@ def test_dual_and_excess__are_those_of_v_laid_out(name: str, monkeypatch: pytest
         for w in (None, solver.it.state.w, solver.point, 2.0 * solver.it.state.w):
             values = solver.it.dual_and_excess(w)
             with monkeypatch.context() as patched:
-                patched.setattr(iterate, "own_metric", lambda problem: True)  # whose v is always laid out
+                patched.setattr(dual_point, "own_metric", lambda problem: True)  # whose v is always laid out
                 assert values == pytest.approx(solver.it.dual_and_excess(w), rel=1e-11, abs=1e-13)
 
     solver.solve(0.01, boundary)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import best, primal_value
-from parts_of import visits_of
 from single import LAM, never, solver_of
 from tiny import KINDS, instance, multiclass
 
-from gapwise.stages.solver.averages import APPROXIMATE, EXACT, DualPoint, best_between, between
+from gapwise.stages.solver.averages import APPROXIMATE, EXACT, AveragePoint, best_between, between
 from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from gapwise.stages.solver.objective import squared_norm
 from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.visits import run_steps
 
 pytestmark = pytest.mark.interpreted
 
@@ -34,7 +34,7 @@ def test_tracks__equal_the_naive_recursions(name, averaging):
     """One visit at a time, the iterate is recorded on its track; a track of one kind does not count the other's steps."""
     problem = instance(name)
     solver = averaging_of(problem, averaging, 0.05)
-    tracks, visits = solver.tracks, visits_of(solver)
+    tracks = solver.tracks
     solver.it.rebase()
     seen, order = {EXACT: [], APPROXIMATE: []}, np.arange(problem.n)
     for _ in range(3):
@@ -43,7 +43,7 @@ def test_tracks__equal_the_naive_recursions(name, averaging):
             source, rounds = (ORACLE_ALWAYS, 1) if kind == EXACT else (CACHE_ONLY, 4)
             with tracks.during(solver.it.state, kind) as solver.it.state:
                 for i in order:
-                    visits.run(visits.flags(rounds=rounds, vertex_from=source), order[i : i + 1], 1)
+                    run_steps(solver.it, solver.it.flags(rounds=rounds, vertex_from=source), order[i : i + 1], 1)
                     S = solver.it.state
                     seen[kind if averaging == "two_track" else EXACT].append([*S.u, S.z_ell[1]])
     points = tracks.points(solver.it.state)
@@ -58,7 +58,7 @@ def test_best_between__is_at_least_as_good_as_both_and_as_all_between(seed, boxe
     rng = np.random.default_rng(seed)
     bounds = np.sort(rng.normal(scale=0.3, size=(2, 12)), axis=0) if boxed else np.empty((2, 0))
     problem = multiclass(seed, lower=bounds[0], upper=bounds[1])
-    a, b = (DualPoint(rng.normal(scale=0.5, size=problem.d), float(rng.uniform())) for _ in range(2))
+    a, b = (AveragePoint(rng.normal(scale=0.5, size=problem.d), float(rng.uniform())) for _ in range(2))
     best = best_between(problem, LAM, a, b)
     value = best.value(problem, LAM)
     assert value >= max(between(a, b, share).value(problem, LAM) for share in np.linspace(0.0, 1.0, 201)) - 1e-12

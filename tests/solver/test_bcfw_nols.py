@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import best, primal_value
+from parts_of import take_steps
 from single import LAM, never, solver_of
 from tiny import feature_matrix, instance, local
 
@@ -26,7 +27,7 @@ def test_steps__are_those_of_the_formula(name):
     problem = instance(name)
     solver = nols_of(problem, refresh_every=0, rebase_steps=30)
     solver.it.rebase()
-    solver.take_steps(-1.0)
+    take_steps(solver)
     n, rng = problem.n, np.random.default_rng(0)
     truths = [problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]] for i in range(n)]
     mu = [local(problem, i, truths[i]) for i in range(n)]

@@ -69,7 +69,7 @@ def test_gram__is_that_of_the_planes_in_the_pool_of_which_unused_ones_are_droppe
         slopes = np.array([
             sum(psi(problem, i, labels[i, k, : lengths[i]]) for i in range(n)) / n for k in range(planes)
         ])  # fmt: skip
-        np.testing.assert_allclose(solver.counts.lam * solver.it.dual_point()[0], weights[0] @ slopes, atol=1e-12)
+        np.testing.assert_allclose(solver.counts.lam * solver.it.v_and_weights()[0], weights[0] @ slopes, atol=1e-12)
         if made.slopes:
             np.testing.assert_allclose(made.gram, slopes @ slopes.T, atol=1e-13)
         most.append(planes)

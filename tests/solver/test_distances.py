@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from parts_of import visits_of
 from pools import slots_of
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of
@@ -16,6 +15,7 @@ from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.state import derive
 from gapwise.stages.solver.supports import pack, unpack
+from gapwise.stages.solver.visits import visit
 
 
 @pytest.mark.parametrize("name", by_all_methods())
@@ -51,12 +51,12 @@ def test_rounds__of_one_visit_solve_the_block(name):
     solver.it.rebase()
     for _ in range(4):
         solver.it.make_room(problem.n)
-        visits_of(solver).visit(vertex_from=ORACLE_ALWAYS)
+        visit(solver.it, vertex_from=ORACLE_ALWAYS)
     solver.it.rebase()
     S = solver.it.state._replace(distances=with_room(solver.it.state.distances, solver.it.state.pool.counts))
     for i in range(problem.n):
         for rounds in (1, 400):
-            flags = visits_of(solver).flags(sampler=PERMUTATION, vertex_from=CACHE_ONLY, rounds=rounds)
+            flags = solver.it.flags(sampler=PERMUTATION, vertex_from=CACHE_ONLY, rounds=rounds)
             cached_steps_driver(problem)(problem, S, flags, np.array([i]))
             theta, length = np.empty(problem.local_ptr[i + 1] - problem.local_ptr[i]), np.diff(problem.label_ptr)[i]
             problem.scores(i, S.w, theta)
@@ -75,9 +75,9 @@ def test_cached_passes__keep_w_that_of_alpha_and_never_lose_dual_value(name):
     values = []
     for _ in range(5):
         solver.it.make_room(problem.n)
-        visits_of(solver).visit(vertex_from=ORACLE_ALWAYS)
+        visit(solver.it, vertex_from=ORACLE_ALWAYS)
         for _ in range(3):
-            visits_of(solver).visit(vertex_from=CACHE_ONLY, rounds=2)
+            visit(solver.it, vertex_from=CACHE_ONLY, rounds=2)
             S = solver.it.state
             w, ell = S.w.copy(), float(S.z_ell[1])
             values.append(dual_value(ell, S.u, w, LAM, problem.lower, problem.upper))

@@ -29,7 +29,7 @@ def eg_of(name: str, **choices) -> AnyMethod:
 
 def dual_value(solver: AnyMethod) -> float:
     """D of the weights that the scores give all labellings, by enumeration."""
-    P, S, v, ell = solver.problem, solver.it.running, np.zeros(solver.problem.d), 0.0
+    P, S, v, ell = solver.problem, solver.running, np.zeros(solver.problem.d), 0.0
     for i in range(P.n):
         lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
         delta = local(P, i, P.truth[P.label_ptr[i] : P.label_ptr[i + 1]])
@@ -44,7 +44,7 @@ def dual_value(solver: AnyMethod) -> float:
             delta, ell = delta - weights @ m, ell + float(weights @ losses) / P.n
             P.push(i, 1.0 / (LAM * P.n), delta, v)
     np.testing.assert_allclose(S.u, v, atol=1e-9)
-    w = solver.it.w
+    w = solver.point
     return ell + 0.5 * LAM * float(w @ w) - LAM * float(w @ v)
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from dense import best, primal_value
-from parts_of import dual_of
+from parts_of import dual_of, take_steps
 from pools import slots_of
 from single import LAM, never, solver_of
 from solved import options_of
@@ -76,7 +76,7 @@ def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, ste
         dual = dual_of(solver)
         assert dual >= last - 1e-12
         last = dual
-        solver.take_steps(-1.0)
+        take_steps(solver)
         S = solver.it.state
         running = S.ell.copy(), S.u.copy()
         derive(problem, S, solver.it.scale)
@@ -92,7 +92,7 @@ def test_averaging__equals_the_naive_recursion(name):
     solver.it.rebase()
     vs, ells = [], []
     for _ in range(60):
-        solver.take_steps(-1.0)
+        take_steps(solver)
         vs.append(solver.it.state.u.copy())
         ells.append(float(np.sum(solver.it.state.ell)) / problem.n)
     K = len(vs)

@@ -40,7 +40,7 @@ def test_draws__follow_the_weights_and_no_gap() -> None:
     solver = solver_of(multiclass(n=9), LAM, sampler="lipschitz")
     solver.it.state.gap[:] = [1.0, *([0.0] * 8)]
     solver.it.rebuild_tree()
-    state, flags, none = solver.it.state, solver.visits.flags(), np.empty(0, np.int64)
+    state, flags, none = solver.it.state, solver.it.flags(), np.empty(0, np.int64)
     rng, many = np.random.default_rng(0), 20_000
     counts = np.bincount([draw(state, flags, rng, none, k) for k in range(many)], minlength=9)
     share = lipschitz_weights(solver.problem) / lipschitz_weights(solver.problem).sum()

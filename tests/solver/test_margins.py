@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from dense import optimum
 from equality import assert_same_path
-from parts_of import visits_of
 from pools import slots_of
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, feature_matrix, local, potts
 
-from gapwise.stages.solver import iterate
+from gapwise.stages.solver import dual_point
 from gapwise.stages.solver.block import by_margins as margins
 from gapwise.stages.solver.block.by_margins import MOST_BYTES, by_margins, no_rows, with_rows
 from gapwise.stages.solver.block.step import step
 from gapwise.stages.solver.codes import ORACLE_ALWAYS
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.visits import run_steps
 
 pytestmark = pytest.mark.interpreted
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.interpreted
 @pytest.fixture
 def margins_kept(monkeypatch):
     """Margin vectors wherever steps can take them."""
-    monkeypatch.setattr(iterate, "worth_keeping", lambda problem, atoms: True)
+    monkeypatch.setattr(dual_point, "worth_keeping", lambda problem, atoms: True)
 
 
 @pytest.mark.parametrize("name", ["segmentation", "potts"])
@@ -65,13 +65,13 @@ def test_solve__ends_at_the_optimum_with_w_that_of_alpha(margins_kept, method, n
     assert solver.it.margins is not None
     best = optimum(problem, LAM)
     assert best - 1e-3 - 1e-6 <= solver.dual_value() <= best + 1e-6
-    _, w = solver.it.dual_point()
-    u, w, ell = solver.it.dual_point()[0].copy(), w.copy(), float(solver.it.state.z_ell[1])
+    _, w = solver.it.v_and_weights()
+    u, w, ell = solver.it.v_and_weights()[0].copy(), w.copy(), float(solver.it.state.z_ell[1])
     assert dual_value(ell, u, w, LAM, problem.lower, problem.upper) == pytest.approx(solver.dual_value(), abs=1e-12)
     known = solver.it.cached_gaps(w)
     solver.it.margins = None
     solver.it.derive()  # by features, from the pool alone
-    np.testing.assert_allclose(solver.it.dual_point()[0], u, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(solver.it.v_and_weights()[0], u, rtol=1e-7, atol=1e-7)
     assert ell == pytest.approx(float(solver.it.state.z_ell[1]), abs=1e-10)
     np.testing.assert_allclose(solver.it.cached_gaps(w), known, atol=1e-7)
 
@@ -98,7 +98,7 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(margins_kept, mo
         "gapwise.stages.solver.block.by_margins.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9)
     )
     solver.it.rebase()
-    visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 3 * problem.n)
+    run_steps(solver.it, solver.it.flags(), np.empty(0, np.int64), 3 * problem.n)
     total = [solver.it.state.pool.alpha[slots_of(solver.it.state.pool, i)].sum() for i in range(problem.n)]
     np.testing.assert_allclose(total, 1.0)
 
@@ -119,7 +119,7 @@ def test_steps__go_on_where_rows_run_out(margins_kept, monkeypatch):
         if scarce:
             monkeypatch.setattr(margins, "with_rows", few)
             solver.it.margins.make_room(solver.it.state.pool)
-        visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 40)
+        run_steps(solver.it, solver.it.flags(), np.empty(0, np.int64), 40)
         S = solver.it.state
         ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
     assert asked > 3
@@ -146,7 +146,7 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(margins_kept, monke
             monkeypatch.setattr(margins, "MOST_BYTES", 0)
             solver.it.margins.rows = no_rows(problem.d)
             solver.it.state.pool.row[:] = -1
-        visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 40)
+        run_steps(solver.it, solver.it.flags(), np.empty(0, np.int64), 40)
         S = solver.it.state
         ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
     assert forgotten > 3
@@ -168,4 +168,4 @@ def test_exhausted__looks_at_no_block(margins_kept):
         counts = it.state.pool.counts
         for left in (0, counts.max(), counts.max() + 1):
             assert view._replace(left=np.array([left])).exhausted() == (left <= counts.max())
-        step(problem, it.state, view, visits_of(solver).flags(vertex_from=ORACLE_ALWAYS), 2)
+        step(problem, it.state, view, solver.it.flags(vertex_from=ORACLE_ALWAYS), 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import best, primal_value
+from parts_of import take_steps
 from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import KINDS, instance, multiclass
@@ -139,7 +140,7 @@ def test_multiplane__without_approximate_passes_is_bcfw(name):
     for solver in (bcfw, multiplane):
         solver.it.rebase()
     for _ in range(4):
-        bcfw.take_steps(-1.0)
+        take_steps(bcfw)
         multiplane.bcfw_pass()
         np.testing.assert_allclose(bcfw.it.state.u, multiplane.it.state.u, rtol=1e-9, atol=1e-12)
     assert bcfw.dual_value() == pytest.approx(multiplane.dual_value(), abs=1e-12)

@@ -16,6 +16,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from parts_of import take_steps
 from single import never
 from tiny import TINY
 
@@ -61,7 +62,7 @@ def first_steps(name: str) -> list[float]:
     solver = begin(problem, options, PathOptions(rule="single", lam=0.3), None, seed=0)
     solver.it.rebase()
     for _ in range(2):
-        solver.take_steps(-1.0)
+        take_steps(solver)
     S = solver.it.state
     return [*S.u, *S.ell, *S.gap, *S.counters.astype(float)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from parts_of import take_steps
 from spreads import elsewhere
 from tiny import TINY, by_all_methods
 
@@ -22,7 +23,7 @@ def test_exact_pass__is_the_same_to_the_bit_elsewhere(name):
     solver = begin(problem, options, PathOptions(rule="single", lam=0.3), None, seed=0)
     solver.it.rebase()
     for _ in range(4):
-        solver.take_steps(-1.0)
+        take_steps(solver)
         solver.it.rebase()
     S = solver.it.state
     assert (S.pool.counts > 1).any()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from parts_of import proximal_of, visits_of
 from single import solver_of
 from tiny import instance
 
 from gapwise.stages.solver.block.pairs import cached_steps_driver, with_room
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, ORACLE_ALWAYS, PAIRWISE
+from gapwise.stages.solver.visits import run_steps
 
 
 def numbers(solver):
@@ -27,13 +27,14 @@ def after_visits(name, kind, together):
         solver.it.make_room(n)
         if kind == "steps":
             for start in range(0, n, together):
-                visits_of(solver).run(
-                    visits_of(solver).flags(vertex_from=ORACLE_ALWAYS),
+                run_steps(
+                    solver.it,
+                    solver.it.flags(vertex_from=ORACLE_ALWAYS),
                     order[start : start + together],
                     min(together, n - start),
                 )
             continue
-        proximal_of(solver).bcfw_pass()
+        solver.bcfw_pass()
         solver.it.state = solver.it.state._replace(distances=roomy(solver))
         for start in range(0, n, together):
             visit(solver, order[start : start + together])
@@ -45,7 +46,7 @@ def roomy(solver):
 
 
 def visit(solver, order):
-    flags = visits_of(solver).flags(vertex_from=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
+    flags = solver.it.flags(vertex_from=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
     cached_steps_driver(solver.problem)(solver.problem, solver.it.state, flags, order)
 
 
@@ -65,7 +66,7 @@ def test_uniform_draws__made_beforehand_are_those_made_one_by_one(calls):
     solver.it.rebase()
     n, rng = solver.problem.n, np.random.default_rng(0)
     expected = {int(rng.random() * n) for _ in range(calls)}
-    assert visits_of(solver).run(visits_of(solver).flags(stop_calls=calls), np.empty(0, np.int64), 50) == CALLS_REACHED
+    assert run_steps(solver.it, solver.it.flags(stop_calls=calls), np.empty(0, np.int64), 50) == CALLS_REACHED
     assert solver.steps == calls
     assert set(np.flatnonzero(np.isfinite(solver.it.state.gap))) == expected
     assert solver.it.rng.bit_generator.state == rng.bit_generator.state

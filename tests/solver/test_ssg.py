@@ -78,7 +78,9 @@ def test_solve__tends_to_the_optimum_and_measures_the_primal_objective(name, ave
     assert np.isnan(gap).all()
     assert np.isnan(dual).all()
     assert primal[-1] == pytest.approx(primal_value(problem, solver.primal(), LAM), abs=1e-9)
-    assert primal[-1] == pytest.approx(0.5 * LAM * float(np.sum(solver.primal() ** 2)) + solver.it.mean_hinge())
+    assert primal[-1] == pytest.approx(
+        0.5 * LAM * float(np.sum(solver.primal() ** 2)) + float(np.mean(solver.it.hinges))
+    )
     error = primal - best(name, LAM)
     assert error.min() >= -1e-9
     # O(log T / T) at the last point, O(1 / T) at the average: at 300 passes much better than at the first check

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from equality import assert_same_path
-from parts_of import visits_of
 from single import solver_of
 from solved import AT_MEAN, SINGLE, options_of, path_of, solved
 from tiny import chain, multiclass
@@ -22,13 +21,14 @@ from gapwise.stages import Stopped
 from gapwise.stages.certify.recompute import rebuild_zero
 from gapwise.stages.problems import parallel
 from gapwise.stages.problems.parallel import MOST_VISITS, MOST_WORK, Pace, Spread
-from gapwise.stages.solver import iterate, ledger
+from gapwise.stages.solver import dual_point, ledger
 from gapwise.stages.solver.block.by_margins import Margins
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.exact import exact_pass
 from gapwise.stages.solver.methods import methods
 from gapwise.stages.solver.options import LEAST_FALL, Status
+from gapwise.stages.solver.visits import visit
 from gapwise.storage import sink
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.results import read_trace
@@ -203,7 +203,7 @@ def test_passes__in_pieces_have_the_bits_of_one_piece(monkeypatch, way: str) -> 
         it = solver.it
         solver.it.rebase()
         exact_pass(it)
-        visits_of(solver).visit(rounds=2)
+        visit(solver.it, rounds=2)
         it.margins = Margins.at_rebase(it.margins, problem, it.state.pool, way == "by margins")
         pieces = []
         width = int(problem.local_ptr[1])
@@ -272,9 +272,9 @@ def test_stalled_lambda__ends_and_says_so(monkeypatch: pytest.MonkeyPatch, tmp_p
     """As if the dual value were wrong: P - D stays above the tolerance, however often the exact pass is repeated."""
     monkeypatch.setattr(ledger, "STALLED", 8)
     options, path = options_of(max_passes=math.inf), path_of(**{**SINGLE, "tolerance": 1e-3})
-    right = iterate.Iterate.dual_and_excess
+    right = dual_point.DualPoint.dual_and_excess
     monkeypatch.setattr(
-        iterate.Iterate, "dual_and_excess", lambda self, w: (right(self, w)[0], right(self, w)[1] + 0.1)
+        dual_point.DualPoint, "dual_and_excess", lambda self, w: (right(self, w)[0], right(self, w)[1] + 0.1)
     )
     assert solved(multiclass(), tmp_path, options, path) is Status.STALLED
     gaps = read_trace(tmp_path)["gap"]

@@ -8,7 +8,7 @@ from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.exact import exact_pass, judged
 from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.options import BlockOptions as Options
-from gapwise.stages.solver.visits import Visits
+from gapwise.stages.solver.visits import load_steps, run_steps
 
 
 @dataclass
@@ -20,7 +20,7 @@ class METHOD(Method[Options]):
     specs = (*Method.specs, ("waited", ("block",), "f8", "sum of the gaps since the last visit"))
 
     def prepare(self):
-        self.own, self.visits, self.waited = Turns(), Visits(self.it), np.arange(float(self.problem.n))
+        self.own, self.waited = Turns(), np.arange(float(self.problem.n))
 
     def advance(self, goal):
         self.own.turns += 1
@@ -31,12 +31,12 @@ class METHOD(Method[Options]):
             status = judged(self.it, point, goal)
             return (status, point) if status else None
         order = np.argsort(-self.waited, kind="stable")[: self.problem.n // 2 + 1]
-        self.visits.run(self.visits.flags(), order, order.size)
+        run_steps(self.it, self.it.flags(), order, order.size)
         self.waited[order] = 0.0
         return None
 
     def load(self):
-        self.visits.warm_up()
+        load_steps(self.it)
 
     def arrays(self):
         return {"waited": self.waited}

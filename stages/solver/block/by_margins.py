@@ -10,7 +10,7 @@ So only an oracle call needs theta_i. The vectors are derived from the pool: eac
 labelling when it is first needed, never from another vector, so that a resumed solve computes the same bits. Nor does it
 matter that they are forgotten, and computed again as steps need them, when new labellings come to more than `MOST_BYTES`.
 
-`Margins` is what a method asks: steps, gaps and derived state, as `loop`, `exact` and `state` compute them by features.
+`Margins` is what a method asks: gaps and derived state, as `exact` and `state` compute them by features.
 `Pool.row` is an atom's row here (where margins are kept, `pairs` are not).
 """
 
@@ -30,8 +30,8 @@ from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, Problem, add_scal
 from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.block.loop import steps_by
 from gapwise.stages.solver.block.step import note_answer, survey
-from gapwise.stages.solver.codes import MARGINS_FULL, PAIRWISE
-from gapwise.stages.solver.running import Flags, State
+from gapwise.stages.solver.codes import PAIRWISE
+from gapwise.stages.solver.running import State
 from gapwise.stages.solver.state import Sums, block_ell, fold_due
 from gapwise.stages.solver.supports import Pool, blocks_of
 
@@ -278,18 +278,6 @@ class Margins:
     def make_room(self, pool: Pool) -> None:
         """Find free rows (`with_rows`)."""
         self.rows = with_rows(self.rows, pool)
-
-    def steps(
-        self, P: Problem, S: State, flags: Flags, rng: np.random.Generator, order: np.ndarray, steps: int
-    ) -> tuple[int, int]:
-        """Pairwise steps by margin vectors: (steps made, why it returned), as `loop.steps_driver`."""
-        made, why = 0, MARGINS_FULL
-        while why == MARGINS_FULL:
-            more, why = margin_steps_driver(P)(P, S, self.rows, flags, rng, order[made:], steps - made)
-            made += more
-            if why == MARGINS_FULL:
-                self.make_room(S.pool)
-        return made, why
 
     def gaps(self, P: Problem, pool: Pool, w: np.ndarray, gap: np.ndarray, start: int, stop: int) -> None:
         """Block gaps over cached labellings, as `exact.cached_driver`; after `make_room`."""

@@ -9,8 +9,6 @@ these are drawn first, in block order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numba import njit
 
@@ -19,7 +17,6 @@ from gapwise.stages.problems.protocol import INLINED, JIT, PLAIN, Problem
 from gapwise.stages.solver.codes import LIPSCHITZ, MAX_GAP, PERMUTATION, UNIFORM
 from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.radii import squared_norms
-from gapwise.stages.solver.running import Flags, State
 
 LEAST = 0.01
 """A block is drawn at least this share as often as on average: the labelling at w = 0 may be too near the truth."""
@@ -35,29 +32,6 @@ def draw(S, flags, rng, order, k):
     if flags.sampler == LIPSCHITZ:
         return weighted_draw(S.sums, rng)
     return tree_draw(S.tree, flags.sampler == MAX_GAP, rng)  # O16 Alg. 2; the largest last known gap, if greedy
-
-
-def drawn_beforehand(run: Callable[..., tuple[int, int]], sampler: int) -> Callable[..., tuple[int, int]]:
-    """The compiled steps `run` (`loop.steps_driver`); uniform sampling draws the blocks of a call before it.
-
-    Then steps can fetch what the next ones will read. `rng` is left as if each block had been drawn right before its step,
-    so draws do not depend on how many steps a call makes.
-    """
-    if sampler != UNIFORM:
-        return run
-
-    def steps_drawn(
-        P: Problem, S: State, flags: Flags, rng: np.random.Generator, order: np.ndarray, steps: int
-    ) -> tuple[int, int]:
-        before = rng.bit_generator.state
-        order = (rng.random(steps) * P.n).astype(np.int64)
-        made, why = run(P, S, flags._replace(sampler=PERMUTATION), rng, order, steps)
-        if made < steps:
-            rng.bit_generator.state = before
-            rng.random(made)
-        return made, why
-
-    return steps_drawn
 
 
 def lipschitz_weights(problem: Problem) -> np.ndarray:

@@ -10,15 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from gapwise.stages.solver.catalyst import SPECS, Proximal, ProximalCounts
-from gapwise.stages.solver.codes import CACHE_ONLY, PAIRWISE, STEP_RULES
+from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
+from gapwise.stages.solver.dual_point import DualPoint
 from gapwise.stages.solver.exact import exact_pass, judged, left_for_oracle
-from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.objective import Certificate, Goal
 from gapwise.stages.solver.options import AT_MEAN, CachedPassOptions
 from gapwise.stages.solver.packed import Arrays
-from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup
-from gapwise.stages.solver.visits import Visits
+from gapwise.stages.solver.visits import visit
 
 FINISH_PASSES = 10
 """Cached passes between two exact passes of the final phase."""
@@ -44,13 +43,6 @@ class Accelerated(Method[Options]):
     own: ProximalCounts
 
     @classmethod
-    def setup(cls, options: Options) -> Setup:
-        """Blocks are visited in the order of a permutation; pairwise moves of cached passes need distances only."""
-        pairwise = STEP_RULES[options.step].kinds == PAIRWISE
-        view = DISTANCES if pairwise else FEATURES
-        return Setup.of(options, margins=pairwise, cached_view=view, n_best=options.n_best)
-
-    @classmethod
     def of(cls, options: Options) -> type[Accelerated]:
         """The class whose exact passes are the options'."""
         from gapwise.stages.solver.at_mean import AcceleratedAtMean
@@ -64,7 +56,7 @@ class Accelerated(Method[Options]):
     def solve_with(self, counts: ProximalCounts) -> None:
         """Take these scalars, and proximal problems that count in them."""
         self.own = counts
-        self.proximal = Proximal(self.it, Visits(self.it), self.options.acceleration, self.own_primal, counts)
+        self.proximal = Proximal(self.it, self.options.acceleration, self.own_primal, counts)
 
     @property
     def point(self) -> np.ndarray:
@@ -75,6 +67,11 @@ class Accelerated(Method[Options]):
     def rewrites_w(self) -> bool:
         """Whether the mean is certified."""
         return self.own_primal
+
+    @property
+    def unused(self) -> int:
+        """Labellings without weight that so many passes have not chosen are dropped."""
+        return self.options.acceleration.unused_passes
 
     def load(self) -> None:
         """Passes with the oracle and over the cache."""
@@ -109,7 +106,7 @@ class Accelerated(Method[Options]):
     def outer(self, goal: Goal) -> None:
         """One BCFW pass and the cached passes after it."""
         it, proximal = self.it, self.proximal
-        proximal.bcfw_pass()
+        self.bcfw_pass()
         dual, excess = it.dual_and_excess()
         estimate = it.known_gap + excess
         first = proximal.measure()
@@ -128,18 +125,26 @@ class Accelerated(Method[Options]):
             if limit:
                 proximal.settle()
 
+    def bcfw_pass(self) -> None:
+        """A step of every block with the oracle, so that w moves; then labellings of no use are dropped."""
+        it = self.it
+        it.make_room(it.problem.n)
+        it.state.curvature[:] = 0.0
+        visit(it, vertex_from=ORACLE_ALWAYS)
+        it.mark_pass(self.unused)
+
     def finish(self, gap: float) -> None:
         """Cached passes between two exact passes at w(alpha)."""
         options, it = self.options.acceleration, self.it
         it.state.skip[:] = 0
         for _ in range(FINISH_PASSES):
-            self.proximal.visits.visit(vertex_from=CACHE_ONLY, rounds=options.rounds)
+            visit(it, vertex_from=CACHE_ONLY, rounds=options.rounds)
             if it.known_gap < 0.5 * options.inner_target * gap:
                 break
         it.counts.exact_due = True
 
 
-def ended_with(it: Iterate, proximal: Proximal, point: Certificate, goal: Goal) -> Ended | None:
+def ended_with(it: DualPoint, proximal: Proximal, point: Certificate, goal: Goal) -> Ended | None:
     """Record an exact pass; how the lambda ends with it, the proximal problem then left, or None."""
     it.ledger.record(point)
     status = judged(it, point, goal)

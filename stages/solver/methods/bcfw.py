@@ -14,7 +14,7 @@ import numpy as np
 from gapwise.records import Json
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.catalyst import ProximalCounts
-from gapwise.stages.solver.codes import AVERAGED, DONE, MAX_GAP, ORACLE_CALLS, PAIRWISE, PERMUTATION, STEP_RULES
+from gapwise.stages.solver.codes import AVERAGED, DONE, ORACLE_CALLS
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.handover import Handover
@@ -22,8 +22,8 @@ from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import BcfwOptions
 from gapwise.stages.solver.packed import Arrays, ArraySpec
-from gapwise.stages.solver.setup import Setup, sampling_of
-from gapwise.stages.solver.visits import Visits
+from gapwise.stages.solver.running import Flags, sampling_of
+from gapwise.stages.solver.visits import load_steps, run_steps
 
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum triggers an exact pass (O16, the authors' code)."""
@@ -57,22 +57,15 @@ class Bcfw(Method[Options]):
     own: StepCounts
 
     @classmethod
-    def setup(cls, options: Options) -> Setup:
-        """Margin vectors serve pairwise moves with a cache and no average."""
-        o, pairwise = options, STEP_RULES[options.step].kinds == PAIRWISE
-        return Setup.of(
-            o,
-            **sampling_of(o.sampler, o.degree),
-            line_search=o.line_search,
-            average=o.averaging != "none",
-            margins=pairwise and o.cache.kind != "none" and o.averaging == "none",
-        )
+    def flags(cls, options: Options) -> Flags:
+        """Blocks are drawn as the sampler says."""
+        sampling = sampling_of(options.sampler, options.degree)
+        return Flags.of(options, **sampling, line_search=options.line_search, average=options.averaging != "none")
 
     def prepare(self) -> None:
-        """The compiled steps; the handover with pairwise moves, a cache and no average."""
+        """The handover, with pairwise moves, a cache and no average."""
         self.own = StepCounts()
-        self.visits = Visits(self.it)
-        self.handover = Handover(self.it, self.own) if self.it.setup.margins else None
+        self.handover = Handover(self.it, self.own) if self.it.pairwise else None
 
     def start(self) -> None:
         """Another lambda has begun."""
@@ -83,11 +76,11 @@ class Bcfw(Method[Options]):
     @property
     def rewrites_w(self) -> bool:
         """With averaging the average is certified if its gap is smaller."""
-        return self.it.setup.average
+        return self.it.options.average
 
     def load(self) -> None:
         """What steps and exact passes call."""
-        self.visits.warm_up()
+        load_steps(self.it)
 
     def facts(self) -> dict[str, Json]:
         """The lambda of the handover."""
@@ -111,40 +104,45 @@ class Bcfw(Method[Options]):
             if self.handover and self.handover.is_due(goal):
                 self.handover.make()
                 return None
-        self.take_steps((EARLY if goal.exact else 1.0) * left_for_oracle(it, bound) if bound == bound else -1.0)
-        if goal.relative and not self.options.refresh_every and not bound > 0.0:
-            counts.exact_due = True  # a relative tolerance needs a dual value, which only an exact pass gives
+        threshold = (EARLY if goal.exact else 1.0) * left_for_oracle(it, bound) if bound == bound else -1.0
+        flags, order, steps = self.next_steps(threshold)
+        why = run_steps(it, flags, order, steps)
+        if self.handover:
+            self.handover.accelerated.proximal.measure()  # of the first moves: later ones have smaller slopes
+        enough = it.state.counters[ORACLE_CALLS] >= flags.stop_calls or self.many_steps
+        # a relative tolerance needs a dual value, which only an exact pass gives
+        unknown = goal.relative and not self.options.refresh_every and not bound > 0.0
+        counts.exact_due = bool(why != DONE or it.known_gap <= threshold or enough or unknown)
         return None
 
-    def take_steps(self, threshold: float) -> None:
-        """Take steps until the next rebase point; sets `exact_due` if stale gaps or the count ask for it (O16 Alg. 2)."""
-        it, counts, options, n = self.it, self.it.counts, self.options, self.it.problem.n
-        counters, sampler = it.state.counters, it.setup.sampler
-        summed = sampler != MAX_GAP and it.setup.degree == 1.0  # if so, the tree's root is the stale gap sum
-        steps = options.rebase_steps or 10 * n
-        order = np.empty(0, np.int64)
-        if sampler == PERMUTATION:
+    def next_steps(self, threshold: float) -> tuple[Flags, np.ndarray, int]:
+        """Flags, blocks and number of the steps until the next rebase point, or until stale gaps fall below `threshold`."""
+        it, options, n = self.it, self.options, self.it.problem.n
+        summed = (
+            options.sampler != "max_gap" and it.options.degree == 1.0
+        )  # if so, the tree's root is the stale gap sum
+        steps, order = options.rebase_steps or 10 * n, np.empty(0, np.int64)
+        if options.sampler == "permutation":
             epoch, position = divmod(it.ledger.steps, n)
             order = np.random.default_rng([it.seed, epoch]).permutation(n)[position:]
             steps = min(steps, order.size)
         elif not summed:
             steps = min(steps, n)
-        calls = counters[ORACLE_CALLS]
         calls_left = min(options.max_oracle_calls, options.max_passes * n) - it.ledger.calls_here
-        stop_calls = int(min(float(self.own.next_refresh), calls + max(calls_left, 1.0)))
-        flags = self.visits.flags(stop_sum=threshold if summed else -1.0, stop_calls=stop_calls)
-        why = self.visits.run(flags, order, steps)
-        if self.handover:
-            self.handover.accelerated.proximal.measure()  # of the first moves: later ones have smaller slopes
-        counts.exact_due = bool(why != DONE or it.known_gap <= threshold or counters[ORACLE_CALLS] >= stop_calls)
-        if options.refresh_every and it.ledger.steps - counts.last_refresh >= CACHED_SHARE * options.refresh_every * n:
-            counts.exact_due = True
+        stop_calls = min(float(self.own.next_refresh), it.state.counters[ORACLE_CALLS] + max(calls_left, 1.0))
+        return it.flags(stop_sum=threshold if summed else -1.0, stop_calls=int(stop_calls)), order, steps
+
+    @property
+    def many_steps(self) -> bool:
+        """Whether an exact pass is due because of the number of steps, few of which called the oracle."""
+        most = CACHED_SHARE * self.options.refresh_every * self.problem.n
+        return 0 < most <= self.ledger.steps - self.counts.last_refresh
 
     def better(self, passed: Found) -> Found:
         """What a pass at the averaged iterate finds, if that is better (LJ13 3.4)."""
         P, S = self.it.problem, self.it.state
         steps = int(S.counters[AVERAGED])
-        if not self.it.setup.average or steps == 0:
+        if not self.it.options.average or steps == 0:
             return passed
         w = S.u - (2.0 / (steps * (steps + 1.0))) * S.z
         if P.lower.size:

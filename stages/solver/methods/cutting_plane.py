@@ -25,14 +25,14 @@ import numpy as np
 
 from gapwise.stages.problems.metric import product_of
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.codes import FW, STEPS, StepRule
+from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.exact import exact_pass, judged
 from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.methods.fw import slope_of, warm_up
 from gapwise.stages.solver.objective import Goal
-from gapwise.stages.solver.options import CacheOptions, MethodOptions
+from gapwise.stages.solver.options import MethodOptions
 from gapwise.stages.solver.oracles import Answers
-from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.state import pool_of, truth_pool
 from gapwise.stages.solver.supports import Supports
 
@@ -62,9 +62,9 @@ class CuttingPlanes(Method[Options]):
     """Exact passes, each followed by the quadratic program over all planes."""
 
     @classmethod
-    def setup(cls, options: Options) -> Setup:
-        """No block is drawn, and exact passes leave no labellings in the pool."""
-        return Setup(StepRule(FW), CacheOptions(), sampled=False)
+    def flags(cls, options: Options) -> Flags:
+        """Exact passes leave no labellings in the pool."""
+        return Flags()
 
     def prepare(self) -> None:
         """`slopes`: float64, (d,) each: a_k of all planes, in the order of the pool; empty until they are computed."""

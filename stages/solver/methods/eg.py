@@ -43,11 +43,11 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
 from gapwise.stages.problems.simd import one_type
-from gapwise.stages.solver.box import clip, clip_into
-from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
+from gapwise.stages.solver.box import clip_into
+from gapwise.stages.solver.codes import AVERAGED, ORACLE_CALLS, STEPS
 from gapwise.stages.solver.options import check
 from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.primal import HERE_STEPS, Kind, PrimalMethod, PrimalOptions
+from gapwise.stages.solver.primal import PrimalMethod, PrimalOptions
 
 GROWTH = 1.05
 """What a step that raises the dual multiplies the block's step size by."""
@@ -111,22 +111,6 @@ SPECS: tuple[ArraySpec, ...] = (
 )
 
 
-def begun(problem: Problem, options: Options) -> Running:
-    """No block has been visited."""
-    n, p = problem.n, int(problem.local_ptr[-1])
-    least = np.array([problem.least_loss(i) for i in range(n)])
-    weight, eta = -options.truth / np.where(least > 0.0, least, 1.0), np.full(n, -options.eta)
-    return Running(np.zeros(p), weight, eta, np.zeros(p), np.zeros(n), np.zeros(problem.d))
-
-
-def point(problem: Problem, running: Running, lam: float, steps: int) -> np.ndarray:
-    """(d,): w."""
-    w = running.u.copy()
-    if problem.lower.size:
-        clip(running.u, problem.lower, problem.upper, w)
-    return w
-
-
 @inner(**PLAIN)
 def visit(P, S, scale, i, w, sigma, mu, theta, trial, delta, scratch, counters):
     """A step on block i at w (d,), or its start; sigma, mu: its parts of the flat vectors; theta, trial and delta (p_i,) are
@@ -183,16 +167,28 @@ def visits_driver(fingerprint: str) -> Callable[..., None]:
                 P, S, 1.0 / (lam * n), i, w, S.sigma[lo:hi], S.mu[lo:hi], theta[:p], trial[:p], delta[:p], scratch, counters
             )  # fmt: skip
             counters[STEPS] += 1
-            counters[HERE_STEPS] += 1
+            counters[AVERAGED] += 1
 
     return visits
 
 
-class ExponentiatedGradient(PrimalMethod):
+class ExponentiatedGradient(PrimalMethod[Options]):
     """Online exponentiated gradient."""
 
     specs = (*PrimalMethod.specs, *SPECS)
-    kind = Kind(begun, point, visits_driver)
+    driver = visits_driver
+
+    def begun(self) -> Running:
+        """No block has been visited."""
+        P, n, p = self.problem, self.problem.n, int(self.problem.local_ptr[-1])
+        least = np.array([P.least_loss(i) for i in range(n)])
+        weight, eta = -self.options.truth / np.where(least > 0.0, least, 1.0), np.full(n, -self.options.eta)
+        return Running(np.zeros(p), weight, eta, np.zeros(p), np.zeros(n), np.zeros(P.d))
+
+    def solution(self, steps: int) -> np.ndarray:
+        """(d,): w."""
+        P, u = self.problem, self.running.u
+        return np.clip(u, P.lower, P.upper) if P.lower.size else u.copy()
 
 
 METHOD = ExponentiatedGradient

@@ -31,15 +31,15 @@ from gapwise.stages.problems.metric import norm2_of, product_of
 from gapwise.stages.problems.moves import pair_move
 from gapwise.stages.problems.protocol import JIT, widest_block
 from gapwise.stages.problems.simd import one_type
-from gapwise.stages.solver.codes import FW, STEPS, StepRule
+from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.counts import NEVER
+from gapwise.stages.solver.dual_point import DualPoint
 from gapwise.stages.solver.exact import due_pass, exact_pass, judged
-from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.objective import Goal
-from gapwise.stages.solver.options import CacheOptions, MethodOptions, Status
+from gapwise.stages.solver.options import MethodOptions, Status
 from gapwise.stages.solver.oracles import Answers, load_oracles
-from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.supports import drop_unused, find_atoms
 
 
@@ -67,9 +67,9 @@ class FrankWolfe(Method[Options]):
     own: IterationCounts
 
     @classmethod
-    def setup(cls, options: Options) -> Setup:
-        """Only labellings with weight are kept, and blocks are not sampled."""
-        return Setup(StepRule(FW), CacheOptions(), sampled=False)
+    def flags(cls, options: Options) -> Flags:
+        """Only labellings with weight are kept."""
+        return Flags()
 
     def prepare(self) -> None:
         """No iteration yet."""
@@ -120,14 +120,14 @@ class FrankWolfe(Method[Options]):
         warm_up(self.it)
 
 
-def slope_of(it: Iterate, vertex: np.ndarray, c: float) -> np.ndarray:
+def slope_of(it: DualPoint, vertex: np.ndarray, c: float) -> np.ndarray:
     """float64, (d,): c sum_i psi_i(vertex_i), for labels `vertex` (n, longest)."""
     P, out = it.problem, np.zeros(it.problem.d)
     it.ledger.over_blocks(lambda start, stop: slope_driver(P)(P, vertex, c, out, start, stop), P)
     return out
 
 
-def warm_up(it: Iterate) -> None:
+def warm_up(it: DualPoint) -> None:
     """Compile or load exact passes, `slope_of`, and what keeps and finds labellings."""
     P, none = it.problem, np.empty(0, np.int64)
     rows = np.empty((0, it.state.pool.labels.shape[1]), P.truth.dtype)

@@ -28,10 +28,8 @@ from gapwise.stages.solver.codes import (
     CACHED_STEPS,
     ORACLE_ALWAYS,
     ORACLE_CALLS,
-    PAIRWISE,
     PERMUTATION,
     RETIRED,
-    STEP_RULES,
 )
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
@@ -39,9 +37,9 @@ from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import MultiplaneOptions
 from gapwise.stages.solver.packed import Arrays, ArraySpec
-from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup, sampling_of
+from gapwise.stages.solver.running import Flags, sampling_of
 from gapwise.stages.solver.supports import Pool, drop_unused, in_list_order
-from gapwise.stages.solver.visits import Visits
+from gapwise.stages.solver.visits import load_cached_steps, load_steps, run_steps, visit_order
 
 STEP, LABELLING = 1000.0, 128.0
 """Operations of a step besides its features, and of a labelling scored in it: distances, weights, a line search."""
@@ -118,19 +116,15 @@ class Multiplane(Method[Options]):
     specs = (*Method.specs, *SPECS)
 
     @classmethod
-    def setup(cls, options: Options) -> Setup:
+    def flags(cls, options: Options) -> Flags:
         """The pool keeps all that the oracle returns: `retire` applies the cap."""
-        tracks, pairwise = TRACKS[options.averaging], STEP_RULES[options.step].kinds == PAIRWISE
-        return Setup.of(
-            options, **sampling_of(options.sampler), capacity=NEVER, average=tracks > 0,
-            cached_view=DISTANCES if pairwise and not tracks else FEATURES,
-        )  # fmt: skip
+        averages = TRACKS[options.averaging] > 0
+        return Flags.of(options, **sampling_of(options.sampler), capacity=NEVER, average=averages)
 
     def prepare(self) -> None:
         """Averages, steps and unit costs; rows of `iterations` are as `ITERATION`."""
         self.iterations: list[tuple[float, ...]] = []
         self.tracks = Averages.empty(TRACKS[self.options.averaging], self.it.problem.d)
-        self.visits = Visits(self.it)
         self.costs = operations_of(self.it.problem)
 
     @property
@@ -198,8 +192,8 @@ class Multiplane(Method[Options]):
         it.make_room(n)
         called = int(it.state.counters[ORACLE_CALLS])
         with self.tracks.during(it.state, EXACT) as it.state:
-            order = self.permutation() if it.setup.sampler == PERMUTATION else np.empty(0, np.int64)
-            self.visits.run(self.visits.flags(vertex_from=ORACLE_ALWAYS), order, n)
+            order = self.permutation() if it.options.sampler == PERMUTATION else np.empty(0, np.int64)
+            run_steps(it, it.flags(vertex_from=ORACLE_ALWAYS), order, n)
         return int(it.state.counters[ORACLE_CALLS]) - called
 
     def approximate_passes(self, before: float, dual: float, calls: int) -> tuple[int, float]:
@@ -226,9 +220,9 @@ class Multiplane(Method[Options]):
         """A visit of every block within its working set, in a new permutation (S15 Alg. 3); returns its operations."""
         it, gap = self.it, self.it.state.gap
         steps = int(it.state.counters[CACHED_STEPS])
-        flags = self.visits.flags(rounds=self.options.multiplane.rounds, vertex_from=CACHE_ONLY, sampler=PERMUTATION)
+        flags = it.flags(rounds=self.options.multiplane.rounds, vertex_from=CACHE_ONLY, sampler=PERMUTATION)
         with self.tracks.during(it.state._replace(gap=np.empty(gap.size)), APPROXIMATE) as it.state:
-            self.visits.visit_order(flags, self.permutation())
+            visit_order(it, flags, self.permutation())
         it.state = it.state._replace(gap=gap)  # known gaps are those of the oracle
         steps = int(it.state.counters[CACHED_STEPS]) - steps
         scored = float(np.mean(it.state.pool.counts))
@@ -258,8 +252,8 @@ class Multiplane(Method[Options]):
 
     def load(self) -> None:
         """Steps, approximate passes and exact ones."""
-        self.visits.warm_up()
-        self.visits.warm_up_cached()
+        load_steps(self.it)
+        load_cached_steps(self.it)
 
     # -- committed state ----------------------------------------------------------------------------------------------
     def arrays(self) -> dict[str, np.ndarray]:

@@ -26,13 +26,13 @@ from numba import njit
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import pair_move
-from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, widest_block
+from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
 from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.box import clip_into
-from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
+from gapwise.stages.solver.codes import AVERAGED, ORACLE_CALLS, STEPS
 from gapwise.stages.solver.options import AVERAGES, check_one_of
 from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.primal import HERE_STEPS, Kind, PrimalMethod, PrimalOptions
+from gapwise.stages.solver.primal import PrimalMethod, PrimalOptions
 
 
 @dataclass
@@ -67,23 +67,6 @@ SPECS: tuple[ArraySpec, ...] = (
 )
 
 
-def begun(problem: Problem, options: Options) -> Running:
-    """At w = 0, or the point of the box that is nearest to it."""
-    vector = np.clip(0.0, problem.lower, problem.upper) if problem.lower.size else np.zeros(problem.d)
-    return Running(vector, np.zeros(problem.d if options.averaging != "none" else 0))
-
-
-def point(problem: Problem, running: Running, lam: float, t: int) -> np.ndarray:
-    """(d,): the average, if there is one; otherwise w."""
-    S = running
-    if t == 0 or problem.lower.size:
-        return S.average.copy() if S.average.size and t > 0 else S.vector.copy()
-    if not S.average.size:
-        return S.vector * (1.0 / (lam * t))
-    average: np.ndarray = (t * S.vector - S.average) * (2.0 / (lam * t * (t + 1.0)))
-    return average
-
-
 @inner(**PLAIN)
 def add_subgradient(P, S, lam, t, i, truth, y, delta):
     """Step t, along psi_i(y); delta (p_i,) is workspace (LJ13 5)."""
@@ -114,7 +97,7 @@ def subgradient_driver(fingerprint: str) -> Callable[..., None]:
             np.empty(widest_block(P.label_ptr), P.truth.dtype),
         )
         for _ in range(steps):
-            i, t = int(rng.random() * n), counters[HERE_STEPS] + 1.0
+            i, t = int(rng.random() * n), counters[AVERAGED] + 1.0
             first, last, size = P.label_ptr[i], P.label_ptr[i + 1], P.local_ptr[i + 1] - P.local_ptr[i]
             theta, y = theta_all[:size], y_all[: last - first]
             P.scores(i, S.vector, theta)
@@ -124,17 +107,32 @@ def subgradient_driver(fingerprint: str) -> Callable[..., None]:
                     theta[j] *= scale
             P.max_oracle(i, theta, y, scratch)
             add_subgradient(P, S, lam, t, i, one_type(P.truth[first:last]), y, delta_all[:size])
-            for k in (STEPS, ORACLE_CALLS, HERE_STEPS):
+            for k in (STEPS, ORACLE_CALLS, AVERAGED):
                 counters[k] += 1
 
     return run_subgradient
 
 
-class Subgradient(PrimalMethod):
+class Subgradient(PrimalMethod[Options]):
     """Stochastic subgradient descent."""
 
     specs = (*PrimalMethod.specs, *SPECS)
-    kind = Kind(begun, point, subgradient_driver)
+    driver = subgradient_driver
+
+    def begun(self) -> Running:
+        """At w = 0, or the point of the box that is nearest to it."""
+        P, averages = self.problem, self.options.averaging != "none"
+        vector = np.clip(0.0, P.lower, P.upper) if P.lower.size else np.zeros(P.d)
+        return Running(vector, np.zeros(P.d if averages else 0))
+
+    def solution(self, steps: int) -> np.ndarray:
+        """(d,): the average, if there is one; otherwise w."""
+        S, lam = self.running, self.counts.lam
+        if steps == 0 or self.problem.lower.size:
+            return np.array(S.average if S.average.size and steps > 0 else S.vector)
+        if not S.average.size:
+            return np.array(S.vector * (1.0 / (lam * steps)))
+        return np.array((steps * S.vector - S.average) * (2.0 / (lam * steps * (steps + 1.0))))
 
 
 METHOD = Subgradient

@@ -89,9 +89,8 @@ def breakpoint_of(
     calls_before, seconds_before = (counts.calls_before, counts.seconds_before) if counts.breakpoint else (0, 0.0)
     calls = solver.oracle_calls - calls_before
     if point is None:
-        point = Certificate(
-            counts.lam, math.nan, solver.it.mean_hinge(), math.nan, norm2_of(solver.problem, weights), math.nan
-        )
+        hinge, norm2 = float(np.mean(solver.it.hinges)), norm2_of(solver.problem, weights)
+        point = Certificate(counts.lam, math.nan, hinge, math.nan, norm2, math.nan)
     return Breakpoint(
         index=counts.breakpoint,
         point=point,
@@ -101,7 +100,7 @@ def breakpoint_of(
         oracle_calls=calls,
         seconds=counts.seconds - seconds_before,
         weights=weights,
-        block_gap=solver.it.block_gaps(),
+        block_gap=solver.block_gaps(),
         supports=no_supports(solver.problem) if dual is None else dual,
         certainty=certainty_of(solver.problem),
         slack=counts.slack,

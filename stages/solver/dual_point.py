@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,17 +23,16 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block.by_margins import Margins, worth_keeping
 from gapwise.stages.solver.block.sampling import lipschitz_weights, tree_rebuild
-from gapwise.stages.solver.codes import AVERAGED, LIPSCHITZ, MAX_GAP
-from gapwise.stages.solver.counts import BlockCounts
+from gapwise.stages.solver.codes import AVERAGED, LIPSCHITZ, MAX_GAP, PAIRWISE
+from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.exact import cached_driver
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.oracles import Answers
 from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.proximal import dual_norms
-from gapwise.stages.solver.running import State
-from gapwise.stages.solver.setup import FEATURES, MARGINS, Setup
-from gapwise.stages.solver.state import check_state, derive, fill_from_pool, new_state, restored_state, truth_pool
+from gapwise.stages.solver.running import Flags, State
+from gapwise.stages.solver.state import check_state, derive, fill_from_pool, new_state, pool_of, truth_pool
 from gapwise.stages.solver.supports import (
     Pool,
     Supports,
@@ -61,56 +60,69 @@ SPECS: tuple[ArraySpec, ...] = (
     ("trace", ("row", "column"), "f8", "one row per certificate; columns in the attribute trace_columns"),
 )
 
+FEATURES, DISTANCES, MARGINS = "features", "distances", "margins"
+"""Names of what serves steps: `block.by_features`, `block.pairs`, `block.by_margins`."""
+
 NOWHERE = np.empty(0)
 NO_POOL = empty_pool(0, 0, 0, np.dtype(np.uint8))
 
 
 @dataclass
-class Iterate:
+class DualPoint:
     """A dual point by blocks, at one lambda."""
 
     problem: Problem
-    setup: Setup
+    options: Flags
+    """The options of the method; `flags` has them at the present lambda."""
     state: State
     rng: np.random.Generator
     seed: int
     ledger: Ledger
     fresh: bool = False
     """True right after a restore: the state is already at a rebase point."""
+    n_best: int = 1
+    """Labellings that an oracle call of an exact pass returns."""
     centre: np.ndarray = field(default_factory=lambda: NOWHERE)
     """float64, (d,): the proximal centre while kappa > 0."""
     keeps_margins: bool = field(init=False)
     """Whether margin vectors serve the steps from the last rebase point on."""
     margins: Margins | None = None
-    """Margin vectors of the atoms, where steps take them (`Setup.margins`)."""
+    """Margin vectors of the atoms, where steps take them."""
     weights: np.ndarray = field(default_factory=lambda: NOWHERE)
     """float64, (d,): the primal point of the last certificate; empty before the first."""
     hinges: np.ndarray = field(default_factory=lambda: NOWHERE)
     """float64, (n,): hinges of the blocks at the last exact pass, or the bounds on them that the structure offers."""
 
     def __post_init__(self) -> None:
+        self.ledger.counters = self.state.counters
         self.choose_views()
 
     def choose_views(self) -> None:
         """Take margin vectors, if they may serve and save time, or features; depends only on what is committed."""
-        self.keeps_margins = self.setup.margins and worth_keeping(self.problem, int(self.state.pool.counts.sum()))
+        self.keeps_margins = self.pairwise and worth_keeping(self.problem, int(self.state.pool.counts.sum()))
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether all moves are between cached labellings, without an average: margins or distances may serve them."""
+        return self.options.kinds == PAIRWISE and self.options.cache and not self.options.average
 
     @property
     def views(self) -> tuple[str, str]:
         """What serves the steps that may call the oracle, and those between labellings that a block has."""
-        return (MARGINS, MARGINS) if self.keeps_margins else (FEATURES, self.setup.cached_view)
+        if self.keeps_margins:
+            return MARGINS, MARGINS
+        return FEATURES, DISTANCES if self.pairwise else FEATURES
 
     @property
-    def counts(self) -> BlockCounts:
+    def counts(self) -> Counts:
         """The scalars."""
-        return cast(BlockCounts, self.ledger.counts)
+        return self.ledger.counts
+
+    def flags(self, **other: Any) -> Flags:
+        """The options as compiled steps read them at present; `other` replaces some."""
+        return self.options._replace(**{"scale": self.scale, "exact_total": self.counts.exact_total, **other})
 
     # -- the point ----------------------------------------------------------------------------------------------------
-    @property
-    def w(self) -> np.ndarray:
-        """(d,): clip(u)."""
-        return self.state.w
-
     @property
     def scale(self) -> float:
         """1 / ((lambda + kappa) n), the step's factor in u += scale B_i delta."""
@@ -121,7 +133,7 @@ class Iterate:
         """Sum of the last known block gaps; inf until every block has been visited."""
         return float(np.sum(self.state.gap))
 
-    def dual_point(self) -> tuple[np.ndarray, np.ndarray]:
+    def v_and_weights(self) -> tuple[np.ndarray, np.ndarray]:
         """(v, clip(v)) of the current alpha; v = (1/lambda n) sum_i B_i (m_i(y_i) - mu_i)."""
         counts, S, P = self.counts, self.state, self.problem
         if counts.kappa == 0.0:
@@ -139,7 +151,7 @@ class Iterate:
         if counts.kappa > 0.0 and not P.lower.size and not own_metric(P):  # v is not laid out
             norm2, distance2 = dual_norms(S.u, self.centre, counts.kappa / counts.lam, w)
             return float(S.z_ell[1] - 0.5 * counts.lam * norm2), float(0.5 * counts.lam * distance2)
-        v, w_v = self.dual_point()
+        v, w_v = self.v_and_weights()
         dual = dual_value(float(S.z_ell[1]), v, w_v, counts.lam, P.lower, P.upper, norm2_of(P, w_v))
         if w is w_v:
             return dual, 0.0
@@ -152,19 +164,11 @@ class Iterate:
 
     def dual_weights(self) -> np.ndarray:
         """(d,): w(alpha) = clip(v)."""
-        return np.array(self.dual_point()[1])
+        return np.array(self.v_and_weights()[1])
 
     def primal(self) -> np.ndarray:
         """(d,): the w of the last certificate, or the current one."""
         return self.weights if self.weights.size else self.state.w
-
-    def mean_hinge(self) -> float:
-        """R at the last exact pass, as in its certificate."""
-        return float(np.mean(self.hinges))
-
-    def block_gaps(self) -> np.ndarray:
-        """float64, (n,): the last known block gaps."""
-        return self.state.gap.copy()
 
     def supports(self) -> Supports:
         """The dual point: every block's labellings of positive weight, and their weights."""
@@ -198,8 +202,7 @@ class Iterate:
 
     def rebuild_tree(self) -> None:
         """Rebuild the sampling tree from the current gaps."""
-        if self.setup.sampled:
-            tree_rebuild(self.state.tree, self.setup.sampler == MAX_GAP, self.setup.degree, self.state.gap)
+        tree_rebuild(self.state.tree, self.options.sampler == MAX_GAP, self.options.degree, self.state.gap)
 
     def cached_gaps(self, w: np.ndarray) -> np.ndarray:
         """float64, (n,): block gaps at w (d,) over cached labellings, lower bounds on the exact ones."""
@@ -222,11 +225,17 @@ class Iterate:
     def keep(self, blocks: np.ndarray, answers: Answers) -> None:
         """Put the oracle's answers for `blocks` into the cache."""
         self.make_room(blocks.size)
-        steps, capacity, label_ptr = self.ledger.steps, self.setup.capacity, self.problem.label_ptr
+        steps, capacity, label_ptr = self.ledger.steps, self.options.capacity, self.problem.label_ptr
         keep_vertices(label_ptr, self.state.pool, blocks, answers.vertex, answers.losses, steps, capacity)
         if answers.m > 1:
             self.make_room(int(np.sum(answers.counts)))
             keep_listed(label_ptr, self.state.pool, blocks, answers, steps, capacity)
+
+    def mark_pass(self, most: int) -> None:
+        """A pass is over: drop the labellings without weight that the last `most` passes have not chosen."""
+        self.counts.marks = [*self.counts.marks, self.ledger.steps][-most:]
+        if len(self.counts.marks) == most:
+            drop_unused(self.state.pool, self.counts.marks[0])
 
     # -- another lambda -----------------------------------------------------------------------------------------------
     def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:
@@ -241,14 +250,15 @@ class Iterate:
         """Go to another lambda; `warm_start` says what to keep: keep_primal, keep_dual or none (O16 Alg. 6)."""
         counts, P = self.counts, self.problem
         if warm_start == "keep_primal":  # the same w; block gaps follow exactly (O16 section 4)
-            check_falling(lam, counts.lam)
+            if not lam <= counts.lam:
+                raise ValueError(f"path: keep_primal needs decreasing lambdas; {lam:g} follows {counts.lam:g}")
             self.make_room(P.n)
-            arguments = P, self.state, lam / counts.lam, self.setup.capacity
+            arguments = P, self.state, lam / counts.lam, self.options.capacity
             self.ledger.over_blocks(lambda start, stop: truth_driver(P)(*arguments, start, stop), P)
         elif warm_start == "keep_dual":  # the same alpha; gaps from cached labellings, without an oracle call
             counts.lam = lam
             self.derive()
-            self.state.gap[:] = self.cached_gaps(self.state.w) if self.setup.caching else np.inf
+            self.state.gap[:] = self.cached_gaps(self.state.w) if self.options.cache else np.inf
         else:  # w = 0
             self.state = self.state._replace(pool=truth_pool(P))
             self.state.gap[:] = np.inf
@@ -271,51 +281,29 @@ class Iterate:
         }
         return arrays, {"counts": dataclasses.asdict(self.counts), "rng": packed_rng(self.rng)}
 
+    @classmethod
+    def begun(cls, problem: Problem, options: Flags, pool: Pool, seed: int, ledger: Ledger) -> Self:
+        """The dual point of `pool`."""
+        return cls(problem, options, state_of(problem, options, pool), np.random.default_rng(seed), seed, ledger)
 
-def mark_pass(it: Iterate, most: int) -> None:
-    """A pass is over: drop the labellings without weight that the last `most` passes have not chosen."""
-    it.counts.marks = [*it.counts.marks, it.ledger.steps][-most:]
-    if len(it.counts.marks) == most:
-        drop_unused(it.state.pool, it.counts.marks[0])
-
-
-def check_falling(lam: float, before: float) -> None:
-    """Raise ValueError unless lambda falls, as keep_primal needs."""
-    if not lam <= before:
-        raise ValueError(f"path: keep_primal needs decreasing lambdas; {lam:g} follows {before:g}")
-
-
-def drawn_by(setup: Setup, problem: Problem, state: State) -> State:
-    """`state` with the running sums of the weights by which blocks are drawn, where these never change."""
-    if setup.sampler != LIPSCHITZ:
-        return state
-    return state._replace(sums=np.cumsum(lipschitz_weights(problem)))
-
-
-def begun(problem: Problem, setup: Setup, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
-    """The iterate at the dual point of `pool`."""
-    state = drawn_by(setup, problem, new_state(problem, pool, setup.average))
-    ledger.counters = state.counters
-    return Iterate(problem, setup, state, np.random.default_rng(seed), seed, ledger)
+    @classmethod
+    def restored(
+        cls, problem: Problem, options: Flags, seed: int, arrays: Arrays, attrs: Facts, ledger: Ledger
+    ) -> Self:
+        """The dual point of a commit; ValueError, naming the array, if one does not fit the problem."""
+        names = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
+        supports = Supports(*(arrays[name] for name in names))
+        check_state(problem, supports, arrays)
+        state = state_of(problem, options, pool_of(problem, supports))
+        state.gap[:], state.counters[:] = arrays["block_gap"], arrays["counters"]
+        ledger.counts, ledger.trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
+        point = cls(problem, options, state, restored_rng(attrs["rng"]), seed, ledger, fresh=True)
+        centre = (problem.d if point.counts.kappa > 0.0 else 0,)
+        point.centre = check_array("centre", arrays["centre"], centre, float, finite=True)
+        return point
 
 
-def restored(
-    problem: Problem,
-    setup: Setup,
-    seed: int,
-    arrays: Arrays,
-    attrs: Facts,
-    ledger: Ledger,
-) -> Iterate:
-    """The iterate at a committed rebase point; ValueError, naming the array, if one does not fit the problem."""
-    names = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
-    supports = Supports(*(arrays[name] for name in names))
-    check_state(problem, supports, arrays)
-    state = drawn_by(setup, problem, restored_state(problem, supports, setup.average))
-    state.gap[:], state.counters[:] = arrays["block_gap"], arrays["counters"]
-    counts = BlockCounts(**attrs["counts"])
-    ledger.counts, ledger.counters, ledger.trace = counts, state.counters, restored_trace(arrays["trace"])
-    iterate = Iterate(problem, setup, state, restored_rng(attrs["rng"]), seed, ledger, fresh=True)
-    centre = (problem.d if counts.kappa > 0.0 else 0,)
-    iterate.centre = check_array("centre", arrays["centre"], centre, float, finite=True)
-    return iterate
+def state_of(problem: Problem, options: Flags, pool: Pool) -> State:
+    """A new state around `pool`, with the running sums of the weights by which blocks are drawn, if these never change."""
+    state = new_state(problem, pool, options.average)
+    return state._replace(sums=np.cumsum(lipschitz_weights(problem))) if options.sampler == LIPSCHITZ else state
