@@ -33,11 +33,7 @@ def _job(cfg: DictConfig) -> None:
     if any(code >= INTERRUPTED for code in _codes):
         return  # an interrupted sweep starts no more runs
     sweep = cfg.get("sweep") or {}
-    if cfg.get("papers"):
-        from gapwise.pipeline.sweep.papers import papers
-
-        _codes.append(papers(cfg))
-    elif sweep.get("variants") or sweep.get("cv") is not None or HydraConfig.get().mode == RunMode.MULTIRUN:
+    if sweep.get("variants") or sweep.get("cv") is not None or HydraConfig.get().mode == RunMode.MULTIRUN:
         _one_of_many(cfg)
     else:
         _codes.append(run(cfg))

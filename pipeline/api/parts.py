@@ -38,7 +38,6 @@ KINDS = {
     "estimators": "gapwise.pipeline.estimators",
     "methods": "gapwise.stages.solver.methods",
     "model_formats": "gapwise.pipeline.model_formats",
-    "papers": "gapwise.stages.reports.papers",
     "problems": "gapwise.stages.problems",
     "rules": "gapwise.stages.solver.path.rules",
     "run_figures": "gapwise.stages.reports.run_figures",

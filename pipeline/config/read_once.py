@@ -1,6 +1,6 @@
 """Hydra reads each YAML once a process where it composes many times, as for the variants of sweeps.
 
-Hydra parses every file again for each composition. Composing the runs of the papers' page takes a third longer so.
+Hydra parses every file again for each composition. Composing the runs of a large sweep takes a third longer so.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ REMOVED = {
     "dataset.hash_bits": "leave it out: a vocabulary is stored; dataset.min_count=2 makes it smaller",
     "dataset.maps": "use dataset=tree_maps, which reads score maps of your own",
     # experiments
+    "experiment=papers": "python tests/benchmarks/papers FOLDER runs the parts and makes the page",
     "experiment=practice": "python tests/benchmarks/practice FOLDER makes the comparison",
     "solver.batch_size": "leave the key out; solver=expensive_oracle asks all oracles of a pass side by side",
     "solver=mpbcfw_inner": "take solver=mpbcpfw, ten pairwise steps a visit, or solver=mpbcfw solver.multiplane.rounds=10",

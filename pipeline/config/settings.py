@@ -166,7 +166,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
     _one_rule(tuple(overrides))
     check_removed(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
     sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "snapshots", "figures", "run")
-    _known("", cfg, (*sections, "seed", "sweep", "papers", "parts"))
+    _known("", cfg, (*sections, "seed", "sweep", "parts"))
     _same_parts(cfg.get("parts"))
     for name in sections:
         if not isinstance(cfg.get(name), DictConfig):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gapwise.storage.backend import Location, location
 
-SHARED = ("features", "sweeps", "papers", "mlruns")
+SHARED = ("features", "sweeps", "mlruns")
 """Folders that commands, and MLflow, make beside the run directories."""
 OF_A_RUN = ("manifest.json", "lock", "state", "invocations")
 """What a run directory has from its beginning, some of it even where it is damaged."""

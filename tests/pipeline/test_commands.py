@@ -136,7 +136,7 @@ def test_commands__say_of_a_harmed_run_what_the_same_command_would_make_again(
 
 def damage(root: Path) -> dict[str, str]:
     """Folders that no command may stumble over, and the state of each."""
-    for name in ("photos", "web", "list", "features", "sweeps", "papers", "mlruns", ".hydra"):
+    for name in ("photos", "web", "list", "features", "sweeps", "mlruns", ".hydra"):
         (root / name).mkdir()
     (root / "web" / "manifest.json").write_text('{"name": "a web page"}')
     (root / "list" / "manifest.json").write_text("[1]")

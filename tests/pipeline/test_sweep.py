@@ -33,7 +33,7 @@ from gapwise.stages.certify.verdict import Doubt
 from gapwise.stages.reports.comparison import costs, lines
 
 TEXTS = {path.stem: path.read_text() for path in (CONF / "experiment").glob("*.yaml")}
-SWEEPS = sorted(name for name, text in TEXTS.items() if "\nsweep:" in text and "\npapers:" not in text)
+SWEEPS = sorted(name for name, text in TEXTS.items() if "\nsweep:" in text)
 SMALL = (
     "+experiment=compare_family", "dataset=sequences_csv", "dataset.file=train.txt", "dataset.test_file=train.txt",
     "tracking=none", "sweep.only=[bcfw,bcpfw_gap]", "sweep.lambdas=[0.1,1/n]", "sweep.passes=12", "sweep.workers=1",

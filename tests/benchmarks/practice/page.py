@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,15 @@ import numpy as np
 from judges import Figure
 from tasks import TASKS
 
-from gapwise.stages.reports.papers.page import machine
 from gapwise.stages.reports.tables import markdown
+
+
+def machine() -> dict[str, str]:
+    """What the numbers were measured on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    cores = f"{platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GB"
+    return {"python": f"Python {platform.python_version()}", "machine": cores}
+
 
 INTRO = """\
 # What practitioners use, beside Gapwise
