@@ -122,7 +122,7 @@ class Chain(NamedTuple):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
         nodes, edges = self.scored(i, theta, 1.0 / self.scale[2 * i], scratch[1])
         viterbi(nodes, edges, T, K, labels[0], scratch[0])
-        count = max(1, ranked.listed(edges, T, K, m, labels, scratch[4], scratch[0], scratch[2], scratch[3]))
+        count = max(1, ranked.listed(edges, T, K, m, labels, scratch[4], scratch[0], scratch[3]))
         for k in range(count):
             losses[k] = self.loss(i, labels[k])
         return count
@@ -141,13 +141,13 @@ class Chain(NamedTuple):
     def max_marginals(self, i, theta, y, out, scratch):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
         nodes, edges = self.scored(i, theta, 0.0, scratch[1])
-        ranked.max_marginals(nodes, edges, T, K, y, out, scratch[0], scratch[3])
+        ranked.max_marginals(nodes, edges, T, K, y, out, scratch[0], scratch[2])
 
     def n_best(self, i, theta, m, labels, values, scratch):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
         nodes, edges = self.scored(i, theta, 0.0, scratch[1])
         viterbi(nodes, edges, T, K, labels[0], scratch[0])
-        return ranked.listed(edges, T, K, m, labels, values, scratch[0], scratch[2], scratch[3])
+        return ranked.listed(edges, T, K, m, labels, values, scratch[0], scratch[3])
 
     def value(self, i, theta, y):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
@@ -242,8 +242,7 @@ class Chain(NamedTuple):
         return np.empty(2 * T * K), np.empty((T + K) * K)
 
     def max_oracles_scratch(self, m):
-        lists = np.empty((m, ranked.FIELDS)), np.empty(3 * self.longest * self.labels), np.empty(m)
-        return self.scratch() + lists
+        return (*self.scratch(), np.empty(self.longest * self.labels), np.empty((2, m, self.longest)), np.empty(m))
 
     def ranked_scratch(self, m):
         return self.max_oracles_scratch(m)

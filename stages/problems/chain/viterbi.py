@@ -65,7 +65,7 @@ def viterbi(nodes, edges, T, K, y, best):
             label = k
     y[T - 1] = label
     for t in range(T - 2, -1, -1):
-        label = _predecessor(edges, K, label, t * K, best[reached + (t + 1) * K + label], best)
+        label = predecessor(edges, K, label, t * K, best[reached + (t + 1) * K + label], best)
         y[t] = label
 
 
@@ -92,7 +92,7 @@ def _best_predecessors(nodes, edges, labels, here, reached, best):
 
 
 @inner(**PLAIN)
-def _predecessor(edges, labels, label, here, top, best):
+def predecessor(edges, labels, label, here, top, best):
     """The first a with best[here + a] + edges[a, label] == top. Without branches, which the processor would mispredict."""
     K, h, found, bits = U(labels), U(here), 0, U(0)
     if WIDTH <= labels <= 8 * WIDTH:
