@@ -138,8 +138,7 @@ class ChainSVM(GapwiseEstimator):
         X : list of sequences
             Each is a list of tokens: dicts or lists of attributes in the form of python-crfsuite. Or it is a DataFrame,
             whose rows are such dicts, or an array or sparse matrix (tokens, p). Arrays of floats, of
-            which more than half are not 0, become one float32 matrix. Others, and sequences of more than 4,096 tokens,
-            become sparse rows.
+            which more than half are not 0, become one float32 matrix. Others become sparse rows.
         y : list of lists
             A label for each token: strings or integers. A string counts as the list of its letters.
         sample_weight : array-like, shape (n,), optional

@@ -19,7 +19,7 @@ from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.offers.options import Values, Whole, options_of
 from gapwise.stages.datasets.text import tagged
-from gapwise.stages.datasets.text.sequences import template_facts, text_encoder, trainable, write_specimen, write_splits
+from gapwise.stages.datasets.text.sequences import template_facts, text_encoder, write_specimen, write_splits
 from gapwise.stages.datasets.text.tables import Table, read_table
 from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, TaskOptions, task_of
 from gapwise.stages.datasets.text.templates import Template, expand
@@ -67,7 +67,7 @@ class Conll:
         return self.task.source()
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
-        train, test = trainable(read(self.train)), read(self.test)
+        train, test = read(self.train), read(self.test)
         rows = train.rows + test.rows
         columns = [[row[WORD].lower() for row in rows], [row[TAG] for row in rows]]
         attributes = expand(train, test, columns, TEMPLATES, min_count=self.min_count, one_pad=True)

@@ -36,7 +36,6 @@ from gapwise.stages.datasets.text.sequences import (
     separator_of,
     template_facts,
     text_encoder,
-    trainable,
     write_splits,
 )
 from gapwise.stages.datasets.text.tables import BLANKS, Table, joined, read_lines
@@ -88,7 +87,7 @@ class Sequences:
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         form: Record = {"equal_columns": self.template is not None}
-        train = trainable(read_tables(self.file, **form))
+        train = read_tables(self.file, **form)
         form |= {} if self.template is None else separator_of(train)
         others = {"test": read_tables(self.test_file, **form)}
         if self.validation_file:

@@ -63,7 +63,7 @@ class Capabilities:
         If a training block differs from the same block in a test split: what to store of it.
     stand_ins : function (**block) -> arrays, optional
         If `derived` takes long or much memory: arrays of the same names, as small as can be, for blocks that are only
-        decoded. The problem then has the property `decodes_only`.
+        decoded.
     decoded : function (arrays, meta, w) -> (labels, label_ptr), optional
         If blocks can be decoded without their truth and without a compiler.
     """
@@ -104,7 +104,7 @@ def calls_python_of(problem: object) -> bool:
 
 OPTIONAL: Mapping[str, Any] = {
     "features_per_block": 0.0,  # mean number of features that `scores` reads of a block (`stages.solver.block.by_margins`)
-    "decodes_only": False,  # whether its blocks lack what solving and verifying read (`Capabilities.stand_ins`)
+    "decodes_only": False,  # whether a true label is none of those that training knows
     "lists": True,  # False if it has `max_oracles`, but not for this problem
     "certainty": EXACT,  # of its gaps: EXACT, UPPER_BOUNDED or ESTIMATE (`certainty`)
     "accuracy": None,  # the multiplicative accuracy of an oracle whose gaps are an ESTIMATE

@@ -31,7 +31,7 @@ def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -
 
     if optional_of(problem, "decodes_only"):
         raise ValueError(
-            "problem: its blocks are not for training (a test or validation split); they can only be decoded"
+            "problem: blocks have labels that training lacks, as those of a test split may; they can only be decoded"
         )
     check_path(options, path)
     if own_metric(problem) and not options.any_metric:

@@ -12,7 +12,6 @@ from memory_sink import problems, read
 from gapwise.stages.datasets import Blocks, DataError, open_dataset, sequences_csv
 from gapwise.stages.datasets.inputs import Predicted
 from gapwise.stages.featurize import featurize, open_problem
-from gapwise.stages.problems import chain
 
 COLUMNS = "a x P\nb x Q\n\na y P\n"
 TEMPLATE = "# words\nU00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[-2,0]\n\nB\n"
@@ -144,20 +143,6 @@ def test_sequences__labels_never_seen_can_count_as_errors(tmp_path):
     _, test, _, meta = problems(open_dataset("sequences_csv", options))
     assert meta["test_only_labels"] == ["Z"]
     assert test.truth[1] == 2
-
-
-def test_too_long_sequences__are_refused_with_file_and_line_for_training_alone(monkeypatch, tmp_path):
-    """Not in a split that is only decoded, which stores no inner products."""
-    monkeypatch.setattr(chain.features, "MOST", 3)
-    long = "a x P\n\n" + "b x Q\n" * 4
-    options = write(tmp_path, train=long) | {"name": "sequences_csv"}
-    given = {"key": "k", "map_blocks": map, "report": lambda done, total, task: None}
-    expected = r"train\.txt: line 3: here begins a sequence of 4 tokens; expected at most 3: split it by an empty"
-    with pytest.raises(DataError, match=expected):
-        featurize(options, tmp_path / "store", **given)
-    featurize(write(tmp_path, test=long) | {"name": "sequences_csv"}, tmp_path / "store", **given)
-    assert open_problem(tmp_path / "store", "test").gram.size == 0
-    assert open_problem(tmp_path / "store", "train").gram.size == 2**2 + 1
 
 
 @pytest.mark.parametrize("first", ["whole", "divided"])

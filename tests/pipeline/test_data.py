@@ -190,7 +190,7 @@ def test_source_digest__covers_what_every_structure_stores_and_no_more(
     for reader, name, module, edited, stored in (
         ("hansards", "matching", "matching.assignment", "def best_matching(", True),
         ("hansards", "matching", "matching.metrics", "def metrics(", False),
-        ("sequences_csv", "chain", "chain.features", "def entries_of(", True),
+        ("sequences_csv", "chain", "chain.features", "def with_biases(", True),
         ("sequences_csv", "chain", "chain.grams", "def ", False),
         ("sequences_csv", "chain", "segmentation", "def derived(", False),
         ("sequences_csv", "chain", "chain.features", '"""', False),

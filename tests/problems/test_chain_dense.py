@@ -9,9 +9,9 @@ from tiny.chain_instances import dense_arrays
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.text.matrices import write_matrix
 from gapwise.stages.problems import build
-from gapwise.stages.problems.chain import Chain, Dense, Sparse
+from gapwise.stages.problems.chain import Chain, Dense, Sparse, dense
 from gapwise.stages.problems.chain.dense import emissions_of
-from gapwise.stages.problems.chain.features import LONGEST, with_biases
+from gapwise.stages.problems.chain.features import with_biases
 
 
 def both(width: int = 41) -> tuple[Chain, Chain]:
@@ -99,7 +99,7 @@ def test_parts_of_the_blocks__share_the_matrix() -> None:
     np.testing.assert_array_equal(theta, other)
     new = Blocks("chain", decoding=True)
     write_matrix(new, lambda *_: None, "new", start, labels, matrix, train=False)
-    assert build("chain", new.arrays("new"), facts).decodes_only
+    assert not build("chain", new.arrays("new"), facts).gram.size
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,13 @@ def test_bad_arrays__are_refused(change: dict[str, np.ndarray], message: str) ->
         build("chain", {**dense_arrays(), **change}, {"classes": 3, "attributes": 12})
 
 
-def test_long_sequences__are_refused_unless_they_are_decoded() -> None:
-    T = LONGEST + 1
-    arrays = {"labels": np.arange(T) % 2, "labels_ptr": np.array([0, T]), "values": np.ones((T, 1), np.float32)}
-    facts = {"classes": 2, "attributes": 4}
-    with pytest.raises(ValueError, match=r"^chain: block 0 has more than 4,096 tokens"):
-        build("chain", arrays, facts)
-    decoding = {"gram": np.empty(0, np.float32), "gram_ptr": np.zeros(2, int)}
-    assert build("chain", {**arrays, **decoding}, facts).decodes_only
+def test_long_sequences__have_the_norms_of_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays, facts = dense_arrays(), {"classes": 3, "attributes": 12}
+    short = build("chain", arrays, facts)
+    monkeypatch.setattr(dense, "LONGEST", 1)
+    long = build("chain", arrays, facts)
+    assert long.gram.size < short.gram.size
+    rng = np.random.default_rng(0)
+    for i in range(short.n):
+        delta = rng.normal(size=int(np.diff(short.local_ptr)[i]))
+        np.testing.assert_allclose(long.norm2(i, delta), short.norm2(i, delta), rtol=1e-6)

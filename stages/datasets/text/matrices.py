@@ -12,15 +12,13 @@ from gapwise.stages.problems.scale import check_single
 
 
 def prefers_matrix(X: Sequence[Tokens]) -> bool:
-    """Whether training sequences are arrays of floats of which more than half are not 0, none too long for `chain.dense`.
+    """Whether training sequences are arrays of floats of which more than half are not 0.
 
     Otherwise sparse rows take less memory and time.
     """
-    from gapwise.stages.problems.chain.features import LONGEST
-
     filled = size = 0
     for sequence in X:
-        if is_sparse(sequence) or len(sequence) > LONGEST:
+        if is_sparse(sequence):
             return False
         try:
             rows = np.asarray(sequence)

@@ -90,17 +90,6 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
     }
 
 
-def trainable(table: Table) -> Table:
-    """The table; DataError, with file and line, if one of its sequences is too long to train on."""
-    from gapwise.stages.problems.chain.features import too_long
-
-    lengths = np.diff(table.start)
-    longest = int(np.argmax(lengths))
-    if (why := too_long(int(lengths[longest]))) is not None:
-        raise DataError(f"{table.where(int(table.start[longest]))}: here begins a sequence of {why}")
-    return table
-
-
 PIECE = 10_000
 """Most sequences whose biases are added at a time."""
 PIECE_ENTRIES = 1 << 21

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,8 +10,7 @@ from gapwise.records import Facts
 from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.chain.chain import Chain
 from gapwise.stages.problems.chain.costs import blocked_scores, cost_table, refuse_lengths, units_of
-from gapwise.stages.problems.chain.dense import Dense, grams
-from gapwise.stages.problems.chain.features import LONGEST, derived, sizes_of
+from gapwise.stages.problems.chain.dense import Dense
 from gapwise.stages.problems.chain.sparse import Sparse
 from gapwise.stages.problems.protocol import frozen
 
@@ -37,10 +35,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
     Raises
     ------
     ValueError
-        If a block is empty or has more than 2^24 tokens (of a matrix 4,096, unless it is only to be decoded), has a label
-        outside 0..K-1, an attribute outside 0..p-1, or a value that is not finite (the message names the first such
-        block), if the lengths of arrays do not agree, if the loss is none, or if the constraints leave a block
-        without a labelling.
+        If a block is empty, has a label outside 0..K-1, an attribute outside 0..p-1, or a value that is not finite (the
+        message names the first such block), if the lengths of arrays do not agree, if the loss is none, or if the
+        constraints leave a block without a labelling.
     """
     if "pair_attributes" in meta:
         raise ValueError("chain: bigram templates are gone; featurize again with U templates in their place")
@@ -56,7 +53,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
     _refuse(f"a label outside 0..{K - 1}", wrong, ptr)
     weight, blocked = block_weights("chain", arrays, lengths.size), blocked_scores(arrays, K)
     refuse_lengths(blocked, lengths)
-    tokens, gram, gram_ptr = (_sparse if "ids" in arrays else _dense)(arrays, p, ptr)
+    tokens = (_sparse if "ids" in arrays else _dense)(arrays, p, ptr)
+    gram, gram_ptr = _inner_products(arrays, tokens, ptr)
     return Chain(
         n=lengths.size,
         d=p * K + K * K,
@@ -75,10 +73,10 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
     )
 
 
-def _sparse(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> tuple[Sparse, np.ndarray, np.ndarray]:
-    """Sparse rows, and inner products with where each block's begin."""
+def _sparse(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> Sparse:
+    """Sparse rows."""
     ids, counts, values = (np.asarray(arrays.get(name, np.empty(0))) for name in ("ids", "counts", "values"))
-    row_ptr, lengths = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), np.diff(ptr)
+    row_ptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     for name, got, expected in (
         ("counts", counts.size, int(ptr[-1])),
         ("ids", ids.size, int(row_ptr[-1])),
@@ -88,16 +86,12 @@ def _sparse(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> tuple[
             raise ValueError(f"chain: {name} has {got} entries, expected {expected}")
     _refuse(f"an attribute outside 0..{p - 1}", (ids < 0) | (ids >= p), row_ptr[ptr])
     _refuse("a value that is not finite", ~np.isfinite(values), row_ptr[ptr])
-    gram, gram_ptr = _given(arrays) or _all_grams(ids, counts, values, ptr, row_ptr)
-    held, entries = np.diff(gram_ptr), np.diff(row_ptr[ptr])
-    if not np.all((held == lengths**2) | (held == sizes_of(entries, lengths))) and np.any(gram_ptr):
-        raise ValueError("chain: gram must hold T * T numbers per block, or the entries of a long one; featurize again")
     small = np.uint8 if p <= 256 else np.uint32  # two types: each is compiled anew. uint8 for pixels
-    return Sparse(frozen(row_ptr, np.int64), frozen(ids, small), frozen(values, np.float32)), gram, gram_ptr
+    return Sparse(frozen(row_ptr, np.int64), frozen(ids, small), frozen(values, np.float32))
 
 
-def _dense(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> tuple[Dense, np.ndarray, np.ndarray]:
-    """Rows of a matrix, and the same."""
+def _dense(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> Dense:
+    """Rows of a matrix."""
     values, lengths = np.asarray(arrays["values"]), np.diff(ptr)
     blocks = np.arange(lengths.size + 1)
     first = np.asarray(arrays.get("first", ptr[:-1]), np.int64)
@@ -111,23 +105,23 @@ def _dense(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> tuple[D
         _refuse(
             "a value that is not finite", np.array([not np.isfinite(values[a : a + T]).all() for a, T in rows]), blocks
         )
-    if (given := _given(arrays)) is None:
-        _refuse(f"more than {LONGEST:,} tokens", lengths > LONGEST, blocks)
-    gram, gram_ptr = given or _joined(grams(values, first, lengths))
-    if not np.array_equal(np.diff(gram_ptr), lengths**2) and np.any(gram_ptr):
-        raise ValueError("chain: gram must hold T * T numbers per block")
-    return Dense(p - 3, frozen(first), frozen(values, np.float32).reshape(-1)), gram, gram_ptr
+    return Dense(p - 3, frozen(first), frozen(values, np.float32).reshape(-1))
 
 
-def _given(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
-    """``gram`` and ``gram_ptr``, if they are stored."""
-    return (np.asarray(arrays["gram"]), np.asarray(arrays["gram_ptr"])) if "gram" in arrays else None
-
-
-def _joined(parts: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Arrays end to end, and where each begins."""
-    every = [*parts]
-    return np.concatenate(every), np.cumsum([0, *(part.size for part in every)])
+def _inner_products(
+    arrays: Mapping[str, np.ndarray], tokens: Sparse | Dense, ptr: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """``gram`` and ``gram_ptr``, stored or computed."""
+    lengths = np.diff(ptr)
+    if "gram" in arrays:
+        gram, gram_ptr = np.asarray(arrays["gram"]), np.asarray(arrays["gram_ptr"])
+    else:
+        blocks = [*tokens.grams(ptr)]
+        gram, gram_ptr = np.concatenate(blocks), np.cumsum([0, *(block.size for block in blocks)])
+    held = np.diff(gram_ptr)
+    if not np.all((held == lengths**2) | (held == 0)):
+        raise ValueError("chain: gram must hold T * T numbers for each block, or none; featurize again")
+    return gram, gram_ptr
 
 
 def _refuse(fault: str, bad: np.ndarray, ptr: np.ndarray) -> None:
@@ -135,18 +129,3 @@ def _refuse(fault: str, bad: np.ndarray, ptr: np.ndarray) -> None:
     if bad.any():
         block = int(np.searchsorted(ptr, int(np.argmax(bad)), side="right")) - 1
         raise ValueError(f"chain: block {block} has {fault}")
-
-
-def _all_grams(
-    ids: np.ndarray, counts: np.ndarray, values: np.ndarray, ptr: np.ndarray, row_ptr: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    grams = []
-    for i, (a, b) in enumerate(pairwise(ptr)):
-        block = {"ids": ids[row_ptr[a] : row_ptr[b]], "counts": counts[a:b]}
-        if values.size:
-            block["values"] = values[row_ptr[a] : row_ptr[b]]
-        try:
-            grams.append(derived(**block)["gram"])
-        except ValueError as error:
-            raise ValueError(f"chain: block {i} has {error}") from error
-    return _joined(grams)

@@ -9,7 +9,7 @@ features, those included, and K labels,
 
 and d = p K + K^2. Local coordinates of a block of T tokens are its T K label indicators and K^2 transition counts,
 theta being (T, K) node scores and the (K, K) transition scores. With G the T x T Gram matrix of the tokens,
-||B_i delta||^2 = sum_k delta_k' G delta_k + ||delta_transitions||^2; a long block sums over attributes (`grams`).
+||B_i delta||^2 = sum_k delta_k' G delta_k + ||delta_transitions||^2; a long block computes B_i delta instead.
 
 Loss: the costs of all tokens / `unit` of the block. Constraints only change which labelling `max_oracle`, `decode` and
 `marginals` return: they work on a copy of theta in which what may not occur scores `BLOCKED` (`costs`).
@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from gapwise.stages.problems.chain import ranked
 from gapwise.stages.problems.chain.costs import blocked_of, breaks, constrained, cost_of, mean_cost, with_costs
@@ -39,7 +40,7 @@ from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import pair_by_pair
 from gapwise.stages.problems.operations import Operations, mean_size
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
-from gapwise.stages.problems.protocol import PLAIN, U, compile_methods, dot
+from gapwise.stages.problems.protocol import JIT, PLAIN, U, compile_methods, dot
 
 
 @inner(**PLAIN)
@@ -69,7 +70,7 @@ class Chain(NamedTuple):
     gram_ptr: np.ndarray
     """int64, (n + 1,)"""
     gram: np.ndarray
-    """float32, flat: inner products of the tokens of each block (`grams`); (0,) if the blocks are only to be decoded"""
+    """float32, flat: T * T inner products of each block's tokens (`grams`); none if it is long, or only to be decoded"""
     scale: np.ndarray
     """float64, (2 n,): of each block its unit, by which costs are divided, and its weight. Two arrays would be passed more
     slowly"""
@@ -78,8 +79,8 @@ class Chain(NamedTuple):
 
     @property
     def decodes_only(self) -> bool:
-        """Whether there are no Gram matrices, which all but decoding needs."""
-        return self.gram.size < self.n
+        """Whether a true label is none of the K, so that the blocks cannot be trained on."""
+        return bool((self.truth >= self.labels).any())
 
     @property
     def block_weight(self) -> np.ndarray:
@@ -165,8 +166,10 @@ class Chain(NamedTuple):
     def norm2(self, i, delta):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
         edges = delta[T * K :]
-        norm2 = nodes_norm2(self.gram, self.gram_ptr[i], self.gram_ptr[i + 1], delta, T, K) + dot(edges, edges)
-        return norm2 * self.scale[2 * i + 1] ** 2
+        norm2 = (
+            nodes_norm2(self.gram, self.gram_ptr[i], delta, T, K) if self.has_gram(i) else pushed_norm2(self, i, delta)
+        )
+        return (norm2 + dot(edges, edges)) * self.scale[2 * i + 1] ** 2
 
     def push(self, i, c, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
@@ -176,14 +179,23 @@ class Chain(NamedTuple):
         for j in range(K * K):
             weights[j] += c * edges[j]
 
+    def has_gram(self, i):
+        """Whether the block has inner products of its tokens."""
+        return self.gram_ptr[i + 1] > self.gram_ptr[i]
+
     def pair_norm2(self, i, y, z, delta):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
-        norm2 = pair_nodes_norm2(self.gram, self.gram_ptr[i], self.gram_ptr[i + 1], y, z, T, K, delta)
+        if not self.has_gram(i):
+            delta[:] = 0.0
+            self.add(i, y, 1.0, delta)
+            self.add(i, z, -1.0, delta)
+            return self.norm2(i, delta)
+        norm2 = pair_nodes_norm2(self.gram, self.gram_ptr[i], y, z, T, K, delta)
         return add_edges_norm2(norm2, y, z, T, K, delta[T:]) * self.scale[2 * i + 1] ** 2
 
     def pair_norms(self, i, k, labels, slots, row_of, squared, first, width, delta):
         K, T, start = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.gram_ptr[i]
-        if self.tokens.values.size == 0 and self.scale[2 * i + 1] == 1.0 and self.gram_ptr[i + 1] - start == T * T:
+        if self.tokens.values.size == 0 and self.scale[2 * i + 1] == 1.0 and self.has_gram(i):
             gram_norms(self.gram, start, labels, slots, k, row_of, T, K, squared, first, width, delta)
         else:
             pair_by_pair(self, i, k, labels, slots, row_of, squared, first, width, delta)
@@ -248,4 +260,13 @@ class Chain(NamedTuple):
         return self.max_oracles_scratch(m)
 
 
-compile_methods(Chain, "scored")
+compile_methods(Chain, "scored", "has_gram")
+
+
+@njit(**JIT)
+def pushed_norm2(chain, i, delta):
+    """||B_i delta||^2 without the transitions, from B_i delta itself: for blocks without inner products."""
+    T, K = chain.label_ptr[i + 1] - chain.label_ptr[i], chain.labels
+    moved = np.zeros(chain.d - K * K)
+    chain.tokens.push_nodes(i, chain.label_ptr[i], T, K, 1.0, delta, moved)
+    return dot(moved, moved)

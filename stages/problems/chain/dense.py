@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.chain.features import LONGEST
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.prefetch import prefetch
@@ -45,6 +46,10 @@ class Dense(NamedTuple):
         x = self.values.reshape(-1, self.width)[int(self.first[i]) + t]
         ids, biases = np.flatnonzero(x), self.width + np.flatnonzero([True, t == 0, t == T - 1])
         return np.append(ids, biases), np.append(x[ids].astype(np.float64), np.ones(biases.size))
+
+    def grams(self, ptr: np.ndarray) -> Iterator[np.ndarray]:
+        """Inner products of the tokens of each block."""
+        return grams(self.values.reshape(-1, self.width), self.first, np.diff(ptr))
 
     def node_scores(self, i, first, T, K, w, theta):
         x = self.first[i] * self.width
@@ -161,8 +166,12 @@ def emissions_of(w: np.ndarray, K: int, dense: bool) -> np.ndarray:
 
 
 def grams(rows: np.ndarray, first: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
-    """float32 (T * T,) of each block: inner products of its T rows from `first` on, summed in float64, biases included."""
+    """float32 (T * T,) of each block: inner products of its T rows from `first` on, summed in float64, biases included; (0,)
+    for a long block."""
     for start, T in zip(first.tolist(), lengths.tolist(), strict=True):
+        if T > LONGEST:
+            yield np.empty(0, np.float32)
+            continue
         block = rows[start : start + T].astype(np.float64)
         large = T * block.size >= BLAS  # it wakes its threads for each product
         gram = (block @ block.T if large else np.einsum("ta,sa->ts", block, block)) + 1.0

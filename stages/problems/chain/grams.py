@@ -1,10 +1,7 @@
 """Norms of directions from inner products of tokens: they read no features.
 
 A block of T tokens has its T x T Gram matrix G, with which ||B delta||^2 = sum_k delta_k' G delta_k without the
-transitions. A block of more than `LONGEST` tokens has its *entries* instead: its pairs (token, value) by attribute, so that
-the row of B delta of an attribute is summed in one go, in time proportional to the entries. An entry is two float32
-numbers, t + 1 and the value of the attribute at token t; t + 1 is negative at the first entry of each attribute. One 0
-follows where there would be T * T numbers. Both are float32 numbers gram[start:stop], so their count says which they are.
+transitions: float32 numbers gram[start:start + T * T]. A block of more than `LONGEST` tokens has none (`Chain.norm2`).
 """
 
 from __future__ import annotations
@@ -40,10 +37,8 @@ def nonzeros(x, start, size):
 
 
 @inner(**PLAIN)
-def nodes_norm2(gram, start, stop, delta, T, K):
+def nodes_norm2(gram, start, delta, T, K):
     """||B delta||^2 without the transitions; rows of delta that are 0 cost nothing."""
-    if stop - start != T * T:
-        return _long_norm2(gram, start, stop, delta, K)
     total = 0.0
     for t in range(T):
         row, o = start + t * T, t * K
@@ -67,10 +62,8 @@ def differing(y, z, T, positions):
 
 
 @inner(**PLAIN)
-def pair_nodes_norm2(gram, start, stop, y, z, T, K, work):
-    """||B (m(y) - m(z))||^2 without the transitions. work (at least T and K,) is workspace."""
-    if stop - start != T * T:
-        return _long_pair(gram, start, stop, y, z, K, 0.0, work, work)
+def pair_nodes_norm2(gram, start, y, z, T, K, work):
+    """||B (m(y) - m(z))||^2 without the transitions. work (at least T,) is workspace."""
     total = 0.0
     for j in range(differing(y, z, T, work)):
         here = U(work[U(j)])
@@ -147,62 +140,3 @@ def gram_norms(gram, start, labels, slots, k, row_of, T, K, squared, first, widt
         if j != k and other >= 0:
             at_z = path_score(work, edges, labels[slots[j]], T, K)
             squared[row + U(other)] = max(own + squared[known_row + U(other)] - 2.0 * (at_z - at_r), 0.0)
-
-
-@inner(**PLAIN)
-def _token(entries, j):
-    """The token of the entry at j."""
-    return U(abs(entries[U(j)])) - U(1)
-
-
-@inner(**PLAIN)
-def _end(entries, j, stop):
-    """Where the entries of the attribute end that begin at j."""
-    j += 2
-    while j + 1 < stop and entries[U(j)] > 0.0:
-        j += 2
-    return j
-
-
-@inner(**PLAIN)
-def _long_norm2(entries, start, stop, delta, K):
-    """||B delta||^2 without the transitions, by attribute."""
-    total, begin = 0.0, start
-    while begin + 1 < stop:
-        end = _end(entries, begin, stop)
-        for k in range(K):
-            x = 0.0
-            for j in range(begin, end, 2):
-                x += entries[U(j + 1)] * delta[_token(entries, j) * U(K) + U(k)]
-            total += x * x
-        begin = end
-    return total
-
-
-@inner(**PLAIN)
-def _long_pair(entries, start, stop, y, z, K, c, theta, row):
-    """||B (m(y) - m(z))||^2 without the transitions, by attribute; unless c is 0, theta += c B' B (m(y) - m(z)).
-
-    row (at least K,) is workspace.
-    """
-    row[:K] = 0.0
-    total, begin = 0.0, start
-    while begin + 1 < stop:
-        end, differ = _end(entries, begin, stop), False
-        for j in range(begin, end, 2):
-            t = _token(entries, j)
-            if y[t] != z[t]:
-                row[U(y[t])] += entries[U(j + 1)]
-                row[U(z[t])] -= entries[U(j + 1)]
-                differ = True
-        if differ and c != 0.0:
-            for j in range(begin, end, 2):
-                o, x = _token(entries, j) * U(K), c * entries[U(j + 1)]
-                for k in range(K):
-                    theta[o + U(k)] += x * row[U(k)]
-        if differ:
-            for k in range(K):
-                total += row[U(k)] * row[U(k)]
-                row[U(k)] = 0.0
-        begin = end
-    return total

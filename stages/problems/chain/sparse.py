@@ -6,10 +6,13 @@ K >= 8 labels are summed eight labels at a time (`stages.problems.simd`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.chain.features import gram_of
 from gapwise.stages.problems.chain.grams import BITS, differing, nonzeros
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
@@ -44,6 +47,13 @@ class Sparse(NamedTuple):
         entries = slice(int(self.row_ptr[first + t]), int(self.row_ptr[first + t + 1]))
         ids = np.asarray(self.ids[entries], np.int64)
         return ids, np.asarray(self.values[entries], np.float64) if self.values.size else np.ones(ids.size)
+
+    def grams(self, ptr: np.ndarray) -> Iterator[np.ndarray]:
+        """Inner products of the tokens ptr[i]:ptr[i + 1] of each block i (`features.gram_of`)."""
+        for first, last in pairwise(ptr):
+            entries = slice(self.row_ptr[first], self.row_ptr[last])
+            row_ptr = self.row_ptr[first : last + 1] - self.row_ptr[first]
+            yield gram_of(self.ids[entries].astype(np.int32), row_ptr, self.values[entries])
 
     def node_scores(self, i, first, T, K, w, theta):
         """theta (T, K) <- scores of labels."""
