@@ -12,7 +12,7 @@ DONE, FAILED, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 128
 INTERRUPTED_WORDS = "Interrupted; "
 """How the last line of every interrupted command begins (`pipeline.saved`)."""
 
-SELF_EXPLANATORY = ("CertificateError", "StateError", "WorkersDiedError")
+SELF_EXPLANATORY = ("CertificateError", "StateError", "WorkerError")
 """Names of errors whose message suffices, besides ValueError and OSError; their modules are too heavy to import here."""
 
 

@@ -12,7 +12,9 @@ import gc
 import multiprocessing
 import os
 import platform
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -23,7 +25,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, cast
 
 from gapwise.pipeline.compiling import WHAT
-from gapwise.pipeline.compute.local import start_worker
+from gapwise.pipeline.compute.local import pin_threads
 from gapwise.pipeline.config.run_options import default_workers
 from gapwise.records import Facts
 
@@ -176,7 +178,11 @@ def compile_part(
     from gapwise.stages.datasets import specimen
     from gapwise.stages.problems import build
 
-    start_worker()
+    pin_threads()
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole process group, and the main process answers it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     gc.disable()  # numba makes many objects that stay: looking for garbage among them took a seventh of the time
     with contextlib.suppress(Exception), said:
         example = specimen(dataset)
@@ -184,6 +190,14 @@ def compile_part(
         for stage in part:
             warm_up(stage, problem, options, path)
             said.send(stage)
+
+
+def _end_with_parent() -> None:
+    """A main process that was killed cannot end this one."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def warm_up(stage: str, problem: Problem, options: MethodOptions, path: PathOptions) -> None:

@@ -62,7 +62,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
 
     try:
         settings = read(cfg, experiment=experiment or experiment_name(), overrides=overrides or given_words())
-        check_packages(settings.compute, settings.tracking)
+        check_packages(settings.tracking)
         asked = None if settings.run.stage is None else stages()[settings.run.stage]
         if asked is not None and asked.check is not None:
             asked.check(settings)

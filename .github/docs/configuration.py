@@ -27,7 +27,7 @@ from gapwise.stages import datasets
 from gapwise.stages.solver.methods import methods, options_type
 from gapwise.stages.solver.options import PathOptions
 
-BASES = {"solver": ("bcfw",), "path": ("regpath",), "compute": ("threads", "slurm"), "tracking": ("mlflow",)}
+BASES = {"solver": ("bcfw",), "path": ("regpath",), "compute": ("threads", "cluster"), "tracking": ("mlflow",)}
 """Files whose comments explain a key in the other files of the group, too."""
 UNITS = {
     "max_passes": "effective passes",

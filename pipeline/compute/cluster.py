@@ -1,7 +1,7 @@
-"""Workers on other machines: those of a running dask scheduler, or of one that starts workers in Slurm jobs.
+"""Work in other processes: those of a running dask scheduler, or of one that this process starts on its machine.
 
-Tasks name functions and files, and carry no arrays, so another worker can repeat the task of one that died. Only results
-bring arrays back.
+Tasks name functions and files, and carry no arrays, so another worker can repeat the task of one that died: dask sends it
+there. Only results bring arrays back.
 `pure=False` everywhere: otherwise dask would return the results of the previous gap pass for the next.
 """
 
@@ -10,18 +10,19 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
+import signal
+import tempfile
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import dask
-from distributed import Client, Future, WorkerPlugin, as_completed
+from distributed import Client, Future, LocalCluster, WorkerPlugin, as_completed
 from distributed.core import PooledRPCCall, rpc
 from distributed.scheduler import KilledWorker
 
-from gapwise.pipeline.compute.homes import Homes
+from gapwise.pipeline.compute.local import pin_threads
 from gapwise.pipeline.compute.ready import check_scheduler
 from gapwise.pipeline.compute.remote import MUST_AGREE, WorkerError, facts, opened
 from gapwise.pipeline.config.run_options import ComputeOptions
@@ -31,22 +32,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 log = logging.getLogger("gapwise.compute")
 
-SHORT, LONG = 0.0005, 0.02
-"""Seconds between two checks for finished tasks: the pause after some have finished, and the longest while none do."""
-
-LOOK = 1.0
-"""Seconds between two requests to the scheduler for its list of workers."""
+PAUSE = 0.002
+"""Seconds between two looks for results and for a requested stop."""
 
 CONNECT_SECONDS = 10
 
-AHEAD = 2
-"""Tasks for each thread of a worker that are sent at a time, of those that belong to it: one to work on, and the next."""
-
 DEATHS = 3
-"""Workers that may die of a part of a pass before it counts as the cause, as many as the scheduler allows by default."""
-
-
-DIED = "compute: the workers of one part died one after another, {} the last (out of memory?); see their logs"
+"""Workers that may die of one task before it counts as the cause, as many as a scheduler allows by default."""
 
 
 class KeepsOpen(WorkerPlugin):
@@ -63,30 +55,45 @@ class KeepsOpen(WorkerPlugin):
 
 
 class Cluster:
-    """Ordered maps over the workers of a scheduler, which survive the death of any worker."""
+    """Ordered maps over the workers of a scheduler, which survive the death of any worker.
 
-    def __init__(self, options: ComputeOptions, stop: Stop | None = None) -> None:
+    Parameters
+    ----------
+    options : ComputeOptions
+        With kind `processes` workers of this machine, which end with this process; otherwise those at `address`.
+    workers : int
+        Number of the former.
+    stop : Stop, optional
+        Once a stop is requested, maps raise Interrupted.
+    deaths, preload
+        Of `local_cluster`.
+    """
+
+    def __init__(
+        self,
+        options: ComputeOptions,
+        workers: int = 1,
+        stop: Stop | None = None,
+        deaths: int = DEATHS,
+        preload: str = __name__,
+    ) -> None:
         self.options, self._stop = options, stop
         self._exit = contextlib.ExitStack()
         self._ready: set[str | None] = set()
-        self.homes = Homes()
-        self.client = self._connect()
+        if options.kind == "processes":
+            self.client = self._exit.enter_context(local_cluster(workers, deaths, preload))
+        else:
+            self.client = self._connect()
 
     def close(self) -> None:
         """Disconnect, leaving the scheduler as it was before."""
         self._exit.close()
 
     def _connect(self) -> Client:
-        if self.options.kind == "slurm":
-            from gapwise.pipeline.compute.slurm import started
-
-            scheduler: object = self._exit.enter_context(started(self.options))
-        else:
-            scheduler = self.options.address
-            check_scheduler(self.options)
+        check_scheduler(self.options)
         try:
             with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"}):
-                client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+                client = Client(self.options.address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError) as error:
             raise WorkerError(
                 f"compute.address: no scheduler answers at {self.options.address} within {CONNECT_SECONDS} s "
@@ -106,23 +113,17 @@ class Cluster:
         return scheduler
 
     def threads(self) -> int:
-        """Number of threads of all present workers; at least 1."""
-        return max(self.present(), 1)
+        """Number of threads of all present workers; at least 1. WorkerError if the scheduler is gone."""
+        return max(sum(self.workers().values()), 1)
 
-    def present(self) -> int:
-        """Number of threads of all present workers. WorkerError if the scheduler is gone."""
-        self._alive()
-        return sum(self._workers().values())
-
-    def processes(self) -> int:
-        """Number of present workers. WorkerError if the scheduler is gone."""
-        self._alive()
-        return len(self._workers())
-
-    def _workers(self) -> Mapping[str, int]:
+    def workers(self) -> Mapping[str, int]:
+        """Threads of each present worker, by address; none if the scheduler does not answer in time."""
         try:
+            self._alive()
             return dict(self.client.sync(self._scheduler.ncores, callback_timeout=CONNECT_SECONDS))
-        except (OSError, TimeoutError):
+        except TimeoutError:
+            return {}
+        except OSError:
             self._alive()
             return {}
 
@@ -138,7 +139,7 @@ class Cluster:
             return
         wrong = self._wrong(features)
         if wrong:
-            number = len(self._workers())
+            number = len(self.workers())
             raise WorkerError(f"compute: {len(wrong)} of {number} workers cannot be used: {'; '.join(wrong)}")
         if features is not None:
             name = f"gapwise-{features}"
@@ -175,7 +176,12 @@ class Cluster:
         return wrong
 
     def map(self, fn: Callable[[T], R], items: Sequence[T], places: Sequence[float] | None = None) -> list[R]:
-        """fn(item) for every item, in order, each on any worker, or on the one that owns its place (`Homes`).
+        """fn(item) for every item, in order, on any worker. What a worker had not returned when it died is done again.
+
+        Parameters
+        ----------
+        places : sequence of float in [0, 1), optional
+            While the workers are the same, items of the same place go to the same one, which has read their features.
 
         Raises
         ------
@@ -185,25 +191,35 @@ class Cluster:
         Interrupted
             If a stop was requested.
         """
+        futures = self._sent(fn, items, places)
+        number = {future.key: k for k, future in enumerate(futures)}
+        ended = as_completed(futures, loop=self.client.loop, with_results=True, raise_errors=False)
         results: dict[int, R] = {}
-        work, watch, pause = _Work(self, fn, items, places), _Watch(self), SHORT
+        alone = Alone(self)
         try:
             while len(results) < len(items):
-                work.send()
-                batch = work.ended.next_batch(block=False)
-                for future, value in batch:
-                    if future.key in work.running:  # else it was taken back
-                        self._check(future, value)
-                        results[work.number_of(future)] = value
+                for future, value in ended.next_batch(block=False):
+                    self._check(future, value)
+                    results[number[future.key]] = value
                     future.release()
-                if watch.look():
-                    work.divide()
-                pause = SHORT if batch else min(2.0 * pause, LONG)
-                time.sleep(pause)
+                if self._stop is not None:
+                    self._stop.check()
+                alone.look()
+                time.sleep(PAUSE)
         finally:
-            if work.running and self.client.status == "running":
-                self.client.cancel([future for future, _, _ in work.running.values()], force=True)
+            if self.client.status == "running":
+                self.client.cancel([futures[k] for k in range(len(items)) if k not in results], force=True)
         return [results[k] for k in range(len(items))]
+
+    def _sent(self, fn: Callable[[T], R], items: Sequence[T], places: Sequence[float] | None) -> list[Future]:
+        workers = [] if places is None else sorted(self.workers())
+        if not workers or places is None:
+            return list(self.client.map(fn, items, pure=False, batch_size=None))
+        homes = [workers[int(place * len(workers))] for place in places]
+        return [
+            self.client.submit(fn, item, pure=False, workers=[home], allow_other_workers=True)
+            for item, home in zip(items, homes, strict=True)
+        ]
 
     def _check(self, future: Future, value: object) -> None:
         """Raise the error that a task ended with, if any."""
@@ -215,7 +231,10 @@ class Cluster:
         assert isinstance(value, tuple)  # type and error, of `as_completed`
         error = value[1]
         if isinstance(error, KilledWorker):
-            raise WorkerError(DIED.format(error.last_worker.address))
+            raise WorkerError(
+                f"compute: the workers of one part died one after another, {error.last_worker.address} the last (out of "
+                "memory?); try fewer, or compute=serial to see the error; what was committed is kept"
+            )
         if isinstance(error, ModuleNotFoundError):
             raise WorkerError(
                 f"compute: a worker cannot import {error.name!r}: install it there, or set PYTHONPATH for the worker"
@@ -230,94 +249,63 @@ class Cluster:
             )
 
 
-class _Work(Generic[T, R]):
-    """The tasks of one map: those that are sent, and those that wait for the worker to which they belong."""
-
-    def __init__(
-        self, cluster: Cluster, fn: Callable[[T], R], items: Sequence[T], places: Sequence[float] | None
-    ) -> None:
-        self.cluster, self.fn, self.items, self.places = cluster, fn, items, places
-        self.ended = as_completed(loop=cluster.client.loop, with_results=True, raise_errors=False)
-        self.running: dict[object, tuple[Future, int, str | None]] = {}
-        """By their keys: tasks that were sent, the numbers of their items and the workers to which they belong."""
-        self.waiting: dict[str | None, deque[int]] = {None: deque(range(len(items)))}
-        self.threads: Mapping[str, int] = {}
-        self.deaths: Counter[int] = Counter()
-        self.divide()
-
-    def divide(self) -> None:
-        """Divide what waits, and what dead workers had, among the workers that are there, in order.
-
-        WorkerError if too many workers died of the same part.
-        """
-        if self.places is None:
-            return
-        self.threads = self.cluster._workers()
-        if not self.threads:  # or the scheduler did not answer; then nobody is known to be gone
-            return
-        self.cluster.homes.update(self.threads)
-        left = sorted([*self._taken_back(), *(k for queue in self.waiting.values() for k in queue)])
-        self.waiting = {}
-        for k in left:
-            self.waiting.setdefault(self.cluster.homes.of(self.places[k]), deque()).append(k)
-
-    def _taken_back(self) -> list[int]:
-        """Tasks that were sent to workers that are gone. (The scheduler would keep them until these return.)"""
-        lost = [entry for entry in self.running.values() if entry[2] is not None and entry[2] not in self.threads]
-        for future, k, worker in lost:
-            del self.running[future.key]
-            self.deaths[k] += 1
-            if self.deaths[k] > DEATHS:
-                raise WorkerError(DIED.format(worker))
-        if lost:
-            self.cluster.client.cancel([future for future, _, _ in lost], force=True)
-        return [k for _, k, _ in lost]
-
-    def send(self) -> None:
-        """Send everything, or to each worker as much as it is to have."""
-        client, has = self.cluster.client, Counter(worker for _, _, worker in self.running.values())
-        for worker, queue in self.waiting.items():
-            room = len(queue) if worker is None else min(len(queue), AHEAD * self.threads.get(worker, 0) - has[worker])
-            numbers = [queue.popleft() for _ in range(room)]
-            given, own = [self.items[k] for k in numbers], None if worker is None else [worker]
-            futures = client.map(self.fn, given, pure=False, retries=0, batch_size=None, workers=own) if numbers else []
-            for k, future in zip(numbers, futures, strict=True):
-                self.running[future.key] = future, k, worker
-            self.ended.update(futures)
-
-    def number_of(self, future: Future) -> int:
-        """The number of a task that has ended."""
-        return self.running.pop(future.key)[1]
-
-
-class _Watch:
-    """Checks to make while waiting for tasks: stop requested, scheduler gone, too long without a worker."""
+class Alone:
+    """How long there has been no worker. (Dask would wait for one for ever.)"""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.looked = time.monotonic()
-        self.alone_since: float | None = None
+        self.since: float | None = None
 
-    def look(self) -> bool:
-        """Whether the workers were looked up."""
-        cluster, limit = self.cluster, self.cluster.options.wait_seconds
-        if cluster._stop is not None:
-            cluster._stop.check()
-        now = time.monotonic()
-        if now - self.looked < LOOK:
-            return False
+    def look(self) -> None:
+        """Look for workers, once a second; WorkerError if there has been none for `compute.wait_seconds`."""
+        now, cluster, limit = time.monotonic(), self.cluster, self.cluster.options.wait_seconds
+        if now - self.looked < 1.0:
+            return
         self.looked = now
-        cluster._alive()
-        if cluster._workers():
-            if self.alone_since is not None:
-                log.warning("compute: a worker has joined, going on")
-            self.alone_since = None
-        elif self.alone_since is None:
-            self.alone_since = now
+        if cluster.workers():
+            self.since = None
+        elif self.since is None:
+            self.since = now
             log.warning("compute: no worker is left at %s; waiting %g s for one", cluster.where, limit)
-        elif now - self.alone_since >= limit:
+        elif now - self.since >= limit:
             raise WorkerError(
                 f"compute: no worker at {cluster.where} for {limit:g} s (compute.wait_seconds); what was committed is "
                 f"kept: start workers with `dask worker {cluster.where}` and give the same command"
             )
-        return True
+
+
+@contextlib.contextmanager
+def local_cluster(workers: int, deaths: int, preload: str) -> Iterator[Client]:
+    """A client of a dask cluster on this machine. Leaves no process behind: those that do not end are killed.
+
+    Parameters
+    ----------
+    deaths : int
+        Workers that may die of one task.
+    preload : str
+        The module whose `dask_setup` prepares each worker.
+    """
+    pin_threads()  # before the workers start: they inherit it, and numba and BLAS read it when they are loaded
+    settings = {
+        "distributed.scheduler.allowed-failures": deaths,
+        "distributed.scheduler.worker-ttl": None,  # a worker may be silent for long in compiled code
+        "distributed.worker.daemon": False,  # an oracle may start processes of its own
+        "distributed.admin.tick.limit": "10m",
+        "distributed.comm.timeouts.tcp": "300s",
+    }
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address="127.0.0.1:0",
+            local_directory=scratch, silence_logs=50, preload=[preload],
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        yield client
+
+
+def dask_setup(worker: object) -> None:
+    """Ignore Ctrl-C, which reaches the whole process group and is answered by the main process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -12,10 +12,8 @@ ANSWER_SECONDS = 4.0
 """How long a scheduler may take to accept a connection."""
 
 
-def check_packages(compute: ComputeOptions, tracking: TrackingOptions) -> None:
+def check_packages(tracking: TrackingOptions) -> None:
     """Raise ConfigError, which says what to install, if a choice needs a package that is not there."""
-    if compute.kind == "slurm" and find_spec("dask_jobqueue") is None:
-        raise ConfigError('compute=slurm: dask-jobqueue is not installed; pip install "gapwise[slurm]"')
     if tracking.kind == "mlflow" and find_spec("mlflow") is None:
         raise ConfigError("tracking=mlflow: mlflow is not installed; pip install mlflow, or choose tracking=none")
 

@@ -36,7 +36,7 @@ R = TypeVar("R")
 class MapTasks(Protocol):
     """map_tasks(fn, items, places): fn(item) for every item, in order, in other processes; both must pickle.
 
-    Workers on other machines get the items whose places, in [0, 1), are their `homes.Homes`.
+    `places`, in [0, 1), of the items: the same go to the same worker while it can take them.
     """
 
     def __call__(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gapwise.pipeline.errors import ConfigError
 
+SLURM = "start `dask scheduler`, and `dask worker ADDRESS` in jobs; then compute=cluster compute.address=ADDRESS"
 REMOVED = {
     # commands
     "completion": "gapwise --help lists commands, and gapwise ls runs",
@@ -37,6 +38,10 @@ REMOVED = {
     "solver.multiplane.oracle_seconds": "leave the key out; costs are counted operations, which a structure may declare",
     "solver.multiplane.plane_seconds": "leave the key out; costs are counted operations, which a structure may declare",
     "solver.averaging=recent": "take weighted or two_track; accelerated needs fewer passes than any average",
+    # the group compute
+    "compute=slurm": SLURM,
+    "compute.kind=slurm": SLURM,
+    "compute.slurm": SLURM,
     # the group tracking
     "tracking.children": "leave it out; the curves vs_solved/… of a run in MLflow have a step for each λ",
     # the group path

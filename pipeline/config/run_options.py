@@ -18,24 +18,6 @@ MAX_SEED = 2**63 - 1
 
 
 @dataclass
-class SlurmOptions:
-    """What each Slurm job requests."""
-
-    queue: str | None = None
-    account: str | None = None
-    walltime: str = "04:00:00"
-    cores: int = 1
-    """Cores per job, each of which runs a worker."""
-    memory: str = "4GB"
-    interface: str | None = None
-    """Network interface over which workers and scheduler connect."""
-    directives: list[str] = field(default_factory=list)
-    """Further #SBATCH lines, e.g. [--constraint=cascadelake]."""
-    prologue: list[str] = field(default_factory=list)
-    """Shell lines before the worker starts, e.g. ["source venv/bin/activate"]."""
-
-
-@dataclass
 class ComputeOptions:
     """Where blocks are computed; never part of a key."""
 
@@ -44,14 +26,12 @@ class ComputeOptions:
     address: str | None = None
     """Address of a dask scheduler (cluster)."""
     wait_seconds: float = 120.0
-    """How long a pass waits for a worker while there is none (cluster, slurm)."""
-    slurm: SlurmOptions = field(default_factory=SlurmOptions)
+    """How long a pass waits for a worker while there is none (processes, cluster)."""
 
     def check(self) -> None:
-        one_of("compute.kind", self.kind, ("serial", "threads", "processes", "cluster", "slurm"))
+        one_of("compute.kind", self.kind, ("serial", "threads", "processes", "cluster"))
         expect("compute.workers", self.workers, self.workers is None or self.workers >= 1, "an integer >= 1, or null")
         expect("compute.wait_seconds", self.wait_seconds, 0 < self.wait_seconds < math.inf, "seconds > 0")
-        expect("compute.slurm.cores", self.slurm.cores, self.slurm.cores >= 1, "an integer >= 1")
         if self.kind == "cluster":
             known = self.address is not None and re.fullmatch(r"\w+://.+", self.address) is not None
             expect(

@@ -46,7 +46,7 @@ def described(cfg: DictConfig, experiment: str, given: list[str], stop: Stop) ->
     """
     options = sweep_options(cfg)
     base = read(cfg, experiment=experiment, overrides=given)
-    check_packages(base.compute, base.tracking)
+    check_packages(base.tracking)
     if base.run.export is not None:
         raise ConfigError(EXPORT)
     jobs = _planned(options, base, experiment, given, stop)
@@ -89,8 +89,8 @@ def multirun(asked: Sequence[Asked]) -> int:
     with Stop(ends_process=True) as stop:
         jobs, workers, tracking = plan_multirun(asked, _source)
         try:
-            for options in [job.settings.compute for job in jobs if job.settings is not None][:1]:
-                check_packages(options, tracking)
+            if any(job.settings is not None for job in jobs):
+                check_packages(tracking)
         except ConfigError as error:
             return refuse_setup(error)
         for job in jobs:
@@ -108,7 +108,7 @@ def cross_validation(cfg: DictConfig) -> int:
     with Stop(ends_process=True) as stop:
         try:
             settings = checked(cfg, experiment_name(), given_words())
-            check_packages(settings.compute, settings.tracking)
+            check_packages(settings.tracking)
             source = _source(settings)
             make_shared(settings, source, stop)
             jobs, workers = plan_folds(cfg, settings, source, count_blocks(settings, source, stop))

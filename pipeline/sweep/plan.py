@@ -322,7 +322,7 @@ def plan_multirun(
             continue
         tracking = tracking or settings.tracking
         OmegaConf.set_struct(cfg, False)
-        cfg.sweep, cfg.tracking = None, {"kind": "none", "uri": None, "children": False}
+        cfg.sweep, cfg.tracking = None, {"kind": "none", "uri": None}
         if settings.compute.kind == "threads" and settings.compute.workers is None:
             cfg.compute.workers = share
         data = fingerprint(settings.dataset)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gapwise.parts import digest_of, sources
-from gapwise.pipeline.compute.local import REMOTE
 from gapwise.pipeline.compute.ready import check_scheduler
 from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions
 from gapwise.pipeline.config.settings import Settings, fingerprint
@@ -70,7 +69,7 @@ class Sweep:
     def far(self, todo: Mapping[int, Planned]) -> ComputeOptions | None:
         """Options of the remote workers that take the runs, one each; None if the runs stay on this machine."""
         options = [job.settings.compute for job in todo.values() if job.settings is not None]
-        return options[0] if options and options[0].kind in REMOTE else None
+        return options[0] if options and options[0].kind == "cluster" else None
 
 
 def carry_out(whole: Sweep, stop: Stop) -> int:

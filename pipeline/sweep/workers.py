@@ -11,34 +11,28 @@ from __future__ import annotations
 
 import contextlib
 import io
-import shutil
 import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omegaconf import OmegaConf
 
-from gapwise.pipeline.compute.local import pin_threads
 from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.pipeline.interrupt import Stop
 from gapwise.pipeline.run import DONE, INTERRUPTED, run
 from gapwise.records import Record
 from gapwise.storage.backend import Location
-from gapwise.storage.files import working
 
 if TYPE_CHECKING:
-    from distributed import Client, Future, LocalCluster
+    from distributed import Future
 
 TRIES = 2
 """Workers a run may lose before it counts as failed."""
 POLL_SECONDS = 0.1
-START_SECONDS = 120.0
-"""How long to wait while there is no worker."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +61,9 @@ def run_tasks(
     Parameters
     ----------
     compute : ComputeOptions, optional
-        Options of `cluster` or `slurm`; None: processes of this machine.
+        Options of `cluster`; None: processes of this machine.
     folder : Path or UrlPath
-        For dask's own files.
+        The sweep's, by which workers tell its runs from those of others.
     stop : Stop
         Once a stop is requested, no run begins, and those in progress commit and end.
     ended : callable
@@ -77,13 +71,18 @@ def run_tasks(
     waiting_for : callable
         Called several times a second with the numbers of the runs in progress.
     """
-    with _crew(workers, working(folder), compute) as crew:
-        client = crew.client
+    from gapwise.pipeline.compute.cluster import Alone, Cluster  # importing dask takes a second
+
+    with contextlib.closing(
+        Cluster(compute or ComputeOptions("processes"), workers, deaths=0, preload=__name__)
+    ) as crew:
+        if compute is not None:
+            crew.prepare()
+        client, alone = crew.client, Alone(crew)
         left, tries = deque(tasks), Counter[int]()
         running: dict[Future, Task] = {}
-        last = time.monotonic()
         while running or (left and not stop()):
-            size = crew.size()
+            size = len(crew.workers())
             free = min(size, workers) - len(running)
             if stop():  # again at every look: a worker may have begun a run since
                 client.run(stop_runs, stop.signal, str(folder), on_error="ignore")
@@ -92,9 +91,7 @@ def run_tasks(
                 tries[task.number] += 1
                 running[client.submit(one_run, task, str(folder), pure=False, retries=0)] = task
                 continue
-            last = time.monotonic() if size else last
-            if time.monotonic() - last > crew.patience:
-                raise RuntimeError(f"there has been no worker process for {crew.patience:g} s; {crew.hint}")
+            alone.look()
             waiting_for([task.number for task in running.values()])
             time.sleep(POLL_SECONDS)
             for future in [future for future in running if future.done()]:
@@ -106,63 +103,6 @@ def run_tasks(
                 if outcome["status"] in ("died", "interrupted"):
                     outcome["status"] = "interrupted" if stop() else "failed"
                 ended(task.number, outcome)
-
-
-@dataclass(frozen=True)
-class _Crew:
-    """Worker processes and how to reach them."""
-
-    client: Client
-    size: Callable[[], int]
-    patience: float
-    """Seconds to wait while there is no worker"""
-    hint: str
-    """What to do if no worker comes"""
-
-
-@contextlib.contextmanager
-def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterator[_Crew]:
-    """The workers of `compute`, or `workers` processes of this machine."""
-    if compute is not None:
-        from gapwise.pipeline.compute.cluster import Cluster
-
-        with contextlib.closing(Cluster(compute)) as far:
-            far.prepare()
-            hint = f"start some with `dask worker {far.where}`"
-            yield _Crew(far.client, far.processes, compute.wait_seconds, hint)
-        return
-    with local_cluster(workers, folder) as (cluster, client):
-        hint = f"dask's own files are in {folder}"
-        scheduler = cluster.scheduler
-        assert scheduler is not None  # a LocalCluster has its own
-        yield _Crew(client, lambda: len(scheduler.workers), START_SECONDS, hint)
-
-
-@contextlib.contextmanager
-def local_cluster(workers: int, folder: Path) -> Iterator[tuple[LocalCluster, Client]]:
-    """A dask cluster on this machine and its client. Leaves no process behind: those that do not end are killed."""
-    import dask
-    from distributed import Client, LocalCluster
-
-    pin_threads()  # before the workers start: they inherit it, and numba and BLAS read it when they are loaded
-    settings = {
-        "distributed.scheduler.allowed-failures": 0,  # a worker has one task, so it is known which task the worker died on
-        "distributed.scheduler.worker-ttl": None,  # a worker may be silent for long in compiled code
-        "distributed.worker.daemon": True,
-        "distributed.admin.tick.limit": "10m",
-        "distributed.comm.timeouts.tcp": "300s",
-    }
-    scratch = folder / "workers"
-    with (
-        dask.config.set(settings),
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address="127.0.0.1:0",
-            local_directory=str(scratch), silence_logs=50, preload=[__name__],
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
-        yield cluster, client
-    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _outcome(future: Future) -> dict[str, object]:

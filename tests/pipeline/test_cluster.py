@@ -18,7 +18,7 @@ from workers import ROOT, Site, site, square
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.compute.remote import WorkerError
-from gapwise.pipeline.config.run_options import ComputeOptions, SlurmOptions
+from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.problems.parallel import Spread
@@ -125,19 +125,6 @@ def test_cluster__refuses_a_worker_of_another_version_also_late(
     with compute_of(hosts) as compute, pytest.raises(WorkerError, match=message):
         compute.spread(features, tmp_path / "w", python=True)
     hosts.kill(-1)
-
-
-def test_slurm__writes_the_job_script() -> None:
-    pytest.importorskip("dask_jobqueue")
-    from gapwise.pipeline.compute.slurm import slurm_cluster
-
-    slurm = SlurmOptions("short", "grant", "00:30:00", 4, "8GB", prologue=["module load x"])
-    with slurm_cluster(ComputeOptions("slurm", 8, slurm=slurm)) as cluster:
-        script, address = cluster.job_script(), cluster.scheduler_address
-    for line in ("-p short", "-A grant", "-t 00:30:00", "--cpus-per-task=4", "--mem=8G"):
-        assert f"#SBATCH {line}\n" in script
-    assert script.index("module load x") < script.index(f"distributed.cli.dask_worker {address} --name dummy-name")
-    assert "--nworkers 4" in script
 
 
 PIPELINE = [

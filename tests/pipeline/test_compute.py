@@ -8,9 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -90,23 +88,8 @@ def test_processes__are_replaced_when_one_dies(tmp_path: Path) -> None:
         items = [(str(tmp_path / "died"), k) for k in range(5)]
         assert list(compute.map_blocks(die_once, items)) == [0, 1, 2, 3, 4]
         assert (tmp_path / "died").exists()
-        with pytest.raises(RuntimeError, match="died 3 times"):
+        with pytest.raises(OSError, match="died one after another"):
             list(compute.map_blocks(die, range(2)))
-
-
-def test_map_tasks__goes_on_when_a_dead_process_has_closed_the_pipes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pool does not know yet that it is broken."""
-    send, sent = ProcessPoolExecutor.submit, []
-
-    def send_or_fail(pool: ProcessPoolExecutor, *arguments: Any) -> Future[int]:
-        sent.append(arguments)
-        if len(sent) == 2:
-            raise OSError("handle is closed")
-        return send(pool, *arguments)
-
-    monkeypatch.setattr(ProcessPoolExecutor, "submit", send_or_fail)
-    with Compute(ComputeOptions("processes", 1)) as compute:
-        assert compute.map_tasks(square, range(4)) == [0, 1, 4, 9]
 
 
 def test_exit__leaves_no_process_and_no_thread() -> None:
@@ -134,14 +117,14 @@ def alive(pid: int) -> bool:
     return True
 
 
-def test_stop__ends_map_blocks_and_map_tasks_in_the_middle() -> None:
+def test_stop__ends_map_blocks_and_a_map_in_the_middle() -> None:
     stop = Stop()
     with Compute(ComputeOptions("processes", 1), stop) as compute:
         results = compute.map_blocks(square, range(100))
         next(results)
         threading.Timer(0.2, stop.request).start()
         with pytest.raises(Interrupted):
-            compute.map_tasks(time.sleep, [0.5] * 40)
+            compute.cluster.map(time.sleep, [0.5] * 40)
         with pytest.raises(Interrupted):
             list(results)
 
@@ -153,7 +136,7 @@ from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
 if __name__ == "__main__":
     with Compute(ComputeOptions("processes", 2)) as compute:
-        compute.map_tasks(square, range(8))
+        compute.cluster.map(square, range(8))
         print("up", flush=True)
         time.sleep(600)
 """
