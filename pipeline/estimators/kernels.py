@@ -8,7 +8,8 @@ from gapwise.pipeline.estimators.choices import is_number, refuse
 from gapwise.records import Record
 from gapwise.stages.datasets.arrays.kernels import NAMES, OF_KERNEL
 from gapwise.stages.datasets.arrays.rows import Csr
-from gapwise.stages.problems.scale import check_entries
+from gapwise.stages.problems.capabilities import Capabilities
+from gapwise.stages.problems.scale import Scale
 
 ENTRIES = 1 << 22
 """Values of a kernel in memory at a time, in predictions."""
@@ -28,7 +29,7 @@ def kernel_of(
         raise refuse("coef0", coef0, "a number >= 0")
     if not isinstance(degree, int | np.integer) or isinstance(degree, bool) or degree < 1:
         raise refuse("degree", degree, "a whole number >= 1")
-    check_entries("X", x)
+    Scale("X", Capabilities(features=("x",))).see({"x": x})
     if not is_number(gamma):
         variance = _variance(x, weight) if gamma == "scale" else 1.0
         gamma = 1.0 / (x.shape[1] * variance) if variance > 0.0 else 1.0

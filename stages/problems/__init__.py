@@ -63,7 +63,7 @@ def build(name: str, arrays: Mapping[str, np.ndarray], meta: Facts) -> Problem:
 
     Sizes of features are checked (`scale`) unless `meta` says under ``checked`` that featurize has done so.
     """
-    from gapwise.stages.problems.scale import check_scale  # imports numpy, which lists of runs do not need
+    from gapwise.stages.problems.scale import Scale  # imports numpy, which lists of runs do not need
 
     part = structure(name)
     can = capabilities_of(part)
@@ -71,7 +71,9 @@ def build(name: str, arrays: Mapping[str, np.ndarray], meta: Facts) -> Problem:
         weighed = ", ".join(other for other in structures() if "block_weight" in capabilities(other).whole)
         raise ValueError(f"{name}: weights of blocks are not known to this structure; these know them: {weighed}")
     if not meta.get("checked", False):
-        check_scale(name, can, arrays)
+        scale = Scale(name, can)
+        scale.see(arrays)
+        scale.end()
     problem: Problem = part.build(arrays, meta)
     if problem.lower.shape != problem.upper.shape or problem.lower.shape not in ((0,), (problem.d,)):
         raise ValueError(

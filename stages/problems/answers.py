@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gapwise.stages.problems.scale import LARGEST, too_large
+from gapwise.stages.problems.scale import LARGEST, out_of_range
 from gapwise.stages.problems.user_code import told
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ def numbers(answer: object, shape: tuple[int, ...]) -> np.ndarray:
         j = int(np.argmin(fits))
         if not math.isfinite(float(values[j])):
             raise ValueError(f"the answer must be finite, entry {j} is {_named(float(values[j]))}")
-        raise ValueError(too_large(f"entry {j} of the answer", abs(float(values[j]))))
+        raise ValueError(out_of_range(f"entry {j} of the answer", abs(float(values[j]))))
     return values
 
 

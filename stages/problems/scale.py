@@ -44,14 +44,12 @@ class Scale:
 
         A feature that is not finite is left to the structure, unless a conversion to float32 has made it infinite.
         """
-        for name in self.names:
-            values = np.asarray(arrays.get(name, ()))
-            if not values.size:
-                continue
+        for name in (name for name in self.names if np.size(arrays.get(name, ()))):
+            values = np.asarray(arrays[name])
             largest = max(float(values.max()), -float(values.min())) if values.dtype.kind in "fi" else 1.0  # or codes
-            if largest > self.most and not math.isinf(largest):
-                bad = int(np.argmax(np.abs(values) == largest))
-                raise ValueError(self._too_large(arrays, name, block, bad, largest))
+            if self.most < largest < math.inf:
+                place = _place(arrays, name, block, int(np.argmax(np.abs(values) == largest)))
+                raise ValueError(f"{self.structure}: {place}: {out_of_range(name, largest, self.most)}")
             if not math.isnan(largest):
                 self.largest[name] = max(largest, self.largest.get(name, 0.0))
 
@@ -60,27 +58,16 @@ class Scale:
         largest = max(self.largest.values(), default=0.0)
         if 0.0 < largest < 1.0 / self.most:
             names = " and ".join(self.largest)
-            raise ValueError(f"{self.structure}: {too_small(f'the largest feature in {names}', largest, self.most)}")
-
-    def _too_large(
-        self, arrays: Mapping[str, np.ndarray], name: str, block: int | None, entry: int, value: float
-    ) -> str:
-        return f"{self.structure}: {_place(arrays, name, block, entry)}{too_large(name, value, self.most)}"
+            raise ValueError(f"{self.structure}: {out_of_range(f'the largest feature in {names}', largest, self.most)}")
 
 
-def too_large(name: str, value: float, most: float = LARGEST) -> str:
-    """What is wrong with a feature of this size, and what helps."""
+def out_of_range(what: str, size: float, most: float = LARGEST) -> str:
+    """What is wrong with a feature or norm of this size, and what helps."""
+    power = 10.0 ** max(-307, math.floor(math.log10(min(1e308, size))))
+    helps = f"Divide all features by {power:g}" if not size <= most else f"Multiply all features by {1.0 / power:g}"
     return (
-        f"{name} holds a feature of size {value:.3g}; sizes from {1 / most:g} to {most:g} can be certified. Divide all "
-        f"features by {_power(value):g}, say, or standardise them"
-    )
-
-
-def too_small(name: str, value: float, most: float = LARGEST) -> str:
-    """What is wrong where the largest feature has this size, and what helps."""
-    return (
-        f"{name} is {value:.3g}; sizes from {1 / most:g} to {most:g} can be certified. Multiply all features by "
-        f"{1 / _power(value):g}, say, or standardise them"
+        f"{what} is of size {size:.3g}; sizes from {1.0 / most:g} to {most:g} can be certified. {helps}, say, or "
+        "standardise them"
     )
 
 
@@ -88,27 +75,9 @@ def check_single(values: np.ndarray, name_of: Callable[[int], str]) -> None:
     """ValueError unless features that become float32 stay in range and do not all become 0; name_of(k) names entry k."""
     sizes = np.abs(values).reshape(-1)
     largest = float(np.max(sizes, initial=0.0))
-    if LARGEST_SINGLE < largest < math.inf:
-        raise ValueError(f"{name_of(int(np.argmax(sizes)))}: {too_large('it', largest, LARGEST_SINGLE)}")
-    if 0.0 < largest < np.finfo(np.float32).tiny:
-        raise ValueError(
-            f"{name_of(int(np.argmax(sizes)))}: {too_small('its feature, the largest,', largest, LARGEST_SINGLE)}"
-        )
-
-
-def check_scale(structure: str, part: Capabilities, arrays: Mapping[str, np.ndarray]) -> None:
-    """ValueError unless the features of a split are of sizes that can be certified."""
-    scale = Scale(structure, part)
-    scale.see(arrays)
-    scale.end()
-
-
-def check_entries(structure: str, x: np.ndarray) -> None:
-    """ValueError if an entry of x (n, D) is too large to take a kernel of; small ones are as zeros there."""
-    largest = float(np.max(np.abs(x), initial=0.0))
-    if LARGEST < largest < math.inf:
-        bad = int(np.argmax(np.abs(x) == largest))
-        raise ValueError(f"{structure}: {_place({'x': x}, 'x', None, bad)}{too_large('x', largest)}")
+    if LARGEST_SINGLE < largest < math.inf or 0.0 < largest < np.finfo(np.float32).tiny:
+        name = f"{name_of(int(np.argmax(sizes)))}: its feature, the largest,"
+        raise ValueError(out_of_range(name, largest, LARGEST_SINGLE))
 
 
 def check_losses(structure: str, cost: np.ndarray) -> None:
@@ -123,36 +92,30 @@ def check_losses(structure: str, cost: np.ndarray) -> None:
 
 
 def check_norms(structure: str, norms2: Iterable[tuple[int, float]]) -> None:
-    """The same, of pairs (block, squared norm of joint features): what is known of a kernel or a structure of one's own."""
+    """ValueError if a norm of joint features is too large, or all are too small; of pairs (block, squared norm).
+
+    That is what is known of a kernel, or of a structure of one's own.
+    """
     largest = 0.0
     for block, norm2 in norms2:
         if not norm2 <= LARGEST**2:
-            size = f"{math.sqrt(norm2):.3g}" if 0.0 <= norm2 < math.inf else f"the square root of {norm2:g}"
-            raise ValueError(
-                f"{structure}: block {block}: its joint features have the norm {size}; norms from {1 / LARGEST:g} to "
-                f"{LARGEST:g} can be certified. Divide all features by a power of ten, or standardise them"
-            )
+            size = math.sqrt(norm2)
+            raise ValueError(f"{structure}: block {block}: {out_of_range('the norm of its joint features', size)}")
         largest = max(largest, norm2)
     if 0.0 < largest < LARGEST**-2:
-        raise ValueError(f"{structure}: {too_small('the largest norm of joint features', math.sqrt(largest))}")
+        raise ValueError(f"{structure}: {out_of_range('the largest norm of joint features', math.sqrt(largest))}")
 
 
 def _place(arrays: Mapping[str, np.ndarray], name: str, block: int | None, entry: int) -> str:
     """Block, row and feature of entry `entry` of a flattened array, as far as the other arrays tell."""
-    values = np.asarray(arrays[name])
-    row, column = divmod(entry, values.shape[1]) if values.ndim == 2 else (entry, None)
-    pointer = next((arrays[key] for key in (f"{name}_ptr", "row_ptr") if key in arrays), None)
-    inside = f"row {row}, "
-    if block is None and pointer is not None:
-        block = int(np.searchsorted(np.asarray(pointer), row, side="right")) - 1
-        inside = f"row {row - int(pointer[block])}, "
-    elif block is None:
-        block, inside = row, ""
-    if column is None and "ids" in arrays and arrays["ids"].shape == values.shape:
-        return f"block {block}: feature {int(arrays['ids'][row])}: "
-    return f"block {block}: " + (f"entry {row}: " if column is None else f"{inside}feature {column}: ")
-
-
-def _power(value: float) -> float:
-    """The power of ten just below a number > 0; the least normal one for smaller numbers."""
-    return float(10.0 ** max(-307, math.floor(math.log10(value))))
+    values, ids = np.asarray(arrays[name]), arrays.get("ids")
+    row, column = divmod(entry, values.shape[1]) if values.ndim == 2 else (entry, entry)
+    pointer = next((np.asarray(arrays[key]) for key in (f"{name}_ptr", "row_ptr") if key in arrays), None)
+    if block is None and pointer is None:
+        return f"block {row}: feature {column}"
+    if block is None:
+        block = int(np.searchsorted(pointer, row, side="right")) - 1
+        row -= int(pointer[block])
+    if values.ndim == 2:
+        return f"block {block}: row {row}, feature {column}"
+    return f"block {block}: entry {entry}" if ids is None else f"block {block}: feature {int(ids[entry])}"

@@ -45,7 +45,7 @@ def test_fit__names_a_feature_that_is_too_large(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", sorted({*FITS} - {"graphs"}))
 def test_fit__names_features_that_are_all_too_small(kind: str) -> None:
-    with pytest.raises(ValueError, match=r"is 1e-160.*Multiply all features by 1e\+160"):
+    with pytest.raises(ValueError, match=r"is of size 1e-160.*Multiply all features by 1e\+160"):
         FITS[kind](1e-160 * X)
 
 
@@ -53,26 +53,26 @@ def test_fit__names_features_that_are_all_too_small(kind: str) -> None:
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
 def test_fit__with_a_kernel_names_a_feature_that_is_too_large(kernel: str) -> None:
     """Before a kernel of it overflows, which the error would put down to the oracle."""
-    with pytest.raises(ValueError, match=r"^X: block 2: feature 1: x holds a feature of size 3e\+155"):
+    with pytest.raises(ValueError, match=r"^X: block 2: feature 1: x is of size 3e\+155"):
         gapwise.MulticlassSVM(kernel=kernel).fit(with_entry(X, -3e155), Y)
     arrays = {"x": with_entry(X, 3e155), "points": X, "labels": Y}
-    with pytest.raises(ValueError, match=r"^multiclass: block 2: feature 1: x holds a feature of size 3e\+155"):
+    with pytest.raises(ValueError, match=r"^multiclass: block 2: feature 1: x is of size 3e\+155"):
         build("multiclass", arrays, {"classes": 2, "kernel": kernel, "gamma": 1.0, "coef0": 0.0, "degree": 2})
 
 
 def test_build__names_a_row_of_a_block() -> None:
     arrays = {"x": with_entry(X, 1e70), "relevance": np.array([1.0, 0, 1, 0]), "x_ptr": np.array([0, 2, 4])}
-    with pytest.raises(ValueError, match="ranking: block 1: row 0, feature 1: x holds a feature of size 1e"):
+    with pytest.raises(ValueError, match="ranking: block 1: row 0, feature 1: x is of size 1e"):
         build("ranking", arrays, {})
 
 
 def test_norms__of_a_kernel_or_of_one_s_own_structure() -> None:
     check_norms("mine", [(0, 0.0), (1, 1e-300), (2, 1.0)])
-    with pytest.raises(ValueError, match="mine: block 1: its joint features have the norm 1e"):
+    with pytest.raises(ValueError, match="mine: block 1: the norm of its joint features is of size 1e"):
         check_norms("mine", [(0, 1.0), (1, 1e300)])
-    with pytest.raises(ValueError, match=r"mine: block 0: .* the square root of inf"):
+    with pytest.raises(ValueError, match=r"mine: block 0: the norm of its joint features is of size inf"):
         check_norms("mine", [(0, np.inf)])
-    with pytest.raises(ValueError, match="mine: the largest norm of joint features is 1e-150"):
+    with pytest.raises(ValueError, match="mine: the largest norm of joint features is of size 1e-150"):
         check_norms("mine", [(0, 1e-300)])
 
 
