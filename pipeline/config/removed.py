@@ -35,8 +35,8 @@ REMOVED = {
     "solver.batch_size": "leave the key out; solver=expensive_oracle asks all oracles of a pass side by side",
     "solver=mpbcfw_inner": "take solver=mpbcpfw, ten pairwise steps a visit, or solver=mpbcfw solver.multiplane.rounds=10",
     "solver.multiplane.costs": "leave the key out; costs are counted",
-    "solver.multiplane.oracle_seconds": "leave the key out; costs are counted operations, which a structure may declare",
-    "solver.multiplane.plane_seconds": "leave the key out; costs are counted operations, which a structure may declare",
+    "solver.multiplane.oracle_seconds": "leave the key out; a structure may declare its `oracle_cost`",
+    "solver.multiplane.plane_seconds": "leave the key out; a structure may declare its `oracle_cost`",
     "solver.averaging=recent": "take weighted or two_track; accelerated needs fewer passes than any average",
     # the group compute
     "compute=slurm": SLURM,

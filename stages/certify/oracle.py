@@ -20,6 +20,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numba import njit
 
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
@@ -266,7 +267,7 @@ def _answers(problem: Problem, w: np.ndarray, blocks: np.ndarray, decode: bool) 
     labels = np.empty(int(np.sum(P.label_ptr[blocks + 1] - P.label_ptr[blocks])), P.truth.dtype)
     most, reached = np.empty(size), np.empty(size)
     results = most, np.empty(size), np.zeros(size, np.int8), np.full(size, math.nan)
-    arguments = P, frozen(w), frozen(blocks), decode, P.labels if P.unconstrained else 0, labels
+    arguments = P, frozen(w), frozen(blocks), decode, P.labels if optional_of(P, "unconstrained") else 0, labels
     if certainty_of(P) == UPPER_BOUNDED:
         bounded_driver(P)(cast(Bounded, P).tightened(), *arguments[1:], *results, reached)
     else:

@@ -108,14 +108,15 @@ OPTIONAL: Mapping[str, Any] = {
     "lists": True,  # False if it has `max_oracles`, but not for this problem
     "certainty": EXACT,  # of its gaps: EXACT, UPPER_BOUNDED or ESTIMATE (`certainty`)
     "accuracy": None,  # the multiplicative accuracy of an oracle whose gaps are an ESTIMATE
-    "operations": None,  # what an oracle call and a visit cost (`operations.Operations`)
+    "oracle_cost": 1.0,  # of a call and of what reads the weights for it, in visits that call no oracle (`methods.mpbcfw`)
     "block_weight": None,  # float64 (n,): what scores and losses of a block are multiplied with (`block_weight`)
     "inner": None,  # inner(a, b): numbers represent weights otherwise than one by one (`metric`)
     "marginals": None,  # sums over all labellings (`protocol.Summable`)
     "max_marginals": None,  # the best labelling through each label (`protocol.Scored`)
     "n_best": None,  # its best labellings (`protocol.Ranked`)
     "max_oracles": None,  # several labellings an oracle call (`protocol.Listing`)
-    "forbidden": None,  # which rows of labels are no labellings (`protocol.Problem`)
+    "unconstrained": False,  # whether every row of labels is a labelling; verify then compares with those of other blocks
+    "forbidden": None,  # forbidden(block, label, label_offset): which stored rows of labels are no labellings (`stored`)
     "measures": None,  # measures(predictions): the usual ones, of a user's own structure (`python_structure`)
 }
 """What a problem's class may have beyond `protocol.Problem`, and what stands for an attribute or method that it lacks."""

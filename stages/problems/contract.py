@@ -21,7 +21,6 @@ import numpy as np
 from gapwise.stages.problems.capabilities import lists_several, optional_of
 from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.moves import pair_move, pair_norm2, pair_norms, score_labels
-from gapwise.stages.problems.operations import are_operations
 from gapwise.stages.problems.protocol import Listing, Problem, Ranked, Scored, Scratch, frozen
 
 ROUNDING = 1e-6
@@ -47,10 +46,9 @@ def checked_shapes(problem: Problem) -> None:
         raise ContractError(f"{name}.truth: expected uint8 or int16, shape ({P.label_ptr[-1]},), got {got}")
     if P.truth.size and not 0 <= P.truth.min() <= P.truth.max() < P.labels:
         raise ContractError(f"{name}.truth: expected entries 0, ..., {P.labels - 1}, got one of {P.truth.max()}")
-    declared = optional_of(P, "operations")
-    if declared is not None and not are_operations(declared):
-        expected = "two finite numbers > 0, an oracle call's and a visit's (stages/problems/operations.py)"
-        raise ContractError(f"{name}.operations: expected {expected}, got {declared!r}")
+    cost = optional_of(P, "oracle_cost")
+    if not (isinstance(cost, int | float) and 0.0 < cost < math.inf):
+        raise ContractError(f"{name}.oracle_cost: expected a finite number > 0, got {cost!r}")
     if P.lower.shape != P.upper.shape or P.lower.shape not in ((0,), (P.d,)) or (P.lower > P.upper).any():
         got = f"{P.lower.shape} and {P.upper.shape}"
         raise ContractError(f"{name}.lower, upper: expected lower <= upper, shapes ({P.d},) or (0,), got {got}")
@@ -357,7 +355,7 @@ def sampled(problem: Problem, i: int, rng: np.random.Generator, most: int = 12) 
         problem.max_oracle(i, theta, y, problem.scratch())
         problem.decode(i, theta, z, problem.scratch())
         labellings += [y, z]
-    while problem.unconstrained and truth.size and len(labellings) < most:
+    while optional_of(problem, "unconstrained") and truth.size and len(labellings) < most:
         near = truth.copy()
         near[rng.integers(truth.size)] = rng.integers(problem.labels)
         labellings += [near, rng.integers(problem.labels, size=truth.size).astype(truth.dtype)]

@@ -47,7 +47,6 @@ from gapwise.stages.problems.images.kernels import add_cut, gram_form, label_sco
 from gapwise.stages.problems.images.maxflow import workspace as cut_workspace
 from gapwise.stages.problems.images.trws import NEVER, bound, maximise, padded, value_of, workspace
 from gapwise.stages.problems.losses import PER_IMAGE
-from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.protocol import PLAIN, U, frozen, takes
 from gapwise.stages.problems.segmentation import Segmentation
 from gapwise.stages.problems.segmentation import derived as segmentation_derived
@@ -61,9 +60,6 @@ TRWS, EXPANSION, TRWS_EXPANSION = range(3)
 SWEEPS, SLACK = 300, 5e-4
 """Defaults of `meta["sweeps"]` and `meta["slack"]`: message passing ends after so many sweeps, or once the bound exceeds the
 answer's value by no more than so much (in units of the loss, whose largest value is 1)."""
-
-PASSES = 40.0
-"""Passes of messages over the edges that the operations of a call count: how many there are depends on the weights."""
 
 PROVEN = 1e-10
 """Share of the answer's value that the bound may exceed it by where more sweeps would only remove rounding."""
@@ -93,6 +89,11 @@ class Potts(NamedTuple):
     images: Images
 
     @property
+    def oracle_cost(self) -> float:
+        """Of passes of messages over the edges."""
+        return 1.5
+
+    @property
     def labels(self) -> int:
         """K."""
         return self.classes
@@ -105,13 +106,6 @@ class Potts(NamedTuple):
     def tightened(self) -> Potts:
         """With all sweeps, whatever the slack: the bound never rises from sweep to sweep."""
         return self._replace(slack=0.0)
-
-    @property
-    def operations(self) -> Operations:
-        """All features for every label; passes of messages over the edges. In a visit they are read twice."""
-        edges, nodes = mean_size(self.images.edge_ptr), mean_size(self.label_ptr)
-        scores = nodes * self.unary.shape[1] * self.classes + edges * self.pairwise.shape[1]
-        return Operations(scores + PASSES * SEARCH * edges * self.classes, 2.0 * scores)
 
     def scores(self, i, w, theta):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]

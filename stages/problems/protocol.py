@@ -58,11 +58,6 @@ class Problem(Protocol):
         Box constraints on w; length 0 means none.
     labels : int
         Entries of a labelling are 0, ..., labels - 1. Not read by compiled code.
-    unconstrained : bool
-        Whether every row of such entries is a labelling of a block of its length. If so, verify also compares the
-        max-oracle's answers with labellings of other blocks. Not read by compiled code. Otherwise the structure may have a
-        method ``forbidden(block, label, label_offset)``, which checks stored dual points. For each a it tells whether the
-        flat labels ``label[label_offset[a]:label_offset[a + 1]]`` are no labelling of block ``block[a]``.
 
     Notes
     -----
@@ -115,8 +110,6 @@ class Problem(Protocol):
     def upper(self) -> np.ndarray: ...
     @property
     def labels(self) -> int: ...
-    @property
-    def unconstrained(self) -> bool: ...
 
     def scores(self, i: int, w: np.ndarray, theta: np.ndarray) -> None:
         """theta <- B_i^T w."""

@@ -25,7 +25,6 @@ from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.inner import COUNTED, LINKED
 from gapwise.stages.problems.kernel_cache import Kernel
 from gapwise.stages.problems.losses import share
-from gapwise.stages.problems.operations import PYTHON, Operations
 from gapwise.stages.problems.oracle import Oracle as Oracle
 from gapwise.stages.problems.oracle import has_bound, labels_of, load_oracle, object_for, packed_spec
 from gapwise.stages.problems.protocol import JIT, dot, frozen
@@ -101,6 +100,11 @@ class PythonOracle(NamedTuple):
     """whether the user's class defines `max_oracles`"""
 
     @property
+    def oracle_cost(self) -> float:
+        """About 1 ms and 30 us, whatever the class computes: by a clock each machine would have bits of its own."""
+        return 33.0
+
+    @property
     def oracle(self) -> Oracle:
         """This process's object of the user's class."""
         return object_for(self.spec.tobytes())
@@ -109,11 +113,6 @@ class PythonOracle(NamedTuple):
     def name(self) -> str:
         """That of the user's class."""
         return type(self.oracle).__name__
-
-    @property
-    def unconstrained(self) -> bool:
-        """Which rows of labels are labellings, only the user knows."""
-        return False
 
     @property
     def certainty(self) -> str:
@@ -126,11 +125,6 @@ class PythonOracle(NamedTuple):
     def accuracy(self) -> float | None:
         """The multiplicative accuracy that the user's oracle declares."""
         return self.oracle.accuracy
-
-    @property
-    def operations(self) -> Operations:
-        """`PYTHON`, whatever the class computes."""
-        return PYTHON
 
     def scores(self, i, w, theta):
         if self.ids.size == 0:

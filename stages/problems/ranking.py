@@ -31,7 +31,6 @@ from numba import njit
 
 from gapwise.records import Facts
 from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.operations import SEARCH, Operations
 from gapwise.stages.problems.protocol import JIT, add_scaled, dot, frozen
 
 MOST_DOCUMENTS = 2**15 - 2
@@ -170,21 +169,14 @@ class Ranking(NamedTuple):
     """Documents of the longest query."""
 
     @property
-    def labels(self) -> int:
-        """One more than the documents of the longest query."""
-        return self.longest + 1
-
-    @property
     def unconstrained(self) -> bool:
         """Any bars and places are a labelling."""
         return True
 
     @property
-    def operations(self) -> Operations:
-        """k products of D and a sort of the k documents of a query; in a visit two of each."""
-        sizes, width = np.diff(self.local_ptr), self.x.shape[1]
-        scores, sort = float(np.mean(sizes)) * width, SEARCH * float(np.mean(sizes * np.log2(sizes + 1.0)))
-        return Operations(scores + sort, 2.0 * (scores + SEARCH * float(np.mean(sizes))))
+    def labels(self) -> int:
+        """One more than the documents of the longest query."""
+        return self.longest + 1
 
     def scores(self, i, w, theta):
         first = self.local_ptr[i]

@@ -111,9 +111,9 @@ def _place(arrays: Mapping[str, np.ndarray], name: str, block: int | None, entry
     values, ids = np.asarray(arrays[name]), arrays.get("ids")
     row, column = divmod(entry, values.shape[1]) if values.ndim == 2 else (entry, entry)
     pointer = next((np.asarray(arrays[key]) for key in (f"{name}_ptr", "row_ptr") if key in arrays), None)
-    if block is None and pointer is None:
-        return f"block {row}: feature {column}"
     if block is None:
+        if pointer is None:
+            return f"block {row}: feature {column}"
         block = int(np.searchsorted(pointer, row, side="right")) - 1
         row -= int(pointer[block])
     if values.ndim == 2:

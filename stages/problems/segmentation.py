@@ -34,7 +34,6 @@ from gapwise.stages.problems.images.graph import (
     check_features,
     checked_images,
     costs_by,
-    cut_operations,
     least_cost,
     wrong_area,
 )
@@ -49,7 +48,6 @@ from gapwise.stages.problems.images.kernels import (
 from gapwise.stages.problems.images.maxflow import workspace
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.losses import BALANCED
-from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.pair_products import too_large
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.void import silenced
@@ -76,25 +74,19 @@ class Segmentation(NamedTuple):
     """float64, (n,): weights of images; the loss of `images` has them, features have not"""
 
     @property
-    def labels(self) -> int:
-        """Background and foreground."""
-        return 2
-
-    @property
     def unconstrained(self) -> bool:
         """Every superpixel may have any label."""
         return True
 
     @property
+    def labels(self) -> int:
+        """Background and foreground."""
+        return 2
+
+    @property
     def features_per_block(self) -> float:
         """Mean number of features of a block: `scores` reads them all (`stages.solver.block.by_margins`)."""
         return (self.unary.size + self.pairwise.size) / self.n
-
-    @property
-    def operations(self) -> Operations:
-        """All features, and a cut; in a visit they are read twice."""
-        features = self.features_per_block
-        return Operations(features + cut_operations(self.images, self.label_ptr), 2.0 * features)
 
     def scores(self, i, w, theta):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]

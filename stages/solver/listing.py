@@ -1,9 +1,8 @@
-"""How many labellings an oracle call should return, and how many a block keeps: by operations and bytes, not by a clock."""
+"""How many labellings an oracle call should return, and how many a block keeps: by counts and bytes, not by a clock."""
 
 from __future__ import annotations
 
-from gapwise.stages.problems.capabilities import lists_several
-from gapwise.stages.problems.operations import mean_size, operations_of
+from gapwise.stages.problems.capabilities import lists_several, optional_of
 from gapwise.stages.problems.protocol import Problem, max_label_length
 
 AUTO = 0
@@ -57,8 +56,8 @@ def by_cost(problem: Problem) -> int:
     call costs as much as a few visits, lists still pay in seconds if `FEW` labellings cover a block: its cached passes then
     need fewer steps. Where more would be needed, one labelling is fastest.
     """
-    oracle, visit = operations_of(problem)
-    covering = round(mean_size(problem.label_ptr) / ENTRIES)
+    cost = float(optional_of(problem, "oracle_cost"))
+    covering = round(float(problem.label_ptr[-1]) / problem.n / ENTRIES)
     cheap = covering if covering <= FEW else 1
     bytes_of_one = problem.n * max_label_length(problem) * problem.truth.itemsize
-    return max(1, min(max(cheap, int(oracle / (VISITS * visit))), MOST, ANSWERS // max(bytes_of_one, 1)))
+    return max(1, min(max(cheap, int(cost / VISITS)), MOST, ANSWERS // max(bytes_of_one, 1)))

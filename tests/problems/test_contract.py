@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tiny import ALL_TINY, LABELS, all_labels, feature_matrix, local, multiclass, potts_tree, ranking
 
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.contract import CHECKS, ContractError, checked_shapes, draw_w, sampled
 from gapwise.stages.problems.multiclass import Multiclass
 
@@ -56,7 +57,7 @@ def test_contract__oracles_equal_brute_force(problem):
 def test_contract__labels_are_as_many_as_the_structure_says(problem):
     assert problem.labels == LABELS[type(problem).__name__](problem)
     assert problem.truth.max() < problem.labels
-    assert isinstance(problem.unconstrained, bool)
+    assert isinstance(optional_of(problem, "unconstrained"), bool)
 
 
 def test_contract__least_loss_is_below_that_of_every_wrong_labelling(problem):

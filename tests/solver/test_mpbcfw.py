@@ -11,7 +11,7 @@ from single import LAM, never, solver_of
 from tiny import KINDS, instance, multiclass
 
 from gapwise.stages.solver.codes import RETIRED
-from gapwise.stages.solver.methods.mpbcfw import STEP, mean_working_set, retire, worth_another
+from gapwise.stages.solver.methods.mpbcfw import mean_working_set, retire, worth_another
 from gapwise.stages.solver.options import MultiplaneGroup, Status
 from gapwise.stages.solver.supports import empty_pool, insert
 
@@ -45,8 +45,7 @@ def test_slope_rule__ends_the_passes_of_a_recorded_sequence(monkeypatch):
     solver = multiplane_of(multiclass())
     solver.it.rebase()
     method, values = solver, iter(duals)
-    call = STEP + method.costs.oracle + method.costs.visit
-    monkeypatch.setattr(method, "approximate_pass", lambda: 2.0 * call)
+    monkeypatch.setattr(method, "approximate_pass", lambda: 2.0 * (1.0 + method.oracle_cost))
     monkeypatch.setattr(solver.it, "dual_value", lambda: next(values))
     assert method.approximate_passes(0.0, 2.0, 20) == (4, 4.08)
     assert next(values) == 9.9

@@ -8,6 +8,7 @@ from lying import lying
 from tiny import TINY, all_labels, instance, multiclass
 
 from gapwise.stages.certify.oracle import OracleError, compare_stored, exact_pass
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.contract import local
 from gapwise.stages.problems.multiclass import Multiclass
 
@@ -83,7 +84,7 @@ def test_pass__compares_with_other_labellings_where_any_row_is_one(scale: float)
 def test_pass__compares_an_oracle_in_python_with_its_own_answers_only(how: str) -> None:
     """Rows of labels need not be labellings there: the truth and what the oracle itself decodes are."""
     problem = lying(how)
-    assert not problem.unconstrained
+    assert not optional_of(problem, "unconstrained")
     if how == "all truth":
         exact_pass(problem, draw(problem), decode=True)
     else:

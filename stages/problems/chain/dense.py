@@ -18,7 +18,6 @@ import numpy as np
 
 from gapwise.stages.problems.chain.features import LONGEST
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.prefetch import prefetch
 from gapwise.stages.problems.protocol import FAST, PLAIN, U
 from gapwise.stages.problems.simd import WIDTH, broadcast, load, multiply_add, total, widened
@@ -36,10 +35,6 @@ class Dense(NamedTuple):
     """int64, (n,): the row of each block's first token; the others follow. Problems over parts of the blocks share rows"""
     values: np.ndarray
     """float32, (rows * p,)"""
-
-    def operations(self, T: float, K: int, n: int) -> Operations:
-        """T p K and T K^2; in a visit the rows of two tokens, for two labels, scored and pushed."""
-        return Operations(T * K * (self.width + K), 8.0 * self.width)
 
     def row(self, i: int, first: int, T: int, t: int) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the columns and biases of token t that are not 0, and their values."""

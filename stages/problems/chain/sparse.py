@@ -15,7 +15,6 @@ import numpy as np
 from gapwise.stages.problems.chain.features import gram_of
 from gapwise.stages.problems.chain.grams import BITS, differing, nonzeros
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
 from gapwise.stages.problems.protocol import PLAIN, U, compile_methods
 from gapwise.stages.problems.simd import GROUP, WIDTH, add4, broadcast4, columns, load4, lowest_bit, multiply4, store4
@@ -36,11 +35,6 @@ class Sparse(NamedTuple):
     """uint8 or uint32, (row_ptr[-1],)"""
     values: np.ndarray
     """float32, (row_ptr[-1],), or (0,) where every value is 1"""
-
-    def operations(self, T: float, K: int, n: int) -> Operations:
-        """nnz K and T K^2; in a visit four labels of each token, two scored and two pushed, out of order."""
-        nnz = mean_size(self.row_ptr[[0, -1]]) / n
-        return Operations(nnz * K + T * K**2, 4.0 * SEARCH * nnz)
 
     def row(self, i: int, first: int, T: int, t: int) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the attributes of token t, and their values."""

@@ -11,16 +11,11 @@ from gapwise.stages.problems.block_weight import NAME, block_weights
 from gapwise.stages.problems.images.maxflow import adjacency
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.losses import BALANCED, PER_IMAGE, PER_PIXEL, PICTURE_LOSSES, LossUnit
-from gapwise.stages.problems.operations import SEARCH, mean_size
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.void import VOID
 
 NEGATIVE = 1e-9
 """An edge score below -NEGATIVE times the largest score is an error; between that and 0 it counts as 0."""
-
-
-CUT_ROUNDS = 20.0
-"""Rounds of a minimum cut that its operations count (`maxflow`)."""
 
 
 class Images(NamedTuple):
@@ -46,11 +41,6 @@ class Images(NamedTuple):
     """int32, (2 * edge_ptr[-1],)"""
     most_superpixels: int
     most_edges: int
-
-
-def cut_operations(images: Images, label_ptr: np.ndarray) -> float:
-    """Operations of a minimum cut of a block: rounds over its nodes and arcs (`stages.problems.operations`)."""
-    return CUT_ROUNDS * SEARCH * (mean_size(label_ptr) + 2.0 * mean_size(images.edge_ptr))
 
 
 @inner(**PLAIN)

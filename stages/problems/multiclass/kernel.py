@@ -38,7 +38,6 @@ from numba import njit
 
 from gapwise.records import Facts
 from gapwise.stages.problems.multiclass.rows import check_finite
-from gapwise.stages.problems.operations import SEARCH, Operations
 from gapwise.stages.problems.protocol import FAST, PLAIN, add_scaled, dot, frozen
 from gapwise.stages.problems.scale import check_norms
 
@@ -210,11 +209,6 @@ class OverKernel(NamedTuple):
         norms2 = self.weight**2 * np.array([evaluate(self.kernel, example, example) for example in self.x])
         check_norms("multiclass", enumerate(norms2.tolist()))
         return np.asarray(norms2)
-
-    def operations(self, K: int) -> Operations:
-        """K scores that `push_class` keeps up, m of them for each class that a move changes; they are in memory, not in
-        caches."""
-        return Operations(SEARCH * K, SEARCH * K + 2.0 * SEARCH * len(self.points))
 
     def scores(self, i, w, theta):
         m, r = self.points.shape[0], self.row[i]

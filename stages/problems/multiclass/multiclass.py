@@ -37,7 +37,6 @@ from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.losses import counted, share
 from gapwise.stages.problems.multiclass.kernel import OverKernel, product_of_halves
 from gapwise.stages.problems.multiclass.rows import Csr, Dense
-from gapwise.stages.problems.operations import Operations
 from gapwise.stages.problems.prefetch import prefetch
 from gapwise.stages.problems.protocol import PLAIN, Problem, frozen
 from gapwise.stages.problems.scale import check_losses
@@ -114,19 +113,14 @@ class Multiclass(NamedTuple):
     """float64, (n,): weights of blocks, which the rows have, too"""
 
     @property
-    def labels(self) -> int:
-        """K."""
-        return len(self.cost)
-
-    @property
     def unconstrained(self) -> bool:
         """Every class may be predicted for every example."""
         return True
 
     @property
-    def operations(self) -> Operations:
-        """Those of the rows."""
-        return self.rows.operations(self.labels)
+    def labels(self) -> int:
+        """K."""
+        return len(self.cost)
 
     def scores(self, i, w, theta):
         self.rows.scores(i, w, theta)

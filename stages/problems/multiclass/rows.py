@@ -18,7 +18,6 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.operations import SEARCH, Operations, mean_size
 from gapwise.stages.problems.prefetch import prefetch_range
 from gapwise.stages.problems.protocol import FAST, PLAIN, U, compile_methods, frozen
 
@@ -81,10 +80,6 @@ class Dense(NamedTuple):
     def norms2(self) -> np.ndarray:
         """float64 (n,): ||x_i||^2."""
         return np.asarray((self.x.astype(np.float64) ** 2).sum(axis=1))
-
-    def operations(self, K: int) -> Operations:
-        """K products of D; in a visit four, two scored and two pushed."""
-        return Operations(float(K * self.width), 4.0 * self.width)
 
     def scores(self, i, w, theta):
         for k in range(theta.size):
@@ -150,11 +145,6 @@ class Csr(NamedTuple):
         """float64 (n,): ||x_i||^2."""
         row = np.repeat(np.arange(self.n), np.diff(self.ptr))
         return np.bincount(row, self.values.astype(np.float64) ** 2, minlength=self.n)
-
-    def operations(self, K: int) -> Operations:
-        """nnz rows of K; in a visit the same, and two pushed columns out of order."""
-        nnz = mean_size(self.ptr)
-        return Operations(nnz * K, nnz * (K + 2.0 * SEARCH))
 
     def scores(self, i, w, theta):
         theta[:] = 0.0

@@ -3,8 +3,8 @@
 An outer iteration is one *exact pass*, n steps with the max-oracle, and then *approximate passes*: steps of every block
 within its working set, which call no oracle. There are approximate passes for as long as the last one raised the dual by
 more per unit of cost than the whole outer iteration so far, its exact pass included: the more an oracle call costs, the more
-of them. S15 reads a clock. Here costs are operations counted from the structure's declaration (`problems.operations`), so
-that the same task has the same bits on every machine and under every load.
+of them. S15 reads a clock. Here costs are counted in visits of a block, at the price of a call that the structure declares
+(`oracle_cost` in `problems.capabilities`), so that the same task has the same bits on every machine and under every load.
 
 S15 keeps planes; here a plane is an atom of the pool, and the plane of a whole block is its atoms with their weights. An
 atom leaves its block's *working set* when it has not been active, that is, returned by an oracle, exact or approximate, for
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.problems.operations import operations_of
+from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Averages
 from gapwise.stages.solver.codes import (
@@ -41,8 +41,8 @@ from gapwise.stages.solver.running import Flags, sampling_of
 from gapwise.stages.solver.supports import Pool, drop_unused, in_list_order
 from gapwise.stages.solver.visits import load_cached_steps, load_steps, run_steps, visit_order
 
-STEP, LABELLING = 1000.0, 128.0
-"""Operations of a step besides its features, and of a labelling scored in it: distances, weights, a line search."""
+STEP = 0.05
+"""Visits that a step among the labellings of a visited block costs: distances, weights, a line search."""
 
 REBASE_STEPS = 60
 """Outer iterations go on without a rebase until they have made this many steps per block, unless `solver.rebase_steps` says
@@ -86,7 +86,7 @@ def worth_another(gain: float, work: float, gain_so_far: float, work_so_far: flo
     gain, gain_so_far : float
         Increase of the dual objective.
     work, work_so_far : float
-        Operations, > 0; the last pass is part of the outer iteration.
+        Costs, > 0; the last pass is part of the outer iteration.
     """
     return gain * work_so_far > gain_so_far * work
 
@@ -125,7 +125,7 @@ class Multiplane(Method[Options]):
         """Averages, steps and unit costs; rows of `iterations` are as `ITERATION`."""
         self.iterations: list[tuple[float, ...]] = []
         self.tracks = Averages.empty(TRACKS[self.options.averaging], self.it.problem.d)
-        self.costs = operations_of(self.it.problem)
+        self.oracle_cost = float(optional_of(self.it.problem, "oracle_cost"))
 
     @property
     def rewrites_w(self) -> bool:
@@ -208,7 +208,7 @@ class Multiplane(Method[Options]):
         """
         it, most = self.it, int(self.options.multiplane.approximate_passes)
         retire(it.state.pool, self.oldest, int(self.options.cache.capacity))
-        work = calls * (STEP + self.costs.oracle + self.costs.visit)
+        work = calls * (1.0 + self.oracle_cost)
         for k in range(most):
             last, last_work = dual, self.approximate_pass()
             dual, work = it.dual_value(), work + last_work
@@ -217,16 +217,14 @@ class Multiplane(Method[Options]):
         return most, dual
 
     def approximate_pass(self) -> float:
-        """A visit of every block within its working set, in a new permutation (S15 Alg. 3); returns its operations."""
+        """A visit of every block within its working set, in a new permutation (S15 Alg. 3); returns its cost in visits."""
         it, gap = self.it, self.it.state.gap
         steps = int(it.state.counters[CACHED_STEPS])
         flags = it.flags(rounds=self.options.multiplane.rounds, vertex_from=CACHE_ONLY, sampler=PERMUTATION)
         with self.tracks.during(it.state._replace(gap=np.empty(gap.size)), APPROXIMATE) as it.state:
             visit_order(it, flags, self.permutation())
         it.state = it.state._replace(gap=gap)  # known gaps are those of the oracle
-        steps = int(it.state.counters[CACHED_STEPS]) - steps
-        scored = float(np.mean(it.state.pool.counts))
-        return gap.size * (STEP + self.costs.visit) + steps * LABELLING * scored
+        return gap.size + STEP * (int(it.state.counters[CACHED_STEPS]) - steps)
 
     def permutation(self) -> np.ndarray:
         """int64, (n,): the blocks in a new seeded order."""
