@@ -42,7 +42,7 @@ def test_experiment__composes_and_validates(experiment: str) -> None:
 
 
 CHOICES = {group: sorted(path.stem for path in (CONF / group).glob("*.yaml")) for group in GROUPS}
-ONLY = {"expensive_oracle": "regpath", **dict.fromkeys(("eg", "ssg", "ssg_wavg"), "single")}
+ONLY = {"expensive_oracle": "regpath", **dict.fromkeys(("eg", "ssg"), "single")}
 """The path of solvers that know one only."""
 MORE = {"single": "path.lambda=0.1", "cluster": "compute.address=tcp://host:8786"}
 
