@@ -8,18 +8,10 @@ from __future__ import annotations
 
 from gapwise.stages.problems.chain.viterbi import path_score
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import FAST, PLAIN, U
-from gapwise.stages.problems.simd import WIDTH, nonzero_bits
+from gapwise.stages.problems.protocol import PLAIN, U
+from gapwise.stages.problems.simd import WIDTH, lowest_bit, nonzero_bits
 
 BITS = 64
-
-
-@inner(**FAST)
-def _dot(x, first, second, size):
-    total, a, b = 0.0, U(first), U(second)
-    for j in range(U(size)):
-        total += x[a + U(j)] * x[b + U(j)]
-    return total
 
 
 @inner(**PLAIN)
@@ -38,16 +30,20 @@ def nonzeros(x, start, size):
 
 @inner(**PLAIN)
 def nodes_norm2(gram, start, delta, T, K):
-    """||B delta||^2 without the transitions; rows of delta that are 0 cost nothing."""
+    """||B delta||^2 without the transitions; numbers of delta that are 0 cost nothing."""
     total = 0.0
     for t in range(T):
-        row, o = start + t * T, t * K
-        if nonzeros(delta, o, K) == U(0):
-            continue
-        cross = 0.5 * gram[row + t] * _dot(delta, o, o, K)
-        for s in range(t):
-            cross += gram[row + s] * _dot(delta, o, s * K, K)
-        total += 2.0 * cross
+        row, here = U(start + t * T), U(t)
+        for first in range(0, K, BITS):
+            bits = nonzeros(delta, t * K + first, min(BITS, K - first))
+            while bits != U(0):
+                k = U(first) + lowest_bit(bits)
+                bits &= bits - U(1)
+                x = delta[here * U(K) + k]
+                cross = 0.5 * gram[row + here] * x
+                for s in range(here):
+                    cross += gram[row + s] * delta[s * U(K) + k]
+                total += 2.0 * x * cross
     return max(total, 0.0)
 
 

@@ -233,11 +233,11 @@ def choose(P, S, V, flags, i, seen, target, h):
         if kinds & direction == 0 or not possible(direction, seen, target):
             continue
         slope = slope_of(direction, h, seen.base, seen.h_away)
-        if slope <= 0.0:
+        gamma_max = 1.0 if direction == FW else largest_step(direction, S.pool.alpha[seen.away])
+        if slope * gamma_max <= most:  # it cannot gain more, whatever its curvature
             continue
         norm2 = V.measure_move(P, S, i, direction, target, seen.away)
         measured = direction
-        gamma_max = 1.0 if direction == FW else largest_step(direction, S.pool.alpha[seen.away])
         length = line_search(slope, norm2, flags.scale, gamma_max)
         improvement = gain(length, slope, norm2, flags.scale)
         if not flags.line_search:  # whatever it gains (LJ13 Alg. 4)
