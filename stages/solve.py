@@ -22,11 +22,10 @@ from gapwise.stages.choice.rising_loss import RisingLoss, check_ending
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.solver.engine import Engine, Task
-from gapwise.stages.solver.events import Event, Kind, Progress, Report, Stop
+from gapwise.stages.solver.events import Event, Kind, Progress, Report, Snapshots, Spacing, Stop
 from gapwise.stages.solver.ledger import iterations_of, trace_of
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
 from gapwise.stages.solver.path.rule import attributes_of
-from gapwise.stages.solver.snapshots import Snapshots, Spacing
 from gapwise.storage.backend import Location
 from gapwise.storage.commits import Commit, CommitStore, StateError
 from gapwise.storage.files import make_directory, remove_leftovers

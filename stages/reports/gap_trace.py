@@ -16,8 +16,8 @@ from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.block.sampling import nonuniformity, squared_norms
 from gapwise.stages.solver.oracles import answers_at
-from gapwise.stages.solver.radii import nonuniformity, squared_norms
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
 from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, open_group, read_group, write_group

@@ -41,14 +41,13 @@ from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.catalyst import ProximalCounts
 from gapwise.stages.solver.codes import ORACLE_CALLS
+from gapwise.stages.solver.counts import Arrays, ArraySpec
 from gapwise.stages.solver.exact import exact_pass, left_for_oracle
-from gapwise.stages.solver.listing import SOONER, labellings, room
 from gapwise.stages.solver.method import Ended
 from gapwise.stages.solver.methods.accelerated import Accelerated, ended_with
 from gapwise.stages.solver.objective import Certificate, Goal, Mixture
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.oracles import Answers, answers_at, bases
-from gapwise.stages.solver.packed import Arrays, ArraySpec
+from gapwise.stages.solver.oracles import SOONER, Answers, answers_at, bases, labellings, room
 
 MOST_PARTIAL = 20
 """After this many partial passes in a row an exact pass is made whole, whatever is predicted."""

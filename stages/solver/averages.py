@@ -25,7 +25,7 @@ from gapwise.stages.solver.objective import dual_value
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.packed import Arrays
+    from gapwise.stages.solver.counts import Arrays
     from gapwise.stages.solver.running import State
 
 TRACKS = {"none": 0, "weighted": 1, "two_track": 2}

@@ -29,12 +29,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.box import clip
 from gapwise.stages.solver.codes import CACHE_ONLY
+from gapwise.stages.solver.counts import Arrays, ArraySpec
 from gapwise.stages.solver.dual_point import DualPoint
 from gapwise.stages.solver.options import AccelerationOptions
-from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.proximal import dual_norms, move_towards, recentre
+from gapwise.stages.solver.running import clip
 from gapwise.stages.solver.visits import load_cached_steps, load_steps, visit
 
 MOST_VISITS = 300

@@ -1,9 +1,14 @@
-"""The scalars of a running solve, and the columns of its trace: what is committed besides the arrays."""
+"""What is committed: types of arrays, the scalars of a running solve, the columns of its trace."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+import numpy as np
+
+from gapwise.records import Facts
 
 NEVER = 1 << 60
 """A count that is never reached."""
@@ -50,3 +55,17 @@ TRACE = ("breakpoint", "lambda", "passes", "oracle_calls", "steps", "seconds", "
 
 CERTIFIED = "certified"
 """The column after them on a path whose rule knows, after each solved lambda, which eps is certified at every one."""
+
+Arrays = Mapping[str, np.ndarray]
+"""Committed arrays by name."""
+
+ArraySpec = tuple[str, tuple[str, ...], str, str]
+"""A committed array: name, dimensions, dtype ("label": the structure's label type), meaning."""
+
+
+def number(attrs: Facts, name: str) -> float:
+    """A committed number; TypeError, naming it, if it is none."""
+    value = attrs[name]
+    if not isinstance(value, int | float):
+        raise TypeError(f"{name}: expected a number, got {value!r}")
+    return float(value)

@@ -24,15 +24,22 @@ from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block.by_margins import Margins, worth_keeping
 from gapwise.stages.solver.block.sampling import lipschitz_weights, tree_rebuild
 from gapwise.stages.solver.codes import AVERAGED, LIPSCHITZ, MAX_GAP, PAIRWISE
-from gapwise.stages.solver.counts import Counts
+from gapwise.stages.solver.counts import Arrays, ArraySpec, Counts
 from gapwise.stages.solver.exact import cached_driver
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.oracles import Answers
-from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.proximal import dual_norms
 from gapwise.stages.solver.running import Flags, State
-from gapwise.stages.solver.state import check_state, derive, fill_from_pool, new_state, pool_of, truth_pool
+from gapwise.stages.solver.state import (
+    check_state,
+    derive,
+    fill_from_pool,
+    new_state,
+    pool_of,
+    truth_driver,
+    truth_pool,
+)
 from gapwise.stages.solver.supports import (
     Pool,
     Supports,
@@ -45,7 +52,6 @@ from gapwise.stages.solver.supports import (
     pack,
     repack,
 )
-from gapwise.stages.solver.warm_start import truth_driver
 
 SPECS: tuple[ArraySpec, ...] = (
     ("support_offset", ("block_edge",), "i8", "atoms of block i are support_offset[i]:support_offset[i + 1]"),

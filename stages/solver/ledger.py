@@ -21,8 +21,8 @@ from gapwise.stages.solver.options import LEAST_FALL, STALLED, MethodOptions, St
 if TYPE_CHECKING:
     from gapwise.records import Facts, Json
     from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.counts import ArraySpec
     from gapwise.stages.solver.method import AnyMethod
-    from gapwise.stages.solver.packed import ArraySpec
     from gapwise.stages.solver.path.rule import PathRule
 
 GAP = TRACE.index("gap")

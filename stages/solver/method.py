@@ -11,12 +11,11 @@ import numpy as np
 from gapwise.records import Facts, Json
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.counts import Counts
+from gapwise.stages.solver.counts import Arrays, ArraySpec, Counts
 from gapwise.stages.solver.dual_point import SPECS, DualPoint
 from gapwise.stages.solver.ledger import Ledger, Row
 from gapwise.stages.solver.objective import Certificate, Goal, Mixture
 from gapwise.stages.solver.options import MethodOptions, Status
-from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.supports import Pool, Supports
 

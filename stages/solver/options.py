@@ -253,7 +253,7 @@ class CachedPassOptions(BlockOptions):
     passes are made at the mean, which takes fewer calls and more cached passes."""
     at_mean: AtMeanGroup = field(default_factory=AtMeanGroup)
     n_best: int = 1
-    """Labellings that an oracle call at the mean returns, all of which are cached; 0: as many as pay (`listing`)."""
+    """Labellings that an oracle call at the mean returns, all of which are cached; 0: as many as pay (`oracles.by_cost`)."""
 
     def __post_init__(self) -> None:
         moving, own = self.exact_passes == MOVING, self.acceleration
@@ -267,7 +267,7 @@ class CachedPassOptions(BlockOptions):
 
     def check_problem(self, problem: Problem) -> None:
         """Raises ValueError if several labellings are asked for and the structure's oracle returns one."""
-        from gapwise.stages.solver.listing import check_listing
+        from gapwise.stages.solver.oracles import check_listing
 
         check_listing(problem, self.n_best)
 

@@ -18,12 +18,12 @@ from gapwise.stages.problems.parallel import Pace, drawn_work
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.codes import AVERAGED
+from gapwise.stages.solver.counts import Arrays
 from gapwise.stages.solver.exact import exact_pass
 from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import MethodOptions, check
 from gapwise.stages.solver.oracles import load_oracles
-from gapwise.stages.solver.packed import Arrays
 from gapwise.stages.solver.running import Flags
 
 

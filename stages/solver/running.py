@@ -1,11 +1,14 @@
-"""What compiled steps work on: the state of a block method, and its options as flags."""
+"""What compiled steps work on: the state of a block method, its options as flags, and the box of its weights."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from numba import njit
 
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import PLAIN
 from gapwise.stages.solver.codes import CACHE_FIRST, FW, GAP, MAX_GAP, PERMUTATION, SAMPLERS, STEP_RULES
 from gapwise.stages.solver.counts import NEVER
 
@@ -94,3 +97,17 @@ def sampling_of(sampler: str, degree: float = 1.0) -> dict[str, float]:
     """`sampler` and `degree` of `Flags`: the degree counts only where blocks are drawn by their gaps."""
     code = SAMPLERS.index(sampler)
     return {"sampler": code, "degree": float(degree) if code in (GAP, MAX_GAP) else 1.0}
+
+
+# -- the box: w = clip(u) ---
+@inner(**PLAIN)
+def clip_into(u, lower, upper, w):
+    """w <- clip(u)."""
+    for j in range(u.size):
+        w[j] = min(max(u[j], lower[j]), upper[j])
+
+
+@njit(cache=True, **PLAIN)
+def clip(u, lower, upper, w):
+    """`clip_into` for callers in Python: its machine code is kept on disk, that of an inner function is not."""
+    clip_into(u, lower, upper, w)

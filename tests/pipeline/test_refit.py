@@ -22,7 +22,7 @@ from gapwise.stages.model.folders import save_model
 from gapwise.stages.model.from_run import model_of
 from gapwise.stages.model.predict import predict
 from gapwise.stages.reports.page.stored import ReportedRun
-from gapwise.stages.solver import handover
+from gapwise.stages.solver.methods import bcfw
 from gapwise.storage.features import open_features
 from gapwise.storage.layout import read_group
 from gapwise.storage.results import read_path
@@ -83,8 +83,8 @@ def test_refit__certifies_lambda_on_all_blocks(run: Path, data: str, tmp_path: P
 
 
 def test_hard_refit__goes_on_with_accelerated_steps(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handover, "HARD", 0.0)
-    monkeypatch.setattr(handover, "CALLS", 1)
+    monkeypatch.setattr(bcfw, "HARD", 0.0)
+    monkeypatch.setattr(bcfw, "CALLS", 1)
     run = issued(sandbox(tmp_path, data, "dataset.validation=0.2"))
     _, attrs = read_path(run / "refit" / "path.zarr", ())
     refit = result_of(run)["refit"]

@@ -18,13 +18,13 @@ from gapwise.stages.problems import build
 from gapwise.stages.problems.multiclass.rows import Dense
 from gapwise.stages.problems.protocol import frozen
 from gapwise.stages.solver import catalyst, dual_point
-from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.catalyst import MEAN_POWER
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.exact import exact_gaps, exact_pass
 from gapwise.stages.solver.methods import accelerated
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.proximal import CHUNK, dual_norms, recentre
+from gapwise.stages.solver.running import clip_into
 from gapwise.storage.sink import MemorySink
 
 

@@ -9,10 +9,10 @@ import pytest
 from solved import AT_MEAN, StopAfter, options_of
 from tiny import instance
 
+from gapwise.stages.solver.counts import Arrays
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method, methods
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.packed import Arrays
 from gapwise.stages.solver.state import truth_pool
 
 COMPILED = ("accelerated", AT_MEAN, "bcfw")

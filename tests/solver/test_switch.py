@@ -15,9 +15,9 @@ from solved import StopAfter, options_of, path_of
 from tiny import by_all_methods, instance
 
 from gapwise.stages.solve import solve
-from gapwise.stages.solver import handover
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Stop
+from gapwise.stages.solver.methods import bcfw
 from gapwise.stages.solver.options import Status
 from gapwise.storage.results import read_path
 from gapwise.storage.sink import MemorySink
@@ -28,8 +28,8 @@ EPS = 0.01
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """After three passes."""
-    monkeypatch.setattr(handover, "HARD", 3.0)
-    monkeypatch.setattr(handover, "CALLS", 1)
+    monkeypatch.setattr(bcfw, "HARD", 3.0)
+    monkeypatch.setattr(bcfw, "CALLS", 1)
 
 
 @functools.cache

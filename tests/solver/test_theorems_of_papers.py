@@ -22,12 +22,12 @@ from tiny import all_labels, chain, multiclass
 
 from gapwise.stages.problems import build
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.block.sampling import nonuniformity
 from gapwise.stages.solver.codes import CACHED_STEPS
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
-from gapwise.stages.solver.radii import nonuniformity
 
 ROUNDING = 1e-10
 CASES = [("multiclass", 0.3), ("chain", 0.3), ("orthogonal", 0.01)]

@@ -14,10 +14,10 @@ from tiny import TINY
 
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.reports.gap_trace import gap_trace, read_gap_trace
+from gapwise.stages.solver.block.sampling import nonuniformity
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
-from gapwise.stages.solver.radii import nonuniformity
 from gapwise.stages.solver.state import derive, restored_state
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.layout import read_group

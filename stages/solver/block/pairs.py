@@ -29,8 +29,8 @@ from gapwise.stages.problems.protocol import JIT, PLAIN, largest, widest_block
 from gapwise.stages.problems.simd import WIDTH
 from gapwise.stages.solver.block.prefetching import prefetch_visits
 from gapwise.stages.solver.block.step import best_of_working_set, line_search, note_cached_gap, update_weights
-from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import CACHED_STEPS, PAIRWISE, RETIRED, STEPS
+from gapwise.stages.solver.running import clip_into
 
 STEP = WIDTH
 """The number of rows of a square matrix is rounded up to a multiple of this, since structures may write rows in vectors."""

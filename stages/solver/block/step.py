@@ -29,7 +29,6 @@ import numpy as np
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import INLINED, PLAIN, Problem, compile_methods
 from gapwise.stages.solver.block.sampling import tree_set, weight_of
-from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import (
     AVERAGED,
     AWAY,
@@ -44,6 +43,7 @@ from gapwise.stages.solver.codes import (
     SKIPPED_VISITS,
     STEPS,
 )
+from gapwise.stages.solver.running import clip_into
 from gapwise.stages.solver.supports import drop_inactive, find, insert
 
 if TYPE_CHECKING:

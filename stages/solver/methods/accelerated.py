@@ -11,12 +11,12 @@ import numpy as np
 
 from gapwise.stages.solver.catalyst import SPECS, Proximal, ProximalCounts
 from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
+from gapwise.stages.solver.counts import Arrays
 from gapwise.stages.solver.dual_point import DualPoint
 from gapwise.stages.solver.exact import exact_pass, judged, left_for_oracle
 from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.objective import Certificate, Goal
 from gapwise.stages.solver.options import AT_MEAN, CachedPassOptions
-from gapwise.stages.solver.packed import Arrays
 from gapwise.stages.solver.visits import visit
 
 FINISH_PASSES = 10

@@ -15,18 +15,21 @@ from gapwise.records import Json
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.catalyst import ProximalCounts
 from gapwise.stages.solver.codes import AVERAGED, DONE, ORACLE_CALLS
-from gapwise.stages.solver.counts import NEVER
+from gapwise.stages.solver.counts import NEVER, Arrays, ArraySpec
 from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
-from gapwise.stages.solver.handover import Handover
 from gapwise.stages.solver.method import Ended, Method
+from gapwise.stages.solver.methods.accelerated import Accelerated
 from gapwise.stages.solver.objective import Goal
-from gapwise.stages.solver.options import BcfwOptions
-from gapwise.stages.solver.packed import Arrays, ArraySpec
+from gapwise.stages.solver.options import BcfwOptions, CachedPassOptions
 from gapwise.stages.solver.running import Flags, sampling_of
 from gapwise.stages.solver.visits import load_steps, run_steps
 
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum triggers an exact pass (O16, the authors' code)."""
+
+HARD, CALLS = 40.0, 4_000
+"""Effective passes, and oracle calls, at one lambda of a path after which plain steps hand over: below a hundred blocks more
+passes do no harm."""
 
 CACHED_SHARE = 10
 """An exact pass is also due after this many times `refresh_every` n steps, however few of them called the oracle."""
@@ -50,7 +53,9 @@ class StepCounts(ProximalCounts):
 class Bcfw(Method[Options]):
     """Steps on one block after another, as the sampler draws them, with exact passes in between.
 
-    `handover`: to accelerated steps, at a lambda that takes many passes.
+    At a lambda of a path that takes many passes, pairwise steps with a cache hand over to `accelerated`, for the rest of the
+    path. A step moves weight in proportion to lambda n: where that is small, plain steps take passes in proportion to
+    1/lambda, and accelerated ones in proportion to its root.
     """
 
     specs = (*Method.specs, *SPECS)
@@ -63,15 +68,17 @@ class Bcfw(Method[Options]):
         return Flags.of(options, **sampling, line_search=options.line_search, average=options.averaging != "none")
 
     def prepare(self) -> None:
-        """The handover, with pairwise moves, a cache and no average."""
-        self.own = StepCounts()
-        self.handover = Handover(self.it, self.own) if self.it.pairwise else None
+        """The accelerated method that may take over, with pairwise moves, a cache and no average."""
+        self.own, self.accelerated = StepCounts(), None
+        if self.it.pairwise:
+            self.accelerated = Accelerated(self.it, CachedPassOptions(), own_primal=False)
+            self.accelerated.solve_with(self.own)
 
     def start(self) -> None:
         """Another lambda has begun."""
         self.count_anew()
-        if self.handover:
-            self.handover.start()
+        if self.accelerated and self.counts.switched:
+            self.accelerated.start()
 
     @property
     def rewrites_w(self) -> bool:
@@ -83,14 +90,14 @@ class Bcfw(Method[Options]):
         load_steps(self.it)
 
     def facts(self) -> dict[str, Json]:
-        """The lambda of the handover."""
-        return self.handover.facts() if self.handover else {}
+        """The lambda from which on accelerated steps have taken over."""
+        return {"accelerated_from": self.counts.switched} if self.counts.switched else {}
 
     def advance(self, goal: Goal) -> Ended | None:
         """An exact pass if one is due, which may end the solve; then steps until the next rebase point (O16 Alg. 2)."""
         it, counts = self.it, self.it.counts
-        if self.handover and self.handover.done:
-            return self.handover.accelerated.advance(goal)
+        if self.accelerated and counts.switched:
+            return self.accelerated.advance(goal)
         bound = goal.bound(counts.dual)
         if counts.exact_due:
             point, answers = due_pass(it, goal, better=self.better)
@@ -101,14 +108,15 @@ class Bcfw(Method[Options]):
             status = judged(it, point, goal)
             if status:
                 return status, point
-            if self.handover and self.handover.is_due(goal):
-                self.handover.make()
+            if self.accelerated and goal.exact and self.is_hard:
+                counts.switched = counts.lam
+                self.accelerated.start()
                 return None
         threshold = (EARLY if goal.exact else 1.0) * left_for_oracle(it, bound) if bound == bound else -1.0
         flags, order, steps = self.next_steps(threshold)
         why = run_steps(it, flags, order, steps)
-        if self.handover:
-            self.handover.accelerated.proximal.measure()  # of the first moves: later ones have smaller slopes
+        if self.accelerated:
+            self.accelerated.proximal.measure()  # of the first moves: later ones have smaller slopes
         enough = it.state.counters[ORACLE_CALLS] >= flags.stop_calls or self.many_steps
         # a relative tolerance needs a dual value, which only an exact pass gives
         unknown = goal.relative and not self.options.refresh_every and not bound > 0.0
@@ -131,6 +139,12 @@ class Bcfw(Method[Options]):
         calls_left = min(options.max_oracle_calls, options.max_passes * n) - it.ledger.calls_here
         stop_calls = min(float(self.own.next_refresh), it.state.counters[ORACLE_CALLS] + max(calls_left, 1.0))
         return it.flags(stop_sum=threshold if summed else -1.0, stop_calls=int(stop_calls)), order, steps
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether this lambda has taken so many passes that plain steps hand over."""
+        ledger = self.ledger
+        return ledger.switches and ledger.passes_here >= HARD and ledger.calls_here >= CALLS
 
     @property
     def many_steps(self) -> bool:

@@ -43,11 +43,11 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
 from gapwise.stages.problems.simd import one_type
-from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import AVERAGED, ORACLE_CALLS, STEPS
+from gapwise.stages.solver.counts import ArraySpec
 from gapwise.stages.solver.options import check
-from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.primal import PrimalMethod, PrimalOptions
+from gapwise.stages.solver.running import clip_into
 
 GROWTH = 1.05
 """What a step that raises the dual multiplies the block's step size by."""

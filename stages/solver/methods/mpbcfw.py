@@ -31,12 +31,11 @@ from gapwise.stages.solver.codes import (
     PERMUTATION,
     RETIRED,
 )
-from gapwise.stages.solver.counts import NEVER
+from gapwise.stages.solver.counts import NEVER, Arrays, ArraySpec
 from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import MultiplaneOptions
-from gapwise.stages.solver.packed import Arrays, ArraySpec
 from gapwise.stages.solver.running import Flags, sampling_of
 from gapwise.stages.solver.supports import Pool, drop_unused, in_list_order
 from gapwise.stages.solver.visits import load_cached_steps, load_steps, run_steps, visit_order

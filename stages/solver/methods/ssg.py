@@ -28,11 +28,11 @@ from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import pair_move
 from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
 from gapwise.stages.problems.simd import one_type
-from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import AVERAGED, ORACLE_CALLS, STEPS
+from gapwise.stages.solver.counts import ArraySpec
 from gapwise.stages.solver.options import AVERAGES, check_one_of
-from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.primal import PrimalMethod, PrimalOptions
+from gapwise.stages.solver.running import clip_into
 
 
 @dataclass

@@ -33,7 +33,7 @@ from gapwise.stages.solver.path.cells import (
 from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved, closing, negligible, rounding_floor
 
 if TYPE_CHECKING:
-    from gapwise.stages.solver.packed import ArraySpec
+    from gapwise.stages.solver.counts import ArraySpec
 
 SPECS: tuple[ArraySpec, ...] = (
     ("path_points", ("point", "point_column"), "f8", "solved lambdas in use: fields of `cells.SolvedPoint`"),

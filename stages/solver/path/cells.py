@@ -64,8 +64,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.solver.counts import number
 from gapwise.stages.solver.objective import Certificate
-from gapwise.stages.solver.packed import number
 
 MOST_HALVINGS = 30
 """How often a cell may be halved when its middle holds and an end does not."""

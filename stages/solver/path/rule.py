@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from gapwise.records import Json
     from gapwise.stages.problems.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.counts import ArraySpec
     from gapwise.stages.solver.objective import Certificate, Mixture
-    from gapwise.stages.solver.packed import ArraySpec
     from gapwise.stages.solver.path.cells import SolvedPoint
 
 

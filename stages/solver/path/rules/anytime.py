@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.counts import number
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions, Status, check
-from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.axis import Axis, fall_of, restored_members, zero_member
 from gapwise.stages.solver.path.cells import Cell, Goal, Pair, SolvedPoint, model_of
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gapwise.records import Json
     from gapwise.stages.problems.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.packed import ArraySpec
+    from gapwise.stages.solver.counts import ArraySpec
 
 CERTIFIED: ArraySpec = ("path_certified", ("solved",), "f8", "eps certified at every lambda after each solved one")
 

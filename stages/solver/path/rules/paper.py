@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gapwise.stages.solver.counts import number
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions, Status, check
-from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.rule import (
     Following,
     PathRule,

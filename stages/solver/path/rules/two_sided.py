@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.counts import number
 from gapwise.stages.solver.objective import Certificate, Mixture
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.axis import Axis, fall_of, restored_members, zero_member
 from gapwise.stages.solver.path.cells import (
     CELL_COLUMNS,
@@ -35,7 +35,7 @@ from gapwise.stages.solver.path.rule import NEGLIGIBLE, PAST_TOP, Following, Pat
 
 if TYPE_CHECKING:
     from gapwise.records import Json
-    from gapwise.stages.solver.packed import ArraySpec
+    from gapwise.stages.solver.counts import ArraySpec
 
 
 CELLS: ArraySpec = ("path_cells", ("cell", "cell_column"), "f8", "cells certified so far: columns of `flat_cells`")
