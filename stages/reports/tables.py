@@ -14,13 +14,6 @@ Row = dict[str, object]
 """A row of a table: cells that JSON can hold, by column"""
 
 
-class Costs(TypedDict):
-    """What runs cost, as a table and as its lines for a terminal."""
-
-    table: list[Row]
-    text: list[str]
-
-
 class Compared(TypedDict):
     """What a figure over the runs of a sweep returns."""
 

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 from configs import composed
@@ -30,7 +29,6 @@ from gapwise.pipeline.sweep.plan import SweepOptions, plan, sweep_options
 from gapwise.pipeline.sweep.run import is_complete
 from gapwise.pipeline.sweep.workers import one_run
 from gapwise.stages.certify.verdict import Doubt
-from gapwise.stages.reports.comparison import costs, lines
 
 TEXTS = {path.stem: path.read_text() for path in (CONF / "experiment").glob("*.yaml")}
 SWEEPS = sorted(name for name, text in TEXTS.items() if "\nsweep:" in text)
@@ -289,32 +287,6 @@ def test_plan__refuses_the_same_run_twice() -> None:
     options = SweepOptions(variants={"a": []}, seeds=[1, 1])
     with pytest.raises(ConfigError, match="asked for twice"):
         plan(options, ["dataset=ocr", "dataset.root=x", "path=single"], lambda words: composed(*words), 3, {}, "x")
-
-
-def test_costs__are_medians_over_seeds_relative_to_the_best_primal_of_their_lambda() -> None:
-    def trace(best: float, gaps: list[float]) -> dict[str, np.ndarray]:
-        gap = np.array(gaps)
-        passes = np.arange(1.0, gap.size + 1)
-        return {"lambda": 0 * gap + 0.25, "passes": passes, "seconds": 0.1 * passes, "primal": best + gap, "gap": gap}
-
-    seeds = [trace(2.0, [1.0, 0.1, 0.03]), trace(2.0, [1.0, 1.0, 0.5]), trace(2.0, [0.15, 0.01, 0.001])]
-    rows_of = costs(
-        {("a", "1/n"): seeds, ("b", "1/n"): [trace(1.999, [0.1, 0.001])], ("a", "0.1"): [trace(8.0, [1.0])]}
-    )
-    assert [(row["variant"], row["lambda"], row["seeds"], row["value"]) for row in rows_of] == [
-        ("a", "1/n", 3, 0.25), ("b", "1/n", 1, 0.25), ("a", "0.1", 1, 0.25),
-    ]  # fmt: skip
-    assert [row["passes_to_0.1"] for row in rows_of] == [2.0, 1.0, np.inf]  # a gap of 0.2, and of 0.9
-    assert [row["passes_to_0.01"] for row in rows_of] == [np.inf, 2.0, np.inf]  # one seed of three gets to 0.02
-    assert rows_of[0]["seconds_to_0.1"] == pytest.approx(0.2)
-    assert [row["relative_gap"] for row in rows_of] == pytest.approx([0.03 / 2.0, 0.001 / 2.0, 1.0 / 9.0])
-    text = lines(rows_of)
-    assert [line.split()[0] for line in text] == ["λ", "0.1", "a", "b", "λ", "0.1", "a"]
-    assert text[2].split()[1:8] == ["2", "/", "0.20", "not", "within", "3", "p"]
-    # b ended after 2 passes: that is the budget which all of them had
-    assert "gap at 2 p" in text[1]
-    assert [row["equal_passes"] for row in rows_of] == [2.0, 2.0, 1.0]
-    assert [row["relative_gap_at_equal"] for row in rows_of] == pytest.approx([0.1 / 2.0, 0.001 / 2.0, 1.0 / 9.0])
 
 
 def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budgets_differ() -> None:

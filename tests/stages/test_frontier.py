@@ -79,18 +79,18 @@ def test_compare__tables_and_draws_solves_and_paths(tmp_path: Path, paths: dict[
     for name in comparison["figures"]:
         with Image.open(tmp_path / "figures" / name) as picture:
             assert np.asarray(picture.convert("L")).std() > 5
-    assert [(row["variant"], row["tolerance"], row["passes"]) for row in comparison["table"]] == [
+    assert [(row["variant"], row["level"], row["passes"]) for row in comparison["table"]] == [
         ("accelerated", 1e-2, 11.0), ("accelerated", 1e-3, 11.0), ("bcfw_gap", 1e-2, 61.0), ("bcfw_gap", 1e-3, math.inf),
     ]  # fmt: skip
     by_rule = {row["rule"]: row for row in comparison["paths"]}
     assert all(row["certified"] and row["sampled gap"] <= 0.1 for row in by_rule.values())
-    assert by_rule["paper"]["breakpoints"] > by_rule["two_sided"]["breakpoints"]
+    assert by_rule["paper"]["lambdas"] > by_rule["two_sided"]["lambdas"]
     with (tmp_path / "frontier.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 4 + 2
     written = (tmp_path / "frontier.md").read_text()
     assert "\n".join(comparison["text"]).strip() == written.strip()
     assert "not in 61" in written
-    assert "| two_sided |" in written
+    assert "| two_sided " in written
     only = compare("frontier", runs[:1], tmp_path)
     assert (only["figures"], only["paths"]) == (["frontier.png"], [])
 

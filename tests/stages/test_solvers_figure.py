@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gapwise.stages.reports.suboptimality import calls_lines, calls_table, winners, with_suboptimality
+from gapwise.stages.reports.costs import LEVELS, conclusion, costs_to_levels, lines, summarised
+from gapwise.stages.reports.suboptimality import with_suboptimality
 from gapwise.stages.reports.sweep_figures import compare_parts, figure_file
 from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
 
@@ -46,28 +47,49 @@ def test_suboptimality__is_bounded_by_the_best_dual_value_of_all_runs() -> None:
         with_suboptimality(wrong)
 
 
-def test_table__has_calls_to_each_accuracy_and_says_who_wins() -> None:
-    curves = {
-        ("accelerated", "1/n"): [trace(*FAST), trace(*FAST), trace(0.5, 0.5, 0.3)],
-        ("bcfw", "1/n"): [trace(*SLOW)] * 3,
-        ("ssg", "1/n"): [trace(*PRIMAL_ONLY)] * 3,
-    }
-    table = calls_table(with_suboptimality(curves))
-    ours, bcfw, ssg = table
-    assert [row["seeds"] for row in table] == [3, 3, 3]
+CURVES = {
+    ("accelerated", "1/n"): [trace(*FAST), trace(*FAST), trace(0.5, 0.5, 0.3)],
+    ("bcfw", "1/n"): [trace(*SLOW)] * 3,
+    ("ssg", "1/n"): [trace(*PRIMAL_ONLY)] * 3,
+}
+
+
+def test_costs__are_quantiles_over_seeds_of_the_work_to_each_level() -> None:
+    frame = costs_to_levels(with_suboptimality(CURVES), ("primal_excess", "gap"))
+    assert len(frame) == 3 * 3 * 2 * len(LEVELS)
+    table = summarised(frame)
+    primal = {(row["variant"], row["level"]): row for row in table if row["measure"] == "primal_excess"}
     # 0.5 * 0.1 ** k <= 0.5 * level; the slower seed is the largest, not the median
-    assert [ours[f"primal calls {level:g}"] for level in (0.1, 0.01, 0.001)] == [200.0, 300.0, 400.0]
-    assert [ours["primal calls 0.01 least"], ours["primal calls 0.01 most"]] == [300.0, 400.0]
-    assert bcfw["primal calls 0.1"] == 500.0
-    assert (ssg["primal calls 0.1"], ssg["primal seconds 0.1"], ssg["gap calls 0.1"]) == (400.0, 0.04, np.inf)
-    assert bcfw["primal calls 0.01"] == np.inf
-    text = calls_lines(table)
-    assert any(line.startswith("| bcfw ") and "R²/(λε)" in line for line in text)
-    assert winners(table)[1] == (
-        "- to 0.1: fewest calls: accelerated (200); accelerated needs 1/2 of those of ssg. "
-        "fewest seconds: accelerated (0.02); accelerated needs 1/2 of those of ssg."
-    )
-    assert winners(table[1:2])[3] == "- to 0.001: nobody gets there."
+    assert [primal["accelerated", level]["calls"] for level in LEVELS] == [200.0, 300.0, 400.0, 500.0]
+    ours = primal["accelerated", 0.01]
+    assert [ours[name] for name in ("seeds", "reached", "calls least", "calls most")] == [3, 3, 300.0, 400.0]
+    assert (ours["value"], ours["passes"], ours["seconds"], ours["spent_passes"]) == (0.01, 3.0, 0.03, 8.0)
+    assert [primal[name, 0.1]["calls"] for name in ("bcfw", "ssg")] == [500.0, 400.0]
+    assert (primal["bcfw", 0.01]["calls"], primal["bcfw", 0.01]["reached"]) == (np.inf, 0)
+    assert {row["calls"] for row in table if (row["variant"], row["measure"]) == ("ssg", "gap")} == {np.inf}
+    text = lines(table, "calls")
+    assert text[1] == "λ = 1/n = 0.01, medians of 3 seeds: calls / seconds"
+    rows = {line.split("|")[1].strip(): line for line in text if line.startswith("| ")}
+    assert rows["accelerated"].split("|")[2].strip() == "**200** / **0.02**"
+    assert rows["bcfw"].split("|")[3].strip() == "not in 800"
+
+
+def test_costs__to_a_level_that_half_of_the_seeds_reach_are_infinite() -> None:
+    seeds = [trace(*FAST), trace(*SLOW)]
+    table = summarised(costs_to_levels(with_suboptimality({("a", "0.01"): seeds}), ("primal_excess",)))
+    assert [(row["level"], row["passes"], row["reached"]) for row in table] == [
+        (0.1, 5.0, 2), (0.01, np.inf, 1), (0.001, np.inf, 1), (0.0001, np.inf, 1),
+    ]  # fmt: skip
+    assert "not in 8, 1 of 2 seeds did" in lines(table)[-1]
+
+
+def test_conclusion__is_about_the_smallest_level_that_somebody_reaches_at_every_lambda() -> None:
+    other = {(name, "0.1"): traces for (name, _), traces in CURVES.items() if name != "accelerated"}
+    table = summarised(costs_to_levels(with_suboptimality(CURVES | other), ("primal_excess",)))
+    said = "accelerated at 1 of 2 λ's"
+    whole = f"To an accuracy of 0.1: fewest calls with {said}; fewest seconds with {said}"
+    assert conclusion(table, ("calls", "seconds"), "primal_excess") == whole
+    assert conclusion(table, ("calls",)) == "", "nothing is known of gaps"
 
 
 def test_figures__of_every_data_set_lie_in_a_folder_of_its_own(tmp_path: Path) -> None:
@@ -81,11 +103,11 @@ def test_figures__of_every_data_set_lie_in_a_folder_of_its_own(tmp_path: Path) -
     for name in comparison["figures"]:
         with Image.open(figure_file(tmp_path / "sweep", name)) as picture:
             assert np.asarray(picture.convert("L")).std() > 5
-    assert [(row["dataset"], row["variant"]) for row in comparison["table"]] == [
+    assert {(row["dataset"], row["variant"]) for row in comparison["table"]} == {
         ("small", "accelerated"),
         ("small", "ssg"),
-    ]
+    }
     assert comparison["text"][0] == "small:"
     with (tmp_path / "sweep" / "small" / "solvers.csv").open() as file:
-        assert [row["variant"] for row in csv.DictReader(file)] == ["accelerated", "ssg"]
+        assert len([*csv.DictReader(file)]) == len(comparison["table"]) == 2 * 2 * len(LEVELS)
     assert figure_file(tmp_path, "gaps.png") == tmp_path / "figures" / "gaps.png", "where there is one data set"

@@ -1,4 +1,4 @@
-"""The frontier of accuracy and price (tables: `stages.reports.prices`).
+"""The frontier of accuracy and price (tables: `stages.reports.costs`).
 
 `frontier.png`: certified relative gap against exact passes and against seconds; `certified.png`: the certified gap of
 whole paths over the whole axis of lambda. `frontier.md` and `frontier.csv` hold the tables.
@@ -12,7 +12,16 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gapwise.stages.reports.bounds import gap_label, whole_axis
-from gapwise.stages.reports.comparison import conclusion
+from gapwise.stages.reports.costs import (
+    Row,
+    conclusion,
+    costs_of_solves,
+    lambda_name,
+    lines,
+    path_costs,
+    path_lines,
+    summarised,
+)
 from gapwise.stages.reports.curves import AXES, Runs
 from gapwise.stages.reports.paint import (
     BLUE,
@@ -26,27 +35,20 @@ from gapwise.stages.reports.paint import (
     over_all,
     plain_ticks,
 )
-from gapwise.stages.reports.prices import (
-    PathRun,
-    Row,
-    lambda_name,
-    path_lines,
-    path_row,
-    price_table,
-    read_prices,
-    solve_lines,
-)
+from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.styles import step_styles
 from gapwise.stages.reports.tables import Compared, write_csv
+from gapwise.stages.solver.path.rules import path_rule
 from gapwise.storage.backend import Location
-from gapwise.storage.files import aside, publish
+from gapwise.storage.files import aside, publish, read_json
 
 
 def make(runs: Runs, folder: Location) -> Compared:
     """Returns, besides figures, table and text: paths, one row per path."""
-    solves, paths = read_prices(runs)
-    table, of_paths = price_table(solves), [path_row(path) for path in paths]
-    text = [*solve_lines(table), *path_lines(of_paths)]
+    table = summarised(costs_of_solves(runs))
+    paths = [(name, run_dir) for name, _, _, run_dir in runs if path_rule(_rule(run_dir)).finds_lambdas]
+    of_paths = path_costs(paths)
+    text = [*lines(table), *path_lines(of_paths)]
     aside(folder / "frontier.md").write_text("\n".join(text).strip() + "\n", encoding="utf-8")
     publish(folder / "frontier.md")
     write_csv(folder / "frontier.csv", [*table, *of_paths])
@@ -58,6 +60,10 @@ def make(runs: Runs, folder: Location) -> Compared:
         figures.append("certified.png")
         _paint_certified(paths, folder / "figures" / figures[-1])
     return {"figures": figures, "table": table, "paths": of_paths, "text": text}
+
+
+def _rule(run_dir: Location) -> str:
+    return str(read_numbers(run_dir)[1]["rule"])
 
 
 def _paint_prices(table: Sequence[Row], style: StyleOf, target: Location) -> None:
@@ -80,25 +86,12 @@ def _paint_prices(table: Sequence[Row], style: StyleOf, target: Location) -> Non
         for axes in grid[:, 0]:
             axes.set_ylabel("certified (P − D) / D")
         legend_beside(figure, grid[0, 0])
-        needs = {"exact passes": "passes to {}", "seconds": "seconds to {}"}
-        over_all(figure, conclusion(_side_by_side(table), needs, [row["tolerance"] for row in table]))
-
-
-def _side_by_side(table: Sequence[Row]) -> list[Row]:
-    """One row per variant and lambda, with passes and seconds to each tolerance of the table; inf if there is none."""
-    unknown = {f"{over} to {row['tolerance']:g}": np.inf for over in AXES for row in table}
-    pairs: dict[tuple[str, str], Row] = {}
-    for row in table:
-        mine = pairs.setdefault(
-            (row["variant"], row["lambda"]), {"variant": row["variant"], "lambda": row["lambda"], **unknown}
-        )
-        mine.update({f"{over} to {row['tolerance']:g}": row[over] for over in AXES})
-    return list(pairs.values())
+        over_all(figure, conclusion(table, ("passes", "seconds"), "certified"))
 
 
 def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: Style) -> None:
-    reached = sorted((row for row in rows if np.isfinite(row[over])), key=lambda row: -row["tolerance"])
-    tolerances = [row["tolerance"] for row in reached]
+    reached = sorted((row for row in rows if np.isfinite(row[over])), key=lambda row: -row["level"])
+    tolerances = [row["level"] for row in reached]
     axes.plot([row[over] for row in reached], tolerances, marker="o", ms=3.5, label=name.replace("_", " "), **style)
     if any(row["seeds"] > 1 for row in reached):
         most = [row[f"{over} most"] if np.isfinite(row[f"{over} most"]) else row[over] for row in reached]
@@ -107,25 +100,26 @@ def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: St
         )
     missed = [row for row in rows if not np.isfinite(row[over])]
     spent = [row[f"spent_{over}"] for row in missed]
-    axes.plot(spent, [row["tolerance"] for row in missed], ls="", marker=">", mfc="none", color=style["color"])
+    axes.plot(spent, [row["level"] for row in missed], ls="", marker=">", mfc="none", color=style["color"])
 
 
-def _paint_certified(paths: Sequence[PathRun], target: Location) -> None:
+def _paint_certified(paths: Sequence[tuple[str, Location]], target: Location) -> None:
     """One panel per path, with exact gaps at sampled lambdas as dots."""
-    first = 1.2 * max(max(float(path.attrs["lam_top"]), float(path.arrays["lambda"][0])) for path in paths)
-    last = 0.1 * min(float(path.arrays["lambda"][-1]) for path in paths)
+    read = [(name, *read_numbers(run_dir), read_json(run_dir / "verify.json")["samples"]) for name, run_dir in paths]
+    first = 1.2 * max(max(float(attrs["lam_top"]), float(arrays["lambda"][0])) for _, arrays, attrs, _ in read)
+    last = 0.1 * min(float(arrays["lambda"][-1]) for _, arrays, *_ in read)
     with figure_in(target, (8.6, 2.1 * len(paths) + 0.7)) as figure:
         panels = figure.subplots(len(paths), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, path in zip(panels, paths, strict=True):
-            eps, price, solved = float(path.attrs["eps"]), path.price, path.arrays["lambda"]
-            axes.plot(*whole_axis(path.arrays, path.attrs, first, last), color=BLUE, lw=1.2, label="certified")
+        for axes, (name, arrays, attrs, samples) in zip(panels, read, strict=True):
+            eps, solved, passes = float(attrs["eps"]), arrays["lambda"], float(np.sum(arrays["effective_passes"]))
+            axes.plot(*whole_axis(arrays, attrs, first, last), color=BLUE, lw=1.2, label="certified")
             axes.plot(solved, np.zeros(solved.size), "|", color=GREY, ms=7, label="solved")
-            lams, gaps = [s["lambda"] for s in path.samples], [s["gap"] for s in path.samples]
+            lams, gaps = [s["lambda"] for s in samples], [s["gap"] for s in samples]
             axes.plot(lams, gaps, "o", ms=4, color=ORANGE, label="exact, at sampled λ's")
             axes.axhline(eps, color=GREY, ls="--", lw=1)
-            count, name = solved.size, price.variant.replace("_", " ")
-            axes.set_title(f"{name}: {count} λ{'s' * (count > 1)} solved, {price.passes:.0f} exact passes")
-            axes.set(ylim=(-0.04 * eps, 1.12 * eps), ylabel=gap_label(path.attrs, relative=path.attrs["relative"]))
+            count = solved.size
+            axes.set_title(f"{name.replace('_', ' ')}: {count} λ{'s' * (count > 1)} solved, {passes:.0f} exact passes")
+            axes.set(ylim=(-0.04 * eps, 1.12 * eps), ylabel=gap_label(attrs, relative=attrs["relative"]))
         panels[-1].set(xscale="log", xlabel=LAMBDA_FALLS)
         panels[-1].set_xlim(first, last)
         handles, labels = panels[0].get_legend_handles_labels()

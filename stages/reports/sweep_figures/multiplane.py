@@ -14,10 +14,10 @@ import numpy as np
 
 from gapwise.stages.reports.band_grid import draw_grid
 from gapwise.stages.reports.bounds import gap_label
-from gapwise.stages.reports.comparison import summary
-from gapwise.stages.reports.curves import Curves, Runs, certainty_of_curves, read_curves, trace_attributes
+from gapwise.stages.reports.costs import summary
+from gapwise.stages.reports.curves import Curves, Runs, trace_attributes
 from gapwise.stages.reports.paint import SPARE, Style, StyleOf
-from gapwise.stages.reports.suboptimality import with_suboptimality
+from gapwise.stages.reports.suboptimality import read_suboptimality
 from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 from gapwise.storage.results import read_iterations
@@ -28,13 +28,12 @@ CALLS = "exact oracle calls / n"
 
 
 def make(runs: Runs, folder: Location) -> Compared:
-    curves = read_curves(runs)
-    measured = with_suboptimality(curves, certainty_of_curves(runs))
+    curves = read_suboptimality(runs)
     names = list(dict.fromkeys(variant for variant, _ in curves))
     rows, figures = {**ROWS, "gap": gap_label(trace_attributes(runs))}, []
     for name, over in (("calls.png", "passes"), ("seconds.png", "seconds")):
         figures.append(name)
-        _paint(measured, names, over, rows, folder / "figures" / name)
+        _paint(curves, names, over, rows, folder / "figures" / name)
     iterations = read_outer_iterations(runs, curves)
     if iterations:
         figures.append("planes.png")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gapwise.records import Record
+from gapwise.stages.reports.costs import path_costs, path_lines
 from gapwise.stages.reports.curves import Runs
 from gapwise.stages.reports.paint import SPARE, Style, figure_in, legend_beside
 from gapwise.stages.reports.stored import read_numbers
@@ -39,8 +39,8 @@ def make(runs: Runs, folder: Location) -> Compared:
         for axes in grid[2:]:
             axes.set_xlabel("λ")
         legend_beside(figure, grid[0])
-    table = [_row(name, arrays) for name, arrays in paths.items()]
-    return {"figures": ["paths.png"], "table": table, "text": _lines(table)}
+    table = path_costs({name: run_dir for name, _, _, run_dir in runs}.items())
+    return {"figures": ["paths.png"], "table": table, "text": path_lines(table)}
 
 
 def line_styles(names: Sequence[str]) -> dict[str, Style]:
@@ -69,26 +69,3 @@ def _so_far(arrays: dict[str, np.ndarray], quantity: str) -> np.ndarray | None:
     if quantity not in arrays:
         return None
     return arrays[quantity] if quantity == "test_loss" else np.cumsum(arrays[quantity])
-
-
-def _row(name: str, arrays: dict[str, np.ndarray]) -> Record:
-    """Cost and least test loss of one path or grid; a path's last lambda says how far its certificate goes."""
-    return {
-        "variant": name,
-        "lambdas": int(arrays["lambda"].size),
-        "last_lambda": float(arrays["lambda"][-1]),
-        "passes": float(np.sum(arrays["effective_passes"])),
-        "seconds": float(np.sum(arrays["seconds"])),
-        "test_loss": float(np.min(arrays["test_loss"])) if "test_loss" in arrays else None,
-    }
-
-
-def _lines(table: list[Record]) -> list[str]:
-    lines = [f"{'':<20}{'λ’s':>7}{'last λ':>12}{'passes':>12}{'seconds':>10}{'least test loss':>18}"]
-    for row in table:
-        loss = "–" if row["test_loss"] is None else f"{row['test_loss']:.4f}"
-        lines.append(
-            f"{row['variant']:<20}{row['lambdas']:>7}{row['last_lambda']:>12.3g}{row['passes']:>12.1f}"
-            f"{row['seconds']:>10.2f}{loss:>18}"
-        )
-    return lines

@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from gapwise.stages.reports.comparison import summary
-from gapwise.stages.reports.curves import AXES, Runs, Trace, by_lambda, lambda_title, read_curves, value_at
+from gapwise.stages.reports.costs import summary
+from gapwise.stages.reports.curves import AXES, Runs, Trace, by_lambda, lambda_title, value_at
 from gapwise.stages.reports.paint import figure_in
+from gapwise.stages.reports.suboptimality import read_suboptimality
 from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 
 
 def make(runs: Runs, folder: Location) -> Compared:
-    curves = read_curves(runs)
+    curves = read_suboptimality(runs)
     rows = by_lambda(curves)
     with figure_in(folder / "figures" / "regimes.png", (10.5, 4.2 * len(rows))) as figure:
         grid = figure.subplots(len(rows), 2, squeeze=False)

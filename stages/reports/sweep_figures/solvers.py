@@ -1,7 +1,7 @@
 """All solvers on one data set (LJ13 Fig. 1): one column per lambda, medians in bands over seeds.
 
 `passes.png` and `seconds.png`: primal and dual suboptimality, the gap and the test loss, over effective passes and over
-seconds. `solvers.md` and `solvers.csv`: oracle calls and seconds to given accuracies beside what theory says (LJ13 Table 1).
+seconds. `solvers.md` and `solvers.csv`: oracle calls and seconds to given accuracies; stages/README.md has what theory says.
 
 Lines end where the passes or seconds of a run do. A method without a dual point has neither dual suboptimality nor gap.
 """
@@ -14,11 +14,11 @@ import numpy as np
 
 from gapwise.stages.reports.band_grid import draw_grid
 from gapwise.stages.reports.bounds import gap_label
-from gapwise.stages.reports.comparison import conclusion
-from gapwise.stages.reports.curves import AXES, Curves, Runs, Trace, certainty_of_curves, read_curves, trace_attributes
+from gapwise.stages.reports.costs import conclusion, costs_to_levels, lines, summarised
+from gapwise.stages.reports.curves import AXES, Curves, Runs, Trace, trace_attributes
 from gapwise.stages.reports.paint import StyleOf
 from gapwise.stages.reports.styles import method_styles
-from gapwise.stages.reports.suboptimality import LEVELS, calls_lines, calls_table, with_suboptimality
+from gapwise.stages.reports.suboptimality import read_suboptimality
 from gapwise.stages.reports.tables import Compared, write_csv
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
@@ -30,21 +30,18 @@ ROWS = {
     "test_loss": "test loss",
 }
 
-NEEDS = {"oracle calls": "primal calls {}", "seconds": "primal seconds {}"}
-"""What the conclusion counts, and its columns of the table."""
-
 
 def make(runs: Runs, folder: Location) -> Compared:
-    curves = with_suboptimality(read_curves(runs), certainty_of_curves(runs))
-    table = calls_table(curves)
-    text = calls_lines(table)
+    curves = read_suboptimality(runs)
+    table = summarised(costs_to_levels(curves, ("primal_excess", "gap")))
+    text = lines(table, "calls")
     aside(folder / "solvers.md").write_text("\n".join(text).strip() + "\n", encoding="utf-8")
     publish(folder / "solvers.md")
     write_csv(folder / "solvers.csv", table)
     figures = ["passes.png", "seconds.png"]
     for name, over in zip(figures, ("passes", "seconds"), strict=True):
         gap, target = gap_label(trace_attributes(runs)), folder / "figures" / name
-        _paint(curves, method_styles(runs), over, gap, target, conclusion(table, NEEDS, LEVELS))
+        _paint(curves, method_styles(runs), over, gap, target, conclusion(table, ("calls", "seconds"), "primal_excess"))
     return {"figures": figures, "table": table, "text": text}
 
 

@@ -10,15 +10,16 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
 from gapwise.stages.reports.bounds import gap_label
-from gapwise.stages.reports.comparison import summary
-from gapwise.stages.reports.curves import Runs, by_lambda, draw_bands, lambda_title, read_curves, trace_attributes
+from gapwise.stages.reports.costs import summary
+from gapwise.stages.reports.curves import Runs, by_lambda, draw_bands, lambda_title, trace_attributes
 from gapwise.stages.reports.paint import Style, figure_in, legend_beside
+from gapwise.stages.reports.suboptimality import read_suboptimality
 from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 
 
 def make(runs: Runs, folder: Location) -> Compared:
-    curves = read_curves(runs)
+    curves = read_suboptimality(runs)
     rows = by_lambda(curves)
     with figure_in(folder / "figures" / "staleness.png", (15.0, 3.9 * len(rows))) as figure:
         grid = figure.subplots(len(rows), 3, squeeze=False)

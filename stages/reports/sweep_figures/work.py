@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gapwise.stages.reports.chart_files import save_charts
+from gapwise.stages.reports.costs import path_costs, path_lines
 from gapwise.stages.reports.curves import Runs
 from gapwise.stages.reports.formats import wanted
 from gapwise.stages.reports.stored import read_numbers
@@ -16,10 +15,5 @@ from gapwise.storage.backend import Location
 def make(runs: Runs, folder: Location) -> Compared:
     paths = [(name, read_numbers(run_dir)[0]) for name, _, _, run_dir in runs]
     made = save_charts({"work": work_chart(paths)}, folder / "figures", wanted.get())
-    table = [
-        {"variant": name, "lambdas": int(a["lambda"].size), "passes": float(np.sum(a["effective_passes"])),
-         "seconds": float(np.sum(a["seconds"]))}
-        for name, a in paths
-    ]  # fmt: skip
-    text = [f"{row['variant']:<20} {row['passes']:9.1f} passes {row['seconds']:8.2f} s" for row in table]
-    return {"figures": ["work.png"] if made else [], "table": table, "text": text}
+    table = path_costs((name, run_dir) for name, _, _, run_dir in runs)
+    return {"figures": ["work.png"] if made else [], "table": table, "text": path_lines(table)}

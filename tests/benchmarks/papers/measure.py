@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.reports.curves import Curves, Trace, certainty_of_curves, column, first_at, read_curves, values_at
+from gapwise.stages.reports.curves import Curves, Trace, column, first_at, values_at
 from gapwise.stages.reports.stored import read_numbers
-from gapwise.stages.reports.suboptimality import best_dual, with_suboptimality
+from gapwise.stages.reports.suboptimality import best_dual, read_suboptimality
 from gapwise.storage.backend import location
 from gapwise.storage.files import read_json
 from gapwise.storage.results import read_iterations
@@ -69,7 +69,7 @@ class Sweep:
     def curves(self) -> Curves:
         """Gap traces with suboptimalities, by variant and lambda."""
         runs = [(row["variant"], row["lambda"], row["seed"], location(row["run"])) for row in self.jobs]
-        return with_suboptimality(read_curves(runs), certainty_of_curves(runs))
+        return read_suboptimality(runs)
 
     @cached_property
     def lambdas(self) -> list[str]:
