@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from omegaconf import OmegaConf
 from PIL import Image
 from solved import path_of, solved
 from tiny import TINY
 
+from gapwise.pipeline.config import CONF
 from gapwise.stages.reports.gap_trace import gap_trace
 from gapwise.stages.reports.sweep_figures import compare
+from gapwise.stages.reports.sweep_figures.multiplane import _style as line_style
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup
 
@@ -43,3 +46,9 @@ def test_figures__are_drawn_with_bands_over_seeds(tmp_path: Path, runs) -> None:
         with Image.open(tmp_path / "sweep" / "figures" / name) as picture:
             assert np.asarray(picture.convert("L")).std() > 5
     assert {(row["variant"], row["seeds"]) for row in comparison["table"]} == {("BCFW", 2), ("MP-BCFW-avg", 2)}
+
+
+def test_variants__of_the_experiment_differ_in_colour_or_dash() -> None:
+    variants = [*OmegaConf.load(CONF / "experiment" / "multiplane.yaml").sweep.variants]
+    styles = [tuple(line_style(variants)(name, 0).items()) for name in variants]
+    assert len({*styles}) == len(variants) > 5

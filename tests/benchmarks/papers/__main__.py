@@ -26,6 +26,7 @@ from measure import Sweep, added_rows, rows_of
 from write import FOLDER, page, picture_name, read_values
 
 from gapwise.pipeline.errors import INTERRUPTED
+from gapwise.pipeline.source_code import commit
 from gapwise.stages.reports.sweep_figures import figure_file
 from gapwise.stages.reports.tables import write_csv
 
@@ -95,7 +96,7 @@ def _write(target: Path, rows: list[dict[str, str]], made: dict[str, Any]) -> No
     write_csv(target / "values.csv", sorted(rows, key=lambda row: order.index(row["claim"])))
     about = {
         "command": shlex.join(["python", "tests/benchmarks/papers", *sys.argv[1:]]), "made": f"{datetime.now(UTC):%Y-%m-%d}",
-        "python": f"Python {platform.python_version()}",
+        "source": commit(), "python": f"Python {platform.python_version()}",
         "machine": f"{platform.machine()}, {os.cpu_count()} cores", "notes": [], "parts": made,
     }  # fmt: skip
     (target / "parts.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

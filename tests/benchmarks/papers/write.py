@@ -72,7 +72,7 @@ def page(values: pd.DataFrame, about: Mapping[str, Any], claims: Sequence[Claim]
         "",
         "## Where the runs come from",
         "",
-        f"`{about['command']}` on {about['made']}, {about['python']}, {about['machine']}.",
+        f"`{about['command']}` at commit {about['source']}, on {about['made']}, {about['python']}, {about['machine']}.",
         "",
     ]
     heads = ["part", "runs", "seeds", "commits", "days", "load", "differs from the paper"]
@@ -175,7 +175,7 @@ def _added(values: pd.DataFrame, parts: Mapping[str, Any]) -> list[list[str]]:
             f"not {row['lambda']} in {row['measure']}: {row['note']}"
             for row in rows[rows["note"] != ""].to_dict("records")
         ]
-        lams = [f"{len(set(used['lambda']))}" if any(used["lambda"]) else "all", *left_out]
+        lams = [", ".join(dict.fromkeys(used["lambda"])) or "all", *left_out]
         names = [", ".join(dict.fromkeys(used[side])) for side in ("ours", "theirs")]
         cells.append([parts[str(part)]["shows"], "; ".join(lams), *names, *map(spread, ratios.values())])
     return cells
