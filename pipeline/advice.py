@@ -49,12 +49,12 @@ def what_next(result: Facts, solve: Facts | None = None) -> str:
     if verdict.reach is Reach.SOLVED:
         key = "path.tolerance"
         if all(record["gap"] <= FINEST * record["primal"] for record in result["path"]):
-            return "the gap is as small as rounding allows · gapwise diff compares runs"
+            return "the gap is as small as rounding allows · gapwise ls compares runs"
         if verdict.relative:  # then `allowed` is a share of the dual value
             reached = max(record["gap"] / (record["primal"] - record["gap"]) for record in result["path"])
     half = (reached if reached is not None and 0.0 < reached <= verdict.allowed / 2 else verdict.allowed) / 2
     more = " and reaches smaller λ's, as the last one was the best" if _last_is_best(result) else ""
-    return f"{key}={half:.3g} certifies half the gap{more} ({ANOTHER}) · gapwise diff compares runs"
+    return f"{key}={half:.3g} certifies half the gap{more} ({ANOTHER}) · gapwise ls compares runs"
 
 
 def _last_is_best(result: Facts) -> bool:

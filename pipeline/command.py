@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from gapwise.pipeline.config import CONF, own_conf
 from gapwise.pipeline.config.settings import explain
-from gapwise.pipeline.errors import BAD_CONFIGURATION, INTERRUPTED
+from gapwise.pipeline.errors import BAD_CONFIGURATION, INTERRUPTED, ConfigError, refuse
 from gapwise.pipeline.run import run
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _codes: list[int] = []
 _asked: list[Asked] = []
+_explain: list[str] = []
+"""The word --why, if it is given."""
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
@@ -35,12 +37,20 @@ def _job(cfg: DictConfig) -> None:
     sweep = cfg.get("sweep") or {}
     if sweep.get("variants") or sweep.get("cv") is not None or HydraConfig.get().mode == RunMode.MULTIRUN:
         _one_of_many(cfg)
+    elif _explain:
+        from gapwise.pipeline.why import why
+
+        _codes.append(why(cfg))
     else:
         _codes.append(run(cfg))
 
 
 def _one_of_many(cfg: DictConfig) -> None:
     """A job of a sweep, or a configuration that describes one."""
+    if _explain:
+        text = "--why: explains one run, and this is a sweep; the sweep itself says which runs are complete"
+        _codes.append(refuse(ConfigError(text), BAD_CONFIGURATION))
+        return
     from gapwise.pipeline.sweep.commands import cross_validation, sweep
     from gapwise.pipeline.sweep.folds import asks_for_folds
     from gapwise.pipeline.sweep.plan import has_variants, job_of_multirun
@@ -88,6 +98,8 @@ def _quoted(value: str) -> str:
 def compose_and_run() -> int:
     """Do what sys.argv says; returns the exit code."""
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach this function and are printed in one line
+    _explain.extend(word for word in sys.argv[1:] if word == "--why")
+    sys.argv[1:] = [word for word in sys.argv[1:] if word not in _explain]
     flags = [word for word in sys.argv[1:] if word in ("-m", "--multirun")]  # may be anywhere; move them first
     sys.argv[1:] = flags + [readable(word, bool(flags)) for word in sys.argv[1:] if word not in flags]
     own_conf.register()

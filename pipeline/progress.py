@@ -10,25 +10,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-import re
 import sys
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from gapwise.records import Facts, Record
+from gapwise.records import Facts
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
 
 if TYPE_CHECKING:
     import rich.progress
 
 log = logging.getLogger("gapwise")
-SOLVER_LINE = re.compile(
-    r"λ #(?P<number>\d+)(?:/(?P<total>\d+))? = (?P<lambda>\S+) · epoch (?P<passes>\S+) · gap (?:[≤≈] )?(?P<gap>[^\s,]+)"
-    r"(?: \((?P<kind>bound|estimate)\))?, target (?P<tolerance>\S+)(?: of the objective)?"
-    r" · (?P<oracle_calls>\S+) oracle calls"
-)
 KINDS = {UPPER_BOUNDED: ("≤", "bound"), ESTIMATE: ("≈", "estimate")}
 """How a solver's line says what a gap is that is not exact (`gapwise.stages.problems.certainty`)."""
 
@@ -163,23 +157,6 @@ def solver_line(counters: Facts, total: int = 0) -> str:
     calls = f"{thousands(counters['oracle_calls'])} oracle calls"
     every = f" · every λ within {counters['certified']:.2g}" if "certified" in counters else ""
     return f"λ #{count} = {counters['lambda']:.1e} · epoch {counters['passes']:.0f} · {gap} · {calls}{every}"
-
-
-def read_solver_line(line: str) -> Record | None:
-    """What `solver_line` said in a line of a log, all but the lambda as text; None if it is another line."""
-    match = SOLVER_LINE.search(line)
-    if match is None:
-        return None
-    parts: Record = match.groupdict()
-    kinds = {kind: certainty for certainty, (_, kind) in KINDS.items()}
-    certainty = kinds.get(parts.pop("kind"), EXACT)
-    return {
-        **parts,
-        "certainty": certainty,
-        "number": int(parts["number"]),
-        "total": int(parts["total"] or 0),
-        "lambda": float(parts["lambda"]),
-    }
 
 
 def thousands(count: float) -> str:

@@ -30,6 +30,7 @@ from gapwise.pipeline.errors import (
     INTERRUPTED,
     ConfigError,
     explains_itself,
+    one_line,
     refuse,
     refuse_setup,
 )
@@ -126,6 +127,7 @@ def _guarded(job: Job) -> int:
         _export(job.settings, job.dir, job.features_path)
     except (Interrupted, KeyboardInterrupt) as end:
         log.warning("%s", interruption(saved_of_run(job.dir.path)))
+        job.dir.ended("interrupted", "by a signal")
         job.tracker.finish("KILLED")
         return INTERRUPTED + number_of(end)
     except Exception as error:
@@ -138,11 +140,15 @@ def _guarded(job: Job) -> int:
         else:
             traceback.print_exc()
             code = FAILED
+        job.dir.ended(
+            "failed", one_line(error) if explains_itself(error) else f"{type(error).__name__}: {one_line(error)}"
+        )
         print(f"log: {job.progress.path}", file=sys.stderr)
         job.tracker.finish("FAILED")
         return code
     job.progress.close()
     if outcome is None:
+        job.dir.ended("partial", f"ended after {[*job.dir.manifest['stages']][-1]}")
         return _print_directory(job.dir)
     job.tracker.finish("FINISHED")
     return _print_summary(outcome, job.dir, job.settings.tracking, job.seconds)

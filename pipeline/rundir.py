@@ -144,6 +144,14 @@ class RunDir:
                 "Move the directory away to start anew."
             )
         self.manifest = manifest
+        if self.manifest.pop("ended", None) is not None:
+            self.save()
+
+    def ended(self, state: str, why: str) -> None:
+        """Note how an invocation ended that has not completed the run: partial, interrupted or failed, and why."""
+        self.manifest["ended"] = {"state": state, "why": why}
+        with contextlib.suppress(OSError):  # a full disk must not hide the error of the run
+            self.save()
 
     def save(self) -> None:
         write_json(self.path / "manifest.json", self.manifest, seal=True)

@@ -1,36 +1,56 @@
-"""``gapwise ls``: every run below a folder in one line."""
+"""``gapwise ls``: every run below a folder in one line, or named runs in full; locks are looked at and never taken."""
 
 from __future__ import annotations
 
 import argparse
+import textwrap
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
-from gapwise.pipeline.overview.states import STATES, add_root
-from gapwise.pipeline.overview.words import ago, as_json, number, table
+from gapwise.pipeline.overview.states import RESUMABLE, STATES, add_root, add_run
+from gapwise.pipeline.overview.words import ago, as_json, duration, number, size, table
 
 if TYPE_CHECKING:
+    from gapwise.pipeline.overview.run_state import RunState
     from gapwise.records import Facts
 
-HEAD = ("run", "state", "progress", "gap", "best λ", "test loss", "last sign")
+HEAD = ("run", "state", "progress", "gap", "best λ", "test loss", "last sign", "apart by")
+WIDTH = 100
+"""Characters of a line about one run, besides its name."""
+APART = 3
+"""Most keys that are shown of those by which runs differ."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser, "runs", nargs="*", more=": shown in full (default: all, one a line)")
     add_root(parser)
     parser.add_argument("--state", choices=[*STATES], help="only runs in this state")
-    parser.add_argument("--json", action="store_true", help="a list of objects, with more than the table shows")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="a list of objects, with more than the table shows; of named runs with manifest and result",
+    )
 
 
 def run(asked: argparse.Namespace) -> int:
-    from gapwise.pipeline.overview.find import folders, root_of
-    from gapwise.pipeline.overview.standing import standing
+    from gapwise.pipeline.overview.find import all_named, folders, root_of
+    from gapwise.pipeline.overview.run_state import run_state
 
-    root = root_of(asked.root)
-    runs = [standing(path).facts() for path in folders(root)]
-    runs = [facts for facts in runs if asked.state in (None, facts["state"])]
-    print(as_json(runs) if asked.json else "\n".join(lines(runs, str(root))))
+    root = None if asked.runs else root_of(asked.root)
+    found = [run_state(path) for path in (all_named(asked.runs, asked.root) if root is None else folders(root))]
+    runs = [run for run in found if asked.state in (None, run.state)]
+    if asked.json:
+        more = bool(asked.runs)
+        print(
+            as_json([run.facts() | ({"manifest": run.manifest, "result": run.result} if more else {}) for run in runs])
+        )
+    elif asked.runs:
+        print("\n\n".join("\n".join(in_full(run)) for run in runs))
+    else:
+        print("\n".join(lines([run.facts() for run in runs], str(root))))
     return 0
 
 
@@ -42,7 +62,7 @@ def lines(runs: Sequence[Facts], root: str) -> list[str]:
     cells = [
         (
             facts["name"], facts["state"], progress(facts), gap(facts), number(facts["best_lambda"]),
-            number(facts["test_loss"]), ago(facts["changed"]),
+            number(facts["test_loss"]), ago(facts["changed"]), apart(facts, runs),
         )
         for facts in rows
     ]  # fmt: skip
@@ -51,8 +71,18 @@ def lines(runs: Sequence[Facts], root: str) -> list[str]:
     return [*table([HEAD, *cells], right=(3, 4, 5)), f"{len(runs)} in {root}: {said}"]
 
 
+def apart(facts: Facts, runs: Sequence[Facts]) -> str:
+    """The keys in which a run differs from others of the same data and solver, with its values; the seed first."""
+    like = [other["science"] for other in runs if all(other[name] == facts[name] for name in ("dataset", "solver"))]
+    own = facts["science"]
+    differ = [key for key in own if any(key in science and science[key] != own[key] for science in like)]
+    shown = sorted(differ, key=lambda key: key != "seed")[:APART]
+    more = " …" if len(differ) > APART else ""
+    return " · ".join(f"{key} {number(own[key])}" for key in shown) + more
+
+
 def gap(facts: Facts) -> str:
-    """The largest gap that verify found, or the one known so far; what it is unless it is exact (`problems.certainty`)."""
+    """The largest gap that verify found; what it is unless it is exact (`problems.certainty`)."""
     kind = facts.get("certainty") or "exact"
     return number(facts["gap"]) + ("" if kind == "exact" else f" ({kind})")
 
@@ -65,15 +95,95 @@ def progress(facts: Facts) -> str:
         doubt = "" if facts["certified"] else "not certified"
         return " · ".join(part for part in (many, facts["solve_status"], doubt) if part)
     if facts["state"] in ("damaged", "foreign", "other version", "failed"):
-        return _short(str(facts["why"]))
+        return textwrap.shorten(str(facts["why"]), 60, placeholder="…")
     position = f"at λ {count} ({number(facts['lambda'])})" if facts["stage"] == "solve" and count else ""
     next_or_now = "in" if facts["state"] == "running" else "next:"
     done = f"{many} solved" if count and not position else ""
     return " · ".join(part for part in (done, f"{next_or_now} {facts['stage']}", position) if part)
 
 
-def _short(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def in_full(run: RunState) -> list[str]:
+    """What came out or where it is, what was asked for, and its directory, alone on the last line."""
+    return [*outcome(run), *origin(run), f"run: {run.run}"]
 
 
-COMMAND = Command("Lists runs: state, progress, gap, best λ.", arguments, run)
+def outcome(run: RunState) -> list[str]:
+    """The summary that the run printed at its end, or where it is."""
+    if run.state != "complete" or run.result is None:
+        return unfinished(run)
+    from gapwise.pipeline.result import summary
+
+    solve = run.stages.get("solve", {})
+    return summary(run.result, run.run, took=seconds_of(run), solve=solve).splitlines()
+
+
+def unfinished(run: RunState, now: float | None = None) -> list[str]:
+    """What is known of one run, in few lines; `now` in seconds since the epoch."""
+    now = time.time() if now is None else now
+    resumable = ", resumable" if run.state in RESUMABLE else ""
+    out = [f"{run.run.name}: {run.state}{resumable}" + (f" ({run.why})" if run.why else "")]
+    rows = []
+    if run.holder is not None:
+        spent = "" if run.holder.since is None else f", for {duration(now - run.holder.since)}"
+        rows.append(("held by", f"{run.holder}{spent}"))
+    if run.manifest:
+        stage = f"{'in' if run.state == 'running' else 'next:'} {run.stage}" if run.stage else ""
+        done = f"done: {', '.join(run.stages) or 'none'}"
+        rows.append(("stages", " · ".join(part for part in (stage, done) if part)))
+    if run.log is not None:
+        rows.append(("log", f"{run.log}, last written {ago(run.changed, now)}"))
+    if run.commit is not None:
+        counts = run.commit["counts"]
+        where = f" at λ {int(counts['breakpoint']) + 1} ({number(counts['lam'])})" if "lam" in counts else ""
+        rows.append(("commit", f"number {run.commit['generation']}{where}, {ago(run.commit['at'], now)}"))
+    elif run.manifest and run.state != "complete" and "solve" not in run.stages:
+        rows.append(("commit", "none yet"))
+    if run.state in RESUMABLE and run.manifest.get("command"):
+        rows.append(("go on", f"the command that began it: {run.manifest['command']}"))
+    return out + [f"{name:>8}  {text}" for name, text in rows]
+
+
+def seconds_of(run: RunState) -> dict[str, float]:
+    """Seconds of every stage, as the invocation took that did it."""
+    return {name: float(facts["seconds"]) for name, facts in run.stages.items() if "seconds" in facts}
+
+
+def origin(run: RunState) -> list[str]:
+    """What the run was asked for and where it was made."""
+    from gapwise.pipeline.overview.disk import bytes_below
+
+    if not run.manifest:
+        return []
+    science: Mapping[str, object] = run.manifest.get("science", {})
+    rows = [
+        (
+            group,
+            " · ".join(f"{key.removeprefix(f'{group}.')} {number(value)}" for key, value in _chosen(science, group)),
+        )
+        for group in ("dataset", "solver", "path")
+    ]
+    versions = run.manifest.get("versions", {})
+    made = f"{run.manifest.get('created')} on {run.manifest.get('host')}, Gapwise {versions.get('gapwise')}"
+    rows += [("seed", str(science.get("seed"))), ("made", made), ("command", str(run.manifest.get("command")))]
+    if (bytes := bytes_below(run.run)) is not None:
+        rows.append(("size", size(bytes)))
+    if run.state != "complete" and (spent := seconds_of(run)):
+        rows.append(("time", " · ".join(f"{name} {duration(seconds)}" for name, seconds in spent.items())))
+    return [line for name, text in rows for line in _wrapped(name, text)]
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    """A row in as many lines as it takes."""
+    parts = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
+    return [f"{name:>8}  {parts[0]}", *(f"{'':>8}  {part}" for part in parts[1:])]
+
+
+def _chosen(science: Mapping[str, object], group: str) -> list[tuple[str, object]]:
+    from gapwise.records import flat
+
+    chosen = science.get(group)
+    settings = flat(chosen) if isinstance(chosen, Mapping) else {}
+    return [(key, value) for key, value in settings.items() if value not in (None, [], "")]
+
+
+COMMAND = Command("Lists runs: state, progress, gap, best λ; of named ones all that is known.", arguments, run)

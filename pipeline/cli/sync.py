@@ -40,7 +40,7 @@ def run(asked: argparse.Namespace) -> int:
 def synced(path: Location, uri: str | None) -> dict[str, str]:
     """Show one run: where, as what, or the error that prevented it."""
     from gapwise.pipeline.config.run_options import TrackingOptions
-    from gapwise.pipeline.overview.standing import standing
+    from gapwise.pipeline.overview.run_state import run_state
     from gapwise.pipeline.rundir import RunDir
     from gapwise.pipeline.tracking.mlflow import Tracker
     from gapwise.storage.files import LockedError, locked
@@ -49,7 +49,7 @@ def synced(path: Location, uri: str | None) -> dict[str, str]:
     try:
         said["uri"] = where = uri or store_of(path)
         with locked(path / "lock"):
-            run = standing(path)
+            run = run_state(path)
             if not run.manifest:
                 raise ValueError(run.why)
             directory = RunDir(path, str(run.manifest["key"]))

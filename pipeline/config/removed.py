@@ -10,7 +10,9 @@ SLURM = "start `dask scheduler`, and `dask worker ADDRESS` in jobs; then compute
 REMOVED = {
     # commands
     "completion": "gapwise --help lists commands, and gapwise ls runs",
-    "status": "gapwise show does its work",
+    "status": "gapwise ls --state running",
+    "show": "gapwise ls RUN",
+    "diff": "gapwise ls names the keys in which runs differ, MLflow compares their numbers, and --why finds the nearest run",
     # the group solver
     "solver.method=accelerated_at_mean": "use solver=expensive_oracle, or method=accelerated with exact_passes=at_mean",
     "solver.at_mean.start": "one pass with the oracle comes before those at the mean",

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gapwise.storage.backend import Location, location
+from gapwise.storage.files import changed_at
 
 SHARED = ("features", "sweeps", "mlruns")
 """Folders that commands, and MLflow, make beside the run directories."""
+LATEST = "@latest"
+"""The run whose manifest changed last."""
 OF_A_RUN = ("manifest.json", "lock", "state", "invocations")
 """What a run directory has from its beginning, some of it even where it is damaged."""
 
@@ -23,7 +26,7 @@ def root_of(given: str | None) -> Location:
 
 
 def folders(root: Location) -> list[Location]:
-    """All folders of `root` but those that runs share, sorted by name; whether each is a run is `standing`'s to say."""
+    """All folders of `root` but those that runs share, sorted by name; `run_state` says whether each is a run."""
     paths = [path for path in root.iterdir() if not path.name.startswith(".") and path.name not in SHARED]
     return sorted((path for path in paths if path.is_dir()), key=lambda path: path.name)
 
@@ -34,7 +37,7 @@ def is_run(path: Location) -> bool:
 
 
 def named(word: str, root: str | None) -> Location:
-    """The run directory that `word` means: a path or URL, or the beginning of a run's name or of its key.
+    """The run directory that `word` means: a path or URL, the beginning of a run's name or of its key, or `LATEST`.
 
     Raises
     ------
@@ -54,6 +57,8 @@ def named(word: str, root: str | None) -> Location:
         return path
     where = root_of(root)
     runs = [path for path in folders(where) if is_run(path)]
+    if word == LATEST and runs:
+        return max(runs, key=lambda path: changed_at(path / "manifest.json") or 0.0)
     matches = [path for path in runs if path.name == word] or [
         path for path in runs if path.name.startswith(word) or path.name.rsplit("-", 1)[-1].startswith(word)
     ]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gapwise.pipeline.overview.disk import bytes_below
 from gapwise.pipeline.overview.find import folders
-from gapwise.pipeline.overview.standing import Standing, standing
+from gapwise.pipeline.overview.run_state import RunState, run_state
 from gapwise.storage.files import holder, listed, locked, remove
 from gapwise.storage.glance import record
 
@@ -43,7 +43,7 @@ class Rubbish:
 
 def rubbish(root: Path, named: Sequence[Path] = ()) -> Iterator[Rubbish]:
     """All that may go below `root`, the runs in `named` first."""
-    runs = [standing(path) for path in folders(root)]
+    runs = [run_state(path) for path in folders(root)]
     doomed = set(named)
     for run in runs:
         path = Path(str(run.run))
@@ -57,7 +57,7 @@ def rubbish(root: Path, named: Sequence[Path] = ()) -> Iterator[Rubbish]:
     yield from _sweeps(root)
 
 
-def _of_run(run: Standing, path: Path) -> Iterator[Rubbish]:
+def _of_run(run: RunState, path: Path) -> Iterator[Rubbish]:
     """Scratch of one run, and what its state no longer needs."""
     for name in SCRATCH:
         folder = path / name
@@ -91,7 +91,7 @@ def _scratch(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _features(root: Path, runs: Sequence[Standing]) -> Iterator[Rubbish]:
+def _features(root: Path, runs: Sequence[RunState]) -> Iterator[Rubbish]:
     """Feature stores that no run needs, and scratch beside them."""
     folder = root / "features"
     if not folder.is_dir() or folder.is_symlink():
@@ -109,7 +109,7 @@ def _features(root: Path, runs: Sequence[Standing]) -> Iterator[Rubbish]:
             yield Rubbish(path, "no run needs these features", "features", lock)
 
 
-def needs(runs: Sequence[Standing], features: str) -> bool:
+def needs(runs: Sequence[RunState], features: str) -> bool:
     """Whether one of the runs has, or may be about to have, the features of this name."""
     data = features.rpartition("-")[0]
     for run in runs:
@@ -157,15 +157,15 @@ def _still(root: Path, item: Rubbish, named: Sequence[Path]) -> bool:
         return False
     if item.kind == "features":
         return (item.path / "meta.json").is_file() and not needs(
-            [standing(path) for path in folders(root)], item.path.name
+            [run_state(path) for path in folders(root)], item.path.name
         )
     if item.kind == "state":
-        run = standing(item.path.parents[1])
+        run = run_state(item.path.parents[1])
         return run.result is not None and item in set(_of_run(_at_rest(run), item.path.parents[1]))
     return item.kind != "run" or item.path in named
 
 
-def _at_rest(run: Standing) -> Standing:
+def _at_rest(run: RunState) -> RunState:
     """How a run stands apart from this process's lock on it."""
     return dataclasses.replace(run, state="complete", holder=None)
 

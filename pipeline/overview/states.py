@@ -17,7 +17,7 @@ STATES = {
     "foreign": "not a run",
 }
 RESUMABLE = ("partial", "interrupted", "failed", "damaged")
-RUN = "folder, or beginning of its name or key"
+RUN = "folder, beginning of its name or key, or @latest"
 """How a run is named on a command line (`pipeline.overview.find.named`)."""
 
 

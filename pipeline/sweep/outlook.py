@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gapwise.pipeline.config.settings import Settings
 from gapwise.pipeline.overview.find import folders
-from gapwise.pipeline.overview.standing import standing
+from gapwise.pipeline.overview.run_state import run_state
 from gapwise.pipeline.overview.words import as_json, duration
 from gapwise.pipeline.stage_graph import before, flow
 from gapwise.pipeline.tracking.names import task_of
@@ -77,7 +77,7 @@ def most_seconds(limits: Sequence[float], workers: int) -> str:
 def earlier_in(root: Location) -> list[Earlier]:
     """All runs of a folder, with the seconds of the stages that are done."""
     runs = []
-    for run in map(standing, folders(root)):
+    for run in map(run_state, folders(root)):
         if run.manifest and run.state not in ("damaged", "other version"):
             seconds = {name: float(facts.get("seconds", 0.0)) for name, facts in run.stages.items()}
             runs.append(Earlier(flat(run.manifest.get("science", {})), seconds))

@@ -25,7 +25,7 @@ def given(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         monkeypatch.setattr(sys, "argv", ["gapwise", *map(str, words)])
         monkeypatch.setattr(gc, "set_threshold", lambda *numbers: None)
         monkeypatch.setattr(sys, "path", [*sys.path])
-        for jobs in ("_codes", "_asked"):
+        for jobs in ("_codes", "_asked", "_explain"):
             monkeypatch.setattr(command, jobs, [])
         capsys.readouterr()
         try:

@@ -54,9 +54,23 @@ def test_words__that_are_no_command_are_refused_with_those_there_are(given) -> N
     done = given("lss")
     assert done.code == 2
     assert done.err.startswith("error: lss: no such command (did you mean ls?); there are check, ")
-    assert given("status").err == "error: status: was removed; gapwise show does its work\n"
+    assert given("status").err == "error: status: was removed; gapwise ls --state running\n"
     assert given("completion").err.startswith("error: completion: was removed; gapwise --help lists ")
     assert given("--version").out.startswith("gapwise ")
+
+
+def test_why__says_what_would_be_run_and_which_keys_differ_and_starts_nothing(given, chain) -> None:
+    before = sorted(chain.root.rglob("*"))
+    words = [*chain.words, f"run.root={chain.root}", "--why"]
+    same, other = given(*words), given(*words, "path.eps=0.1", "seed=3")
+    assert (same.code, other.code) == (0, 0), same.err + other.err
+    assert same.out.startswith("this run is there, complete: it would be shown\nfeatures: reused: ")
+    assert other.out.startswith("a new run, which would do featurize, init_path, solve, ")
+    assert f"nearest run: {chain.run.name}, complete; it differs in\n  path.eps: 0.05 there, 0.1 here\n" in other.out
+    assert "  seed: 0 there, 3 here\n" in other.out
+    assert sorted(chain.root.rglob("*")) == before
+    refused = given(*words, "sweep.cv=2")
+    assert (refused.code, refused.err.startswith("error: --why: explains one run")) == (2, True)
 
 
 def test_script__alone_says_what_there_is_and_starts_nothing(

@@ -1,4 +1,4 @@
-"""Commands that look at runs: ls, show, diff, sync; on runs written by hand, or parts of a real one."""
+"""Commands that look at runs: ls, sync; on runs written by hand, or parts of a real one."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ import os
 import shutil
 import socket
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from fake_runs import ERROR, LOG, fake_run
+from fake_runs import fake_run
 from harms import flip
 
 from gapwise.pipeline.cli import carry_out
 from gapwise.pipeline.overview.find import named
-from gapwise.pipeline.overview.standing import standing
-from gapwise.pipeline.rundir import read_json, write_json
+from gapwise.pipeline.overview.run_state import run_state
+from gapwise.pipeline.rundir import RunDir, read_json, write_json
 from gapwise.storage.files import locked, remove
 
 Said = Callable[..., str]
@@ -45,64 +44,49 @@ def changed(run: Path, **parts: object) -> None:
     write_json(run / "manifest.json", {**manifest, **parts}, seal=True)
 
 
-def half_way(real: Path, root: Path, stage: str, log: str = "") -> Path:
-    """The real run without its result and without what came from `stage` on; `log` ends the log of its invocation."""
+def half_way(real: Path, root: Path, stage: str) -> Path:
+    """The real run without its result and without what came from `stage` on, long ago."""
     run = root / real.name
     shutil.copytree(real, run)
     (run / "result.json").unlink()
     stages = read_json(run / "manifest.json", seal=True)["stages"]
     changed(run, stages=dict(list(stages.items())[: [*stages].index(stage)]))
-    (file,) = run.glob("invocations/*/pipeline.log")
-    lines = file.read_text().splitlines(keepends=True)
-    cut = next(k for k, line in enumerate(lines) if f"DEBUG stage {stage}" in line)
-    file.write_text("".join(lines[: cut + 1]) + log)
-    for old in (run / "manifest.json", run / "state" / "HEAD.json"):
+    for old in (run / "manifest.json", run / "state" / "HEAD.json", *run.glob("invocations/*/pipeline.log")):
         os.utime(old, (1.7e9, 1.7e9))
     return run
 
 
-def test_standing__of_a_killed_run_is_interrupted_and_of_a_held_one_running(chain, said: Said, tmp_path: Path) -> None:
-    run = half_way(chain.run, tmp_path, "solve", LOG.splitlines(keepends=True)[-1])
+def test_state__of_a_killed_run_is_interrupted_and_of_a_held_one_running(chain, said: Said, tmp_path: Path) -> None:
+    run = half_way(chain.run, tmp_path, "solve")
     (run / "lock").write_text("process 999999999 on host nowhere-else (since 2026-11-21 10:00:00)\n")
-    assert standing(run).state == "silent", "nobody here can tell, and its log is a day old"
+    assert run_state(run).state == "silent", "nobody here can tell, and its log is old"
     (file,) = run.glob("invocations/*/pipeline.log")
-    old = file.read_text()
-    file.write_text(old + time.strftime("%Y-%m-%d %H:%M:%S,000 INFO λ 13\n"))
-    assert standing(run).why == "process 999999999 on host nowhere-else, which cannot be looked up from here"
-    file.write_text(old)
+    os.utime(file)
+    assert run_state(run).why == "process 999999999 on host nowhere-else, which cannot be looked up from here"
     (run / "lock").write_text(f"process 999999999 on host {socket.gethostname()} (since 2026-11-21 10:00:00)\n")
-    state = standing(run)
+    state = run_state(run)
     assert (state.state, state.why, state.stage) == ("interrupted", "killed in solve", "solve")
     assert state.commit is not None
-    assert state.facts()["lambda"] == state.commit["counts"]["lam"]
-    assert said("show", "--root", tmp_path) == f"no run is running; resumable: {run.name}\n"
-    assert "   go on  the command that began it: " in said("show", "--brief", run)
+    facts = state.facts()
+    assert facts["lambda"] == state.commit["counts"]["lam"]
+    assert "   go on  the command that began it: " in said("ls", run)
     with locked(run / "lock"):
-        text, (facts,) = said("show", "--root", tmp_path), json.loads(said("show", "--root", tmp_path, "--json"))
-        assert (standing(run).state, facts["lambdas"], facts["lambda"], facts["gap"]) == (
-            "running", 12, 27.0, "7.1e-02",
-        )  # fmt: skip
+        text, (held,) = said("ls", run), json.loads(said("ls", "--root", tmp_path, "--json", "--state", "running"))
+        assert (held["state"], held["lambdas"], held["lambda"]) == ("running", facts["lambdas"], facts["lambda"])
     assert text.startswith(f"{run.name}: running\n held by  process ")
-    assert "      at  λ #12 = 2.7e+01 · epoch 1 · gap 7.1e-02, target 9e-02 · 3517 oracle calls · said " in text
+    assert f"     log  {file}, last written " in text
     newest = read_json(run / "state" / "HEAD.json")["generation"]
     assert f"  commit  number {newest} at λ " in text
-    assert (facts["at"]["passes"], facts["commit"]["generation"]) == ("1", newest)
-    assert standing(run).state == "interrupted"
+    assert run_state(run).state == "interrupted"
 
 
-def test_standing__tells_signals_errors_and_ends_that_were_asked_for_apart(chain, tmp_path: Path) -> None:
-    real, stamp = chain.run, "2026-11-21 10:00:09,100"
-    signal = f"{stamp} WARNING Interrupted; progress saved: featurize. Rerun the same command to resume.\n"
-    assert standing(half_way(real, tmp_path / "a", "solve", signal)).why == "by a signal"
-    state = standing(half_way(real, tmp_path / "b", "solve", ERROR))
-    assert (state.state, state.why) == ("failed", "ValueError: dataset.file: train.txt is empty")
-    solved = half_way(real, tmp_path / "c", "verify")
-    (file,) = solved.glob("invocations/*/pipeline.log")
-    file.write_text(file.read_text().rsplit("\n", 2)[0] + "\n")
-    state = standing(solved)
-    assert (state.state, state.why, state.stage) == ("partial", "ended after solve", "verify")
-    again = half_way(real, tmp_path / "d", "solve", f"{ERROR}{stamp} DEBUG stage solve\n")
-    assert standing(again).state == "interrupted", "the error was that of an earlier stage of the log"
+@pytest.mark.parametrize("state", ["interrupted", "failed", "partial"])
+def test_state__is_how_the_last_invocation_ended(chain, tmp_path: Path, state: str) -> None:
+    run = half_way(chain.run, tmp_path, "verify")
+    directory = RunDir(run, "key")
+    directory.manifest = read_json(run / "manifest.json", seal=True)
+    directory.ended(state, "as told")
+    assert (run_state(run).state, run_state(run).why, run_state(run).stage) == (state, "as told", "verify")
 
 
 def cut(run: Path) -> None:
@@ -124,14 +108,13 @@ def test_commands__say_of_a_harmed_run_what_the_same_command_would_make_again(
 ) -> None:
     run = tmp_path / chain.run.name
     shutil.copytree(chain.run, run)
-    assert standing(run).state == "complete"
+    assert run_state(run).state == "complete"
     harm(run)
     (listed,) = json.loads(said("ls", "--root", tmp_path, "--json"))
     assert (listed["state"], listed["why"]) == ("damaged", why)
-    assert said("show", run).startswith(f"{run.name}: damaged, resumable ({why})\n")
-    assert said("diff", run, chain.run).endswith(f"{run.name} is damaged: {why}\n")
+    assert said("ls", run).startswith(f"{run.name}: damaged, resumable ({why})\n")
     with locked(run / "lock"):
-        assert standing(run).state == "running", "its process may be making the file"
+        assert run_state(run).state == "running", "its process may be making the file"
 
 
 def damage(root: Path) -> dict[str, str]:
@@ -170,11 +153,11 @@ def test_ls__lists_damaged_and_foreign_folders_as_such(said: Said, tmp_path: Pat
     assert text.splitlines()[-1].startswith(f"{len(states)} in {tmp_path}: 1 complete, ")
     assert "head-1" in said("ls", "--root", tmp_path, "--state", "interrupted")
     for name in states:
-        assert name in said("show", "--brief", tmp_path / name) if (tmp_path / name / "lock").exists() else True
+        assert name in said("ls", tmp_path / name) if (tmp_path / name / "lock").exists() else True
 
 
-def test_show__repeats_the_summary_and_says_what_was_asked(said: Said, chain) -> None:
-    text, result = said("show", chain.run), json.loads((chain.run / "result.json").read_text())
+def test_ls__repeats_the_summary_of_a_run_and_says_what_was_asked(said: Said, chain) -> None:
+    text, result = said("ls", chain.run), json.loads((chain.run / "result.json").read_text())
     for words in (
         "problem  sequences_csv: 4 training examples, ", "verify  every certificate holds, for every λ > 0",
         "next  path.eps=0.025 certifies half the gap (a new run; it reuses these features)",
@@ -182,30 +165,19 @@ def test_show__repeats_the_summary_and_says_what_was_asked(said: Said, chain) ->
     ):  # fmt: skip
         assert words in text, words
     assert text.splitlines()[-1] == f"run: {chain.run}"
-    shown = json.loads(said("show", chain.run.name[:-2], "--root", chain.root, "--json"))
+    (shown,) = json.loads(said("ls", chain.run.name[:-2], "--root", chain.root, "--json"))
     assert (shown["lambdas"], shown["solve_status"]) == (len(result["path"]), result["status"])
     assert (shown["gap"], shown["best_lambda"]) == (result["verify"]["max_gap"], result["evaluate"]["best_lambda"])
     assert shown["manifest"]["key"] == shown["key"]
 
 
-def test_diff__says_which_keys_and_which_results_differ(said: Said, tmp_path: Path) -> None:
-    first, other = fake_run(tmp_path), fake_run(tmp_path, "toy-bcfw-00000002", path_eps=0.05, seed=1)
-    result = read_json(other / "result.json", seal=True)
-    result["path"][1]["primal"], result["evaluate"]["test_loss"] = 0.7, 0.15
-    write_json(other / "result.json", result, seal=True)
-    differ = json.loads(said("diff", first, other, "--json"))
-    assert differ["configuration"] == {"path.eps": [0.1, 0.05], "seed": [0, 1]}
-    assert differ["results"] == {
-        "evaluate.test_loss": [0.2, 0.15], "path primal: 1 of 2 differ, first at λ 2": [0.5, 0.7],
-    }  # fmt: skip
-    assert said("diff", "00000001", "00000002", "--root", tmp_path).endswith(
-        "machine and versions: the same\ncost: the same\n"
-    )
-    assert "configuration and data: the same" in said("diff", first, first)
-    result["evaluate"]["picked_on"] = "validation"
-    write_json(other / "result.json", result, seal=True)
-    words = "two protocols: λ was picked on test blocks in the first run and on validation blocks in the second"
-    assert words in said("diff", first, other)
+def test_ls__names_the_keys_in_which_runs_differ(said: Said, tmp_path: Path) -> None:
+    fake_run(tmp_path)
+    fake_run(tmp_path, "toy-bcfw-00000002", path_eps=0.05, seed=1)
+    first, other = sorted(line for line in said("ls", "--root", tmp_path).splitlines() if line.startswith("toy"))
+    assert first.endswith("seed 0 · path.eps 0.1")
+    assert other.endswith("seed 1 · path.eps 0.05")
+    assert said("ls", "@latest", "--root", tmp_path).splitlines()[-1] == f"run: {tmp_path / 'toy-bcfw-00000002'}"
 
 
 def test_named__is_a_path_or_the_beginning_of_a_name_or_key(tmp_path: Path, capsys) -> None:
@@ -213,7 +185,7 @@ def test_named__is_a_path_or_the_beginning_of_a_name_or_key(tmp_path: Path, caps
     assert named(str(first), None) == first
     assert named("0000ffff", str(tmp_path)) == named("toy-bcfw-0000f", str(tmp_path)) == other
     for word, message in (("toy", "2 runs begin with that: toy-bcfw-00000001, "), ("no", "has such a name or key")):
-        assert carry_out(["show", word, "--root", str(tmp_path)]) == 1
+        assert carry_out(["ls", word, "--root", str(tmp_path)]) == 1
         assert message in capsys.readouterr().err
 
 
@@ -230,7 +202,7 @@ def test_sync__shows_runs_in_the_users_own_store_and_goes_on_past_a_failure(
 
         return SimpleNamespace(uri=options.uri, sync=sync)
 
-    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.open_tracker", tracker)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.Tracker", tracker)
     monkeypatch.setenv("GAPWISE_RUNS", str(tmp_path))
     monkeypatch.delenv("DVC_ROOT", raising=False)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -253,7 +225,7 @@ def test_commands__print_an_escape_for_what_the_terminal_cannot_show(
     (tmp_path / "λ.txt").write_text("\tw=λ\n", encoding="utf-8")
     screen, out = io.TextIOWrapper(io.BytesIO(), encoding), tmp_path / "out.txt"
     monkeypatch.setattr(sys, "stdout", screen)
-    for words in (("show", chain.run), ("predict", chain.run, tmp_path / "λ.txt")):
+    for words in (("ls", chain.run), ("predict", chain.run, tmp_path / "λ.txt")):
         assert given(*words).code == 0
         screen.flush()
         assert shown in screen.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]

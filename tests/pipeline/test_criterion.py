@@ -12,7 +12,7 @@ from in_process import Here
 
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import read
-from gapwise.pipeline.overview.standing import standing
+from gapwise.pipeline.overview.run_state import run_state
 from gapwise.pipeline.rundir import read_json
 from gapwise.pipeline.stage_graph.evaluate import by_split
 from gapwise.pipeline.tracking.curves import headline
@@ -64,7 +64,7 @@ def one_lambda(run: Path, said: str) -> float:
     lams, values, errors = (arrays[f"evaluated_{name}"] for name in names)
     assert lam == lams[picked(pick, lams, values, errors)]
     assert ("least_lambda" in best) == (lam != lams[picked("least", lams, values, errors)])
-    assert lam == result["refit"]["lambda"] == model_of(run).lambda_ == standing(run).facts()["best_lambda"]
+    assert lam == result["refit"]["lambda"] == model_of(run).lambda_ == run_state(run).facts()["best_lambda"]
     assert lam == next(point.value for point in headline(result, 0) if point.name == "best_lambda")
     assert lam == read_json(run / "refit" / "metrics.json")["lambda"]
     assert f"best  λ {lam:.3g} (" in said

@@ -21,10 +21,10 @@ from omegaconf import OmegaConf
 from waiting import wait_for
 
 from gapwise.pipeline.config.settings import CONF, read
-from gapwise.pipeline.overview.differences import flat
 from gapwise.pipeline.rundir import locked
 from gapwise.pipeline.stage_graph import flow
 from gapwise.pipeline.stage_graph.evaluate import by_split
+from gapwise.records import flat
 
 ROOT = CONF.parent
 COMMAND = "python -m pipeline --config-dir . --config-name from_params run.until="

@@ -12,7 +12,7 @@ from fake_runs import fake_run, make_features
 
 from gapwise.pipeline.cli import carry_out
 from gapwise.pipeline.overview import rubbish as module
-from gapwise.pipeline.overview.standing import standing
+from gapwise.pipeline.overview.run_state import run_state
 from gapwise.storage.files import locked
 
 Items = Callable[..., dict[str, Any]]
@@ -62,7 +62,7 @@ def test_gc__removes_scratch_and_old_generations_only_with_yes_and_keeps_what_a_
     gone = before - files(tmp_path)
     assert gone >= {*items}
     assert not [name for name in gone if not name.startswith((*items,))]
-    assert [standing(run).state for run in (complete, cut)] == ["complete", "interrupted"]
+    assert [run_state(run).state for run in (complete, cut)] == ["complete", "interrupted"]
     assert listed() == {}
 
 

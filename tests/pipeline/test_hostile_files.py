@@ -150,7 +150,7 @@ def test_path__that_claims_what_its_files_do_not_hold_is_refused(chain, tmp_path
     refused(capsys, ["predict", str(run), str(chain.text)], message)
     refused(capsys, ["export", str(run), "-o", str(tmp_path / "out")], message)
     assert not (tmp_path / "out").exists()
-    assert carry_out(["show", str(run)]) == 0
+    assert carry_out(["ls", str(run)]) == 0
 
 
 def test_features__that_claim_what_their_files_do_not_hold_are_refused(chain, tmp_path, capsys):

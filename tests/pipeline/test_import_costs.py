@@ -64,7 +64,6 @@ def test_commands__load_what_they_need(tmp_path: Path) -> None:
         "stages": "from gapwise.pipeline.stage_graph import stages; stages()",
         "figures": "from gapwise.stages.reports import sweep_figures; sweep_figures.names()",
         "ls": f"{look}; assert carry_out(['ls', '--root', {str(tmp_path)!r}]) == 0",
-        "show": f"{look}; assert carry_out(['show', '--root', {str(tmp_path)!r}]) == 0",
     }
     (tmp_path / "data").mkdir()
     opened = "from gapwise.stages.datasets import open_dataset; assert open_dataset"

@@ -9,7 +9,7 @@ from configs import composed
 
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import read
-from gapwise.pipeline.overview.standing import standing
+from gapwise.pipeline.overview.run_state import run_state
 from gapwise.pipeline.run import locations
 from gapwise.pipeline.rundir import read_json
 from gapwise.pipeline.tracking.names import experiment_of
@@ -24,7 +24,7 @@ def test_label__names_the_run_everywhere_and_changes_no_key(tmp_path: Path) -> N
     assert (features, key) == (same, other)  # features are shared
     ours.prepare(named, {})
     manifest = read_json(ours.path / "manifest.json", seal=True)
-    assert standing(ours.path).facts()["dataset"] == "receipts"
+    assert run_state(ours.path).facts()["dataset"] == "receipts"
     assert experiment_of(manifest["science"], manifest["label"]) == "receipts-path"
     with pytest.raises(ConfigError, match=r"^dataset\.label: expected a name for directories"):
         read(composed(*words, "dataset.label=a/b"))

@@ -89,15 +89,13 @@ def every_command(what: Path, out: Path) -> dict[str, Words]:
     more = (["--margins"], ["--calibrate", "isotonic"], ["--lambda", 1, "-o", out / "labels.npz"])
     return {
         "check": [[what], [what, "n=1"]],
-        "diff": [[what, what], [what, what, "--json"]],
         "evaluate": [[what, text]],
         "explain": [[what, "test"]],
         "export": forms,
         "gc": [["--root", what.parent], [what], [what, "--yes"]],
-        "ls": [["--root", what.parent], ["--root", what.parent, "--json"]],
+        "ls": [["--root", what.parent], ["--root", what.parent, "--json"], [what], [what, "--json"]],
         "predict": [[what, text], *([what, "test", *words] for words in more)],
         "report": [[what], [what, "-o", out / "report.html"]],
-        "show": [[what], [what, "--json"]],
         "sync": [[what], [what, "--uri", f"sqlite:///{out}/mlflow.db"]],
         "weights": [[what], [what, "--json"]],
     }

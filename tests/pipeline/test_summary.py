@@ -112,7 +112,7 @@ def test_summary__says_which_eps_every_lambda_is_within_and_how_to_go_on() -> No
 def test_summary__advises_no_tolerance_below_rounding(gap: float, primal: float) -> None:
     exact = result_of("CONVERGED", 1.0, attrs=GIVEN, findings={"largest_gap": gap})
     exact["path"][0] |= {"gap": gap, "primal": primal}
-    assert "    next  the gap is as small as rounding allows · gapwise diff compares runs\n" in summary(
+    assert "    next  the gap is as small as rounding allows · gapwise ls compares runs\n" in summary(
         exact, Path("run")
     )
 

@@ -60,7 +60,7 @@ def test_stop__reaches_the_runs_and_leaves_no_process(begun: subprocess.Popen[st
     assert not psutil.wait_procs(children, timeout=60)[1]
     assert statuses(tmp_path) == ["interrupted", "interrupted"]
     for run in (manifest.parent for manifest in tmp_path.glob("runs/*/manifest.json")):
-        assert carry_out(["show", str(run)]) == 0
+        assert carry_out(["ls", str(run)]) == 0
         assert f"the command that began it: {shlex.join(begun.args)}" in capsys.readouterr().out
 
 

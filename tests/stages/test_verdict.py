@@ -18,7 +18,7 @@ from gapwise.pipeline.advice import what_next
 from gapwise.pipeline.cli.ls import progress
 from gapwise.pipeline.estimators.certificate import certificate_of
 from gapwise.pipeline.estimators.solving import Solved
-from gapwise.pipeline.overview.standing import Standing
+from gapwise.pipeline.overview.run_state import RunState
 from gapwise.pipeline.result import summary
 from gapwise.pipeline.tracking.curves import headline
 from gapwise.pipeline.tracking.model import description
@@ -125,7 +125,7 @@ def test_verdict__is_what_every_reader_says(sense: str, path: str, end: str) -> 
     assert ("for every λ &gt; 0" in page or "for every λ > 0" in page) is (
         verdict.certified and verdict.reach is Reach.EVERY
     )
-    facts = Standing(Path("run"), "complete", result=result).facts()  # type: ignore[arg-type]
+    facts = RunState(Path("run"), "complete", result=result).facts()  # type: ignore[arg-type]
     assert (facts["certified"], facts["certainty"], facts["verdict"]) == (
         verdict.certified,
         verdict.sense,

@@ -14,26 +14,12 @@ from gapwise.pipeline.rundir import write_json
 from gapwise.pipeline.stage_graph import flow
 from gapwise.storage.format import FORMAT_VERSION
 
-LOG = """\
-2026-11-21 10:00:00,100 DEBUG stage featurize
-2026-11-21 10:00:01,100 INFO featurize 3/9 superpixels and features · 00:01
-2026-11-21 10:00:02,100 DEBUG stage init_path
-2026-11-21 10:00:03,100 DEBUG stage solve
-2026-11-21 10:00:08,100 INFO λ #12 = 2.7e+01 · epoch 1 · gap 7.1e-02, target 9e-02 · 3517 oracle calls · 00:31
-"""
-ERROR = """\
-2026-11-21 10:00:09,100 DEBUG Traceback (most recent call last):
-  File "x.py", line 1, in solve
-ValueError: dataset.file: train.txt is empty
-"""
-
 
 def fake_run(
     root: Path,
     name: str = "toy-bcfw-00000001",
     *,
     done: tuple[str, ...] | None = None,
-    log: str = LOG,
     generations: tuple[int, ...] = (4, 5),
     status: str = "CONVERGED",
     features: str = "feedface",
@@ -69,7 +55,9 @@ def fake_run(
         "command": "python -m pipeline dataset=toy", "host": "h", "versions": {"gapwise": "0"}, "stages": facts,
     }  # fmt: skip
     (run / "invocations" / "2026-11-21T10-00-00").mkdir(parents=True)
-    (run / "invocations" / "2026-11-21T10-00-00" / "pipeline.log").write_text(log, encoding="utf-8")
+    (run / "invocations" / "2026-11-21T10-00-00" / "pipeline.log").write_text(
+        "2026-11-21 10:00:00,100 DEBUG stage featurize\n", encoding="utf-8"
+    )
     (run / "lock").write_text("")
     write_json(run / "manifest.json", manifest, seal=True)
     for number in generations:

@@ -1,4 +1,7 @@
-"""How a run stands: complete, running, interrupted …, how far it is and what came out, read without taking its lock."""
+"""The state of a run: complete, running, interrupted …, how far it is and what came out, read without taking its lock.
+
+It follows from the lock, manifest.json, the head of the commits and result.json.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gapwise.pipeline.errors import one_line
-from gapwise.pipeline.overview.invocation_log import Said, last_words
 from gapwise.pipeline.stage_graph import flow, stages
-from gapwise.records import Facts, Record
+from gapwise.records import Facts, Record, flat
 from gapwise.stages.certify.verdict import Verdict, verdict_of
 from gapwise.storage.backend import Holder, Location
-from gapwise.storage.files import DamagedError, changed_at, holder, read_json
+from gapwise.storage.files import DamagedError, changed_at, holder, listed, read_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.glance import committed, harmed, record, rows
 
@@ -23,7 +25,7 @@ SILENT_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunState:
     """One folder in the folder of the runs. Numbers that are not known are None."""
 
     run: Location
@@ -33,7 +35,8 @@ class Standing:
     """What is damaged, which error, which signal; empty where there is nothing to say."""
     manifest: Facts = field(default_factory=dict)
     result: Facts | None = None
-    said: Said = field(default_factory=Said)
+    log: Location | None = None
+    """Log of the newest invocation, of a run that is not complete."""
     commit: Facts | None = None
     """`storage.glance.committed`, of a run that is not complete."""
     holder: Holder | None = None
@@ -52,7 +55,7 @@ class Standing:
     def stage(self) -> str | None:
         """The stage that it is in, or that comes next; None if all are done."""
         left = [name for name in flow() if name not in self.stages]
-        return self.said.stage if self.state == "running" and self.said.stage else (left[0] if left else None)
+        return left[0] if left else None
 
     @property
     def solved(self) -> str | None:
@@ -70,12 +73,10 @@ class Standing:
         path = (self.result or {}).get("path") or []
         best, verdict = (self.result or {}).get("evaluate", {}), self.verdict
         counts = (self.commit or {}).get("counts", {})
-        solving = self.said.solving if self.state == "running" else None
         science = self.manifest.get("science", {})
         number, lam = len(path) or self.lambdas, path[-1]["lambda"] if path else None
-        if number is None and (solving or counts):
-            number = solving["number"] if solving else int(counts.get("breakpoint", 0)) + 1
-            lam = solving["lambda"] if solving else counts.get("lam")
+        if number is None and counts:
+            number, lam = int(counts.get("breakpoint", 0)) + 1, counts.get("lam")
         return {
             "name": self.run.name, "run": str(self.run), "state": self.state, "why": self.why,
             "key": self.manifest.get("key"), "experiment": self.manifest.get("experiment"),
@@ -85,17 +86,17 @@ class Standing:
             "created": self.manifest.get("created"), "changed": self.changed,
             "stage": self.stage, "stages_done": list(self.stages), "solve_status": self.solved,
             "lambdas": number, "lambda": lam, "passes": sum(r["effective_passes"] for r in path) if path else None,
-            "gap": verdict.largest_gap if verdict else solving and solving["gap"], "epsilon": verdict and verdict.allowed,
+            "gap": verdict and verdict.largest_gap, "epsilon": verdict and verdict.allowed,
             "certified": verdict and verdict.certified, "verdict": verdict and verdict.words,
-            "certainty": verdict.sense if verdict else solving and solving["certainty"],
+            "certainty": verdict and verdict.sense,
             "best_lambda": best.get("best_lambda"), "test_loss": best.get("test_loss"), "train_loss": best.get("train_loss"),
-            "holder": None if self.holder is None else self.holder._asdict(),
+            "holder": None if self.holder is None else self.holder._asdict(), "science": flat(science),
         }  # fmt: skip
 
 
-def standing(run: Location) -> Standing:
+def run_state(run: Location) -> RunState:
     """How `run` stands. Never raises because of what it finds there."""
-    state = Standing(run, "damaged")
+    state = RunState(run, "damaged")
     try:
         state = dataclasses.replace(state, holder=holder(run / "lock"))
         manifest = record(run / "manifest.json") if _has_manifest(run) else None
@@ -106,18 +107,18 @@ def standing(run: Location) -> Standing:
     if manifest is None and not state.holder:
         return _without_manifest(run)
     try:
-        known = _standing(dataclasses.replace(state, manifest=manifest or {}))
+        known = _known(dataclasses.replace(state, manifest=manifest or {}))
         known.facts()  # so that nothing that has another form than ours is met later
         return known
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         return dataclasses.replace(state, why=f"{run}: {_line(error)}")
 
 
-def _without_manifest(run: Location) -> Standing:
+def _without_manifest(run: Location) -> RunState:
     """Of a folder without a manifest of ours, which nobody works on."""
     if _is_begun(run):
-        return Standing(run, "damaged", "manifest.json is missing")
-    return Standing(run, "foreign", "no manifest.json of a run")
+        return RunState(run, "damaged", "manifest.json is missing")
+    return RunState(run, "foreign", "no manifest.json of a run")
 
 
 def _has_manifest(run: Location) -> bool:
@@ -134,7 +135,7 @@ def _is_begun(run: Location) -> bool:
     return any((run / name).exists() for name in ("lock", "state", "invocations"))
 
 
-def _standing(known: Standing) -> Standing:
+def _known(known: RunState) -> RunState:
     run, manifest = known.run, known.manifest
     if manifest and manifest.get("format_version") != FORMAT_VERSION:
         why = f"format version {manifest.get('format_version')}, this Gapwise reads {FORMAT_VERSION}"
@@ -150,13 +151,13 @@ def _standing(known: Standing) -> Standing:
     ours = result is not None and result.get("key") == manifest.get("key") and not set(flow()) - set(known.stages)
     if ours and not known.holder and not known.why:
         return dataclasses.replace(known, state="complete", result=result, changed=result_at)
-    said = last_words(run)
+    logs = listed(run, "invocations/*/pipeline.log")
     commit = None if "solve" in known.stages else _commit(run)
-    stamps = (said.time, (commit or {}).get("at"), changed_at(run / "manifest.json"))
+    stamps = (changed_at(logs[-1]) if logs else None, (commit or {}).get("at"), changed_at(run / "manifest.json"))
     solved = rows(run / "path.zarr" / "lambda") if "solve" in known.stages else None
     known = dataclasses.replace(
         known,
-        said=said,
+        log=logs[-1] if logs else None,
         commit=commit,
         lambdas=solved,
         changed=max((stamp for stamp in stamps if stamp is not None), default=None),
@@ -165,7 +166,7 @@ def _standing(known: Standing) -> Standing:
     return dataclasses.replace(known, state=state, why=why, result=result if ours else None)
 
 
-def _harm(known: Standing) -> str | None:
+def _harm(known: RunState) -> str | None:
     """The first output of a finished stage that is missing or has changed, as far as a glance tells, in words."""
     for name, facts in known.stages.items():
         declared = stages()[name].outputs if name in stages() else ()
@@ -184,9 +185,8 @@ def _commit(run: Location) -> Record | None:
         return None
 
 
-def _unfinished(known: Standing) -> tuple[str, str]:
+def _unfinished(known: RunState) -> tuple[str, str]:
     """State, and why, of a run that is not complete."""
-    said = known.said
     if known.holder is not None and known.holder.certain:
         return "running", ""
     if known.holder is not None:
@@ -194,13 +194,10 @@ def _unfinished(known: Standing) -> tuple[str, str]:
         return "silent" if silent else "running", f"{known.holder}, which cannot be looked up from here"
     if known.why:
         return "damaged", known.why
-    if said.error:
-        return "failed", said.error
-    if said.stopped:
-        return "interrupted", "by a signal"
-    if said.stage is not None and said.stage == next(reversed([*known.stages]), None):
-        return "partial", f"ended after {said.stage}"
-    return "interrupted", f"killed in {said.stage}" if said.stage else "killed before its first stage"
+    ended = known.manifest.get("ended")
+    if ended:
+        return str(ended["state"]), str(ended["why"])
+    return "interrupted", f"killed in {known.stage}" if known.stage else "killed at its end"
 
 
 def _line(error: Exception) -> str:
