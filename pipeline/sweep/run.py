@@ -27,7 +27,6 @@ from gapwise.pipeline.saved import interruption, saved_of_run
 from gapwise.pipeline.stage_graph import stages
 from gapwise.pipeline.sweep import table
 from gapwise.pipeline.sweep.folds import choose_lambda
-from gapwise.pipeline.sweep.outlook import most_seconds, outlook, upcoming_of
 from gapwise.pipeline.sweep.plan import Planned
 from gapwise.pipeline.sweep.shared_features import prepare
 from gapwise.pipeline.sweep.workers import Task, run_tasks
@@ -96,11 +95,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
         check_scheduler(far)
     workers = min((far.workers or len(todo)) if far else whole.workers, max(len(todo), 1))
     finished = [location(row["run"]) for row in rows if row["status"] == "complete"]
-    upcoming = [upcoming_of(job.settings) for job in todo.values() if job.settings is not None]
-    about = outlook(upcoming, whole.folder.parent.parent, workers) + most_seconds(
-        [job.settings.solver.max_seconds for job in todo.values() if job.settings is not None], workers
-    )
-    print(f"sweep: {len(rows)} runs, {len(finished)} complete; {workers} workers; {about}", file=sys.stderr, flush=True)
+    print(f"sweep: {len(rows)} runs, {len(finished)} complete; {workers} workers", file=sys.stderr, flush=True)
     tracker = SweepTracker(whole.tracking, whole.folder)
     tracker.begin(_summary(whole), finished, anew=any(_only_shown(job) for job in whole.jobs))
     if todo:
