@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import functools
 import json
 import re
 import sys
@@ -167,18 +169,28 @@ def test_what_is_added__is_set_against_the_best_in_the_same_part(papers, sweep) 
     assert [len(papers["judge"].numbers(passes[side])) for side in ("our_values", "their_values")] == [2, 2]
 
 
-@pytest.mark.parametrize("name", PLAN["parts"])
-def test_part__is_a_sweep_on_which_sentences_are_judged(name: str) -> None:
+@functools.cache
+def variants(name: str, quick: bool = False) -> list[str]:
+    """Those that the sweep of a part runs."""
     part = PLAN["parts"][name]
-    for words in (part["sweep"], [*part["sweep"], *part.get("quick", ())]):
-        assert sweep_options(composed(*words, "seed=0" if OWN_DATA & {*words} else "dataset.root=somewhere")).wanted
-    assert [one for one in CLAIMS if name in one["parts"] or name in one.get("and", {}).get("parts", ())]
+    words = [*part["sweep"], *(part.get("quick", ()) if quick else ())]
+    return sweep_options(composed(*words, "seed=0" if OWN_DATA & {*words} else "dataset.root=somewhere")).wanted
+
+
+@pytest.mark.parametrize("name", PLAN["parts"])
+def test_part__is_a_sweep_on_which_sentences_are_judged(papers, name: str) -> None:
+    assert {*variants(name, quick=True)} <= {*variants(name)}
+    assert [one for claim in CLAIMS for one in papers["measure"].comparisons(claim) if name in one["parts"]]
     assert any(name in parts for parts in PLAN["figures"].values() if not isinstance(parts, str))
 
 
-def test_claims__name_parts_that_there_are_and_no_id_twice() -> None:
-    assert {part for one in CLAIMS for part in one["parts"]} <= {*PLAN["parts"]}
-    assert len({one["id"] for one in CLAIMS}) == len(CLAIMS) == 46
+def test_claims__name_variants_that_run_and_no_id_twice(papers) -> None:
+    assert len({claim["id"] for claim in CLAIMS}) == len(CLAIMS) == 46
+    for one in (one for claim in CLAIMS for one in papers["measure"].comparisons(claim)):
+        names = {name for part in one["parts"] for name in variants(part)}
+        sides = [side for ours, others in one["compare"].items() for side in (ours, *others)]
+        patterns = [pattern for side in sides for pattern in side.split(" | ")]
+        assert [pattern for pattern in patterns if not fnmatch.filter(names, pattern)] == []
 
 
 def test_page__and_every_verdict_of_it_is_made_from_the_stored_values(papers) -> None:
