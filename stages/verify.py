@@ -16,7 +16,6 @@ import numpy as np
 from gapwise.records import Facts, Record
 from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from gapwise.stages.certify.recompute import Rebuilt, share, worst
-from gapwise.stages.certify.served import Served, compare
 from gapwise.stages.certify.verdict import Findings, claims, ends_of, judge, no_tighter, not_the_path
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
@@ -28,7 +27,6 @@ from gapwise.stages.solver.path.rules import path_rule, rules
 from gapwise.storage.backend import Location
 from gapwise.storage.files import write_json
 from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, PATH
-from gapwise.storage.mixture import Mixture, mixed, read_mixture, weights_at
 from gapwise.storage.results import weights_of, without_weights
 
 __all__ = ["Asked", "CertificateError", "Source", "asked_for", "in_memory", "verified", "verify"]
@@ -50,8 +48,6 @@ class Source:
     attrs: Facts
     weights: Callable[[int], np.ndarray]
     """weights(b): the weights (d,) of breakpoint b; those of all together may not fit in memory."""
-    served: Callable[[], Served]
-    """What gives its models to whoever predicts or exports."""
     remedy: str = ""
     """What to do if it is wrong: a sentence, for messages."""
 
@@ -59,23 +55,14 @@ class Source:
 def stored(run_dir: Location) -> Source:
     """The path.zarr of a run; FileNotFoundError if there is none."""
     path = run_dir / "path.zarr"
-
-    def served() -> Served:
-        return Served(read_mixture(path), weights_at(path))
-
-    return Source(str(run_dir), *without_weights(path), weights_of(path), served, REMEDY)
+    return Source(str(run_dir), *without_weights(path), weights_of(path), REMEDY)
 
 
 def in_memory(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Source:
     """A path that no folder has: arrays and attributes as those of path.zarr."""
     weights = arrays["weights"]
     others = {name: array for name, array in arrays.items() if name != "weights"}
-
-    def served() -> Served:
-        mixture = Mixture(others, attrs)
-        return Served(mixture, lambda lam: mixed(mixture(lam), lambda b: weights[b], *weights.shape))
-
-    return Source("in memory", others, attrs, lambda b: weights[b], served)
+    return Source("in memory", others, attrs, lambda b: weights[b])
 
 
 @dataclass(frozen=True)
@@ -192,7 +179,7 @@ def verified(
     try:
         asked_eps = math.inf if asked is None else asked.eps
         audit = Audit(problem, arrays, attrs, spread, report, source.weights, asked_eps)
-        findings, numbers = _recomputed(audit, sense, samples, seed, source.served())
+        findings, numbers = _recomputed(audit, sense, samples, seed)
     except BaselessError as error:
         numbers = {"broken": error.broken}
         findings = Findings(
@@ -216,19 +203,11 @@ def verified(
     return result
 
 
-def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Served) -> tuple[Findings, Record]:
+def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Findings, Record]:
     """What the verdict rests on, and the numbers of verify.json; BaselessError where nothing can be recomputed."""
     attrs, rebuilt = audit.attrs, audit.breakpoints()
     intervals = audit.verifier.intervals()
     sampled = audit.sampled(samples, seed) if intervals else []
-    compared, misserved = compare(
-        served,
-        lambda lam: audit.verifier.shares(audit.arrays, attrs, lam),
-        audit.arrays,
-        audit.weights,
-        [s["lambda"] for s in sampled],
-    )
-    audit.broken[:0] = misserved  # first, because they count even where the path claims nothing
     closed, relative = audit.verifier.closed(), bool(intervals and attrs["relative"])
     gaps = [share(b.gap, b.primal) if relative else b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
     met = np.array([audit.verifier.claims(b) and b not in audit.rounded for b in range(len(rebuilt))], bool)
@@ -245,7 +224,6 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Serve
         lam_high=high,
         rebuild_error=worst([b.rebuild_error for b in rebuilt]),
         broken=audit.broken,
-        misserved=bool(misserved),
         proven=bounds.get("proven", math.nan),
         bound_slack_share=bounds.get("bound_slack_share", math.nan),
         accuracy=accuracy,
@@ -260,7 +238,6 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int, served: Serve
         **bounds,
         **({} if accuracy is None else {"accuracy": accuracy}),
         "samples": sampled,
-        "models_compared": compared,
         "broken": audit.broken,
     }
 

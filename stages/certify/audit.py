@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import count
 from typing import ClassVar, Protocol
@@ -20,17 +19,18 @@ from gapwise.stages.certify.kernels import of_audit
 from gapwise.stages.certify.oracle import OracleError
 from gapwise.stages.certify.recompute import DualPoints, Rebuilt, Zero, rebuild, rebuild_zero
 from gapwise.stages.certify.rounding import TOLERANCE, Slack, slack_of
-from gapwise.stages.certify.served import Shares
-from gapwise.stages.certify.stored_path import faults_of, where
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.problems.stored import check_array
+from gapwise.stages.problems.stored import check_array, check_supports
 
 REBUILDING, SAMPLING = "solved λ's recomputed", "λ's between them checked"
 """The two phases of an audit, as they are reported; where only given lambdas are certified there is no second."""
 
 Report = Callable[[int, int, str], None]
+
+COLUMNS = ("lambda_low", "gap", "primal", "dual", "hinge", "loss_dual", "norm2", "status")
+"""The arrays of numbers, one a breakpoint, besides `lambda`."""
 
 
 class CertificateError(RuntimeError):
@@ -48,20 +48,8 @@ class BaselessError(CertificateError):
         self.broken = broken
 
 
-@dataclass(frozen=True)
-class VerifierCapabilities:
-    """What a verifier takes into account."""
-
-    of_path: bool = False
-    """Whether lambdas between the solved ones are certified as well."""
-    last_may_be_unfinished: bool = False
-    """Whether a path that ended at a limit claims nothing about its last lambda."""
-    two_points: bool = False
-    """Whether its proof takes the stored w and the dual point apart; otherwise w has to follow from the supports."""
-
-
 class Verifier(Protocol):
-    """Checks what a path rule certifies: the class `VERIFIER` of the module that has the rule's name, or of one in `SHARED`.
+    """Checks what a path rule certifies: `cells.Cells`, `given.Given`; of your own rule `VERIFIER` of the file of its name.
 
     It gets the `Audit`, with all breakpoints rebuilt, and adds what does not hold to its `broken`. So a wrong certificate
     raises no error here.
@@ -72,7 +60,7 @@ class Verifier(Protocol):
     an object with the few arrays that are read takes the place of the audit.
 
     >>> from types import SimpleNamespace
-    >>> from gapwise.stages.certify.grid import Given
+    >>> from gapwise.stages.certify.given import Given
     >>> class Strict(Given):
     ...     def claims(self, b):
     ...         return True
@@ -80,8 +68,6 @@ class Verifier(Protocol):
     >>> verifier = Strict(SimpleNamespace(arrays=arrays, broken=[]))
     >>> verifier.claims(1), verifier.closed().tolist(), verifier.intervals()
     (True, [1.0, 0.5], [])
-    >>> verifier.shares(arrays, {}, 0.5)
-    {1: 1.0}
 
     Notes
     -----
@@ -93,11 +79,10 @@ class Verifier(Protocol):
         A lambda > 0.
     spread : Spread
         Where oracles are called; does not change the result.
-    arrays, attrs : mapping
-        The arrays and attributes of path.zarr.
     """
 
-    capabilities: ClassVar[VerifierCapabilities]
+    of_path: ClassVar[bool]
+    """Whether lambdas between the solved ones are certified as well."""
 
     def __init__(self, audit: Audit) -> None: ...
 
@@ -113,19 +98,23 @@ class Verifier(Protocol):
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
         """The gap (or gap / primal) at lambda by an exact pass at w(lambda), less the dual value that certifies it."""
 
-    @staticmethod
-    def shares(arrays: Mapping[str, np.ndarray], attrs: Facts, lam: float) -> Shares | None:
-        """The shares of breakpoints' weights in w(lambda), of a path with these arrays; None where it has no model."""
 
-
-SHARED = {"heuristic": "paper", "single": "grid"}
-"""Rules whose verifier is that of another."""
+VERIFIERS = {
+    "anytime": ("cells", "OpenEnded"),
+    "grid": ("given", "Given"),
+    "heuristic": ("cells", "Cells"),
+    "paper": ("cells", "Cells"),
+    "single": ("given", "Given"),
+    "two_sided": ("cells", "Cells"),
+}
+"""Path rules to the file and the class of their verifier."""
 
 
 def verifier(rule: str) -> type[Verifier]:
     """The verifier of a path rule; ValueError names the file that is missing."""
+    file, name = VERIFIERS.get(rule, (rule, "VERIFIER"))
     try:
-        kind: type[Verifier] = import_module(f"gapwise.stages.certify.{SHARED.get(rule, rule)}").VERIFIER
+        kind: type[Verifier] = getattr(import_module(f"gapwise.stages.certify.{file}"), name)
     except (ModuleNotFoundError, AttributeError) as error:
         raise ValueError(
             f"path.rule={rule}: nothing checks its certificates; add stages/certify/{rule}.py with its VERIFIER ({error})"
@@ -171,19 +160,17 @@ class Audit:
         self.slacks: list[Slack] = []
         self.zero = Zero(0.0, 0.0, np.empty(0), 0.0)
         kind = verifier(str(attrs["rule"]))
-        # whether w is the stored one, which then need not follow from the supports
-        self.apart = bool(attrs["own_primal"]) and kind.capabilities.two_points
-        self.of_path = kind.capabilities.of_path
+        self.apart, self.of_path = bool(attrs["own_primal"]), kind.of_path
+        """Whether w is the stored one, which then need not follow from the supports; whether a path is certified."""
         columns = (
             *(("bound_slack", "proven") if self.bounded else ()),
             *(("dual_norm2",) if self.apart and self.of_path else ()),
         )
         if faults := faults_of(self.problem, arrays, columns, dual_point=bool(attrs["dual_point"])):
             raise BaselessError(faults)
-        self.claimed = arrays["lambda"].size
         limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT", "BOUND_LIMIT", "STALLED")
-        if kind.capabilities.last_may_be_unfinished and limited and not float(arrays["gap"][-1]) <= self.allowed(-1):
-            self.claimed -= 1  # the path does not claim the lambda that a limit left unfinished
+        self.unfinished = limited and not float(arrays["gap"][-1]) <= self.allowed(-1)
+        """Whether a limit came before the last lambda was solved to its tolerance."""
         self.verifier = kind(self)
 
     def where(self, b: int) -> str:
@@ -307,7 +294,7 @@ class Audit:
 
     def sampled(self, samples: int, seed: int) -> list[dict[str, float]]:
         """Exact passes at random lambdas: from a tenth of the last breakpoint (or the path's end) to above its top."""
-        lams, eps = self.arrays["lambda"][: self.claimed], float(self.attrs["eps"])
+        lams, eps = self.arrays["lambda"], float(self.attrs["eps"])
         draws = drawn(lams, float(self.verifier.closed()[-1]), float(self.attrs["lam_top"]), samples, seed)
         gaps, beaten, done = np.empty(samples), dict[int, OracleError](), count(1)
 
@@ -344,3 +331,38 @@ def drawn(lams: np.ndarray, closed: float, top: float, samples: int, seed: int) 
     """Random lambdas from a tenth of the last of `lams` (or where the path is closed) to above the largest."""
     bottom, top = float(np.fmax(closed, 0.1 * float(lams[-1]))), 1.1 * max(top, float(lams[0]))
     return np.exp(np.random.default_rng(seed).uniform(np.log(bottom), np.log(top), samples))
+
+
+def where(arrays: Mapping[str, np.ndarray], b: int) -> str:
+    """Breakpoint b, in words."""
+    return f"lambda {float(arrays['lambda'][b]):.9g} (breakpoint {b})"
+
+
+def faults_of(
+    problem: Problem, arrays: Mapping[str, np.ndarray], more: tuple[str, ...], *, dual_point: bool
+) -> list[str]:
+    """A line for each array that has another size than the problem asks for, or refers to what is not there.
+
+    Parameters
+    ----------
+    more : tuple of str
+        Further arrays with a number a breakpoint.
+    dual_point : bool
+        Whether the path has dual points.
+    """
+    A, total = arrays, arrays["lambda"].size
+    try:
+        check_array("lambda", A["lambda"], (total or 1,), np.float64, finite=True)
+        for name in (*COLUMNS, *more):
+            check_array(name, A[name], (total,), A[name].dtype)
+        check_array("support_offset", A["support_offset"], (total, problem.n + 1), np.int64)
+    except (KeyError, ValueError) as error:
+        return [f"lambda of every breakpoint: {error}"]
+    faults = []
+    names = ("support_alpha", "support_loss", "support_label", "label_offset")
+    for b in range(total if dual_point else 0):
+        try:
+            check_supports(problem, A["support_offset"][b], *(A[name] for name in names))
+        except (KeyError, ValueError) as error:
+            faults.append(f"{where(A, b)}: {error}")
+    return faults

@@ -24,6 +24,7 @@ from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.moves import optional
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, PLAIN, Bounded, Problem, frozen, max_local_size
 from gapwise.stages.problems.simd import one_type
@@ -99,15 +100,15 @@ def _terms(P, i, theta, y):
     return total
 
 
-@inner(**PLAIN)
-def _compare(P, i, theta, y, most, z, code, rival, worth, k):
-    """Note in entry k that labelling z is worth more than the oracle's answer y, if it is, by more than rounding."""
-    _note(P, i, theta, y, most, z, P.loss(i, z) + P.value(i, theta, z), code, rival, worth, k)
+@optional()
+def max_bound(P, i, theta, y, scratch):
+    """`protocol.Bounded.max_bound`; inf of a structure without bounds."""
+    return np.inf
 
 
 @inner(**PLAIN)
 def _note(P, i, theta, y, most, z, value, code, rival, worth, k):
-    """`_compare` with a labelling z whose value is known."""
+    """Note in entry k that labelling z is worth more than the oracle's answer y, if it is, by more than rounding."""
     if not value > most or rival[k] != NOTHING:
         return
     if value - most > ROUNDING * (_terms(P, i, theta, y) + _terms(P, i, theta, z)):
@@ -141,12 +142,12 @@ def _rival(P, i, code, theta, values, z, scratch):
 
 @inner(**PLAIN)
 def _compare_at_hand(P, i, theta, y, most, z, decode, values, scratch, rival, worth, k):
-    """`_compare` with the labellings that are at hand; z is workspace."""
+    """`_note` with the labellings that are at hand; z is workspace."""
     for code in range(TRUTH, STORED):
         if (code == DECODED and not decode) or (code > DECODED and values == 0):
             continue
         if _rival(P, i, code, theta, values, z, scratch):
-            _compare(P, i, theta, y, most, z, code, rival, worth, k)
+            _note(P, i, theta, y, most, z, P.loss(i, z) + P.value(i, theta, z), code, rival, worth, k)
 
 
 @inner(**PLAIN)
@@ -162,43 +163,15 @@ def _largest(P, blocks):
 
 @driver
 def answers_driver(fingerprint: str) -> Callable[..., None]:
-    """`answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth)`: one oracle call per block.
+    """`answers(P, w, blocks, bounded, decode, values, labels, most, hinges, rival, worth, reached)`: a call for each block.
 
     `decode`: also compare with the decoded labellings. `values`: labels that an entry can take if the structure is
-    unconstrained, 0 otherwise. Deliberately not the solver's code.
+    unconstrained, 0 otherwise. reached: what the answers are worth; most: the same, or if `bounded` the bounds of another
+    call. Deliberately not the solver's code.
     """
 
     @njit(cache=True, **JIT)
-    def answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth):
-        fingerprint  # noqa: B018
-        w = one_type(w)
-        scratch, end, (width, length) = P.scratch(), 0, _largest(P, blocks)
-        theta_all, z_all = np.empty(width), np.empty(length, P.truth.dtype)
-        for k in range(blocks.size):
-            i = blocks[k]
-            theta = theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
-            first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            start, end = end, end + last - first
-            y, z = labels[start:end], z_all[: last - first]
-            P.scores(i, w, theta)
-            P.max_oracle(i, theta, y, scratch)
-            most[k] = P.loss(i, y) + P.value(i, theta, y)
-            hinges[k] = most[k] - P.value(i, theta, one_type(P.truth[first:last]))
-            rival[k] = NOTHING
-            _compare_at_hand(P, i, theta, y, most[k], z, decode, values, scratch, rival, worth, k)
-
-    return answers
-
-
-@driver
-def bounded_driver(fingerprint: str) -> Callable[..., None]:
-    """`bounded(P, w, blocks, decode, values, labels, most, hinges, rival, worth, reached)`: oracle and bound, a call each.
-
-    As `answers_driver`, but `most` holds the bounds, and `reached` what the answers are worth.
-    """
-
-    @njit(cache=True, **JIT)
-    def bounded(P, w, blocks, decode, values, labels, most, hinges, rival, worth, reached):
+    def answers(P, w, blocks, bounded, decode, values, labels, most, hinges, rival, worth, reached):
         fingerprint  # noqa: B018
         w = one_type(w)
         scratch, end, (width, length) = P.scratch(), 0, _largest(P, blocks)
@@ -211,14 +184,16 @@ def bounded_driver(fingerprint: str) -> Callable[..., None]:
             y, z = labels[start:end], z_all[: truth.size]
             P.scores(i, w, theta)
             P.max_oracle(i, theta, y, scratch)
-            most[k] = P.max_bound(i, theta, y, scratch)
             reached[k] = P.loss(i, y) + P.value(i, theta, y)
-            hinges[k] = most[k] - P.value(i, theta, truth)
             rival[k] = NOTHING
-            _compare(P, i, theta, y, most[k], y, ANSWER, rival, worth, k)
+            most[k] = reached[k]
+            if bounded:
+                most[k] = max_bound(P, i, theta, y, scratch)
+                _note(P, i, theta, y, most[k], y, reached[k], ANSWER, rival, worth, k)
+            hinges[k] = most[k] - P.value(i, theta, truth)
             _compare_at_hand(P, i, theta, y, most[k], z, decode, values, scratch, rival, worth, k)
 
-    return bounded
+    return answers
 
 
 @driver
@@ -265,16 +240,14 @@ def answers_and_decoded(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> 
 def _answers(problem: Problem, w: np.ndarray, blocks: np.ndarray, decode: bool) -> Answers:
     P, size = problem, blocks.size
     labels = np.empty(int(np.sum(P.label_ptr[blocks + 1] - P.label_ptr[blocks])), P.truth.dtype)
-    most, reached = np.empty(size), np.empty(size)
-    results = most, np.empty(size), np.zeros(size, np.int8), np.full(size, math.nan)
-    arguments = P, frozen(w), frozen(blocks), decode, P.labels if optional_of(P, "unconstrained") else 0, labels
-    if certainty_of(P) == UPPER_BOUNDED:
-        bounded_driver(P)(cast(Bounded, P).tightened(), *arguments[1:], *results, reached)
-    else:
-        answers_driver(P)(*arguments, *results)
-        reached = most
-    _, hinges, rival, worth = results
-    return Answers(most, hinges, labels, rival, worth, reached)
+    most, reached, bounded = np.empty(size), np.empty(size), certainty_of(P) == UPPER_BOUNDED
+    hinges, rival, worth = np.empty(size), np.zeros(size, np.int8), np.full(size, math.nan)
+    tight = cast(Bounded, P).tightened() if bounded else P
+    values = P.labels if optional_of(P, "unconstrained") else 0
+    answers_driver(P)(
+        tight, frozen(w), frozen(blocks), bounded, decode, values, labels, most, hinges, rival, worth, reached
+    )
+    return Answers(most, hinges, labels, rival, worth, reached if bounded else most)
 
 
 def exact_pass(problem: Problem, w: np.ndarray, spread: Spread = HERE, *, decode: bool) -> Answers:

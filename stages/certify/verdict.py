@@ -76,8 +76,6 @@ class Findings:
     """One line for each certificate that does not hold."""
     recomputed: bool = True
     """False: the numbers are the path's own."""
-    misserved: bool = False
-    """Whether the model that is given out at some lambda is not the path's."""
     baseless: bool = False
     """Whether nothing could be recomputed: arrays that do not fit the problem, or a wrong max-oracle."""
     proven: float = math.nan
@@ -258,7 +256,7 @@ def claims(*, exact: bool, dual_point: bool, sense: str) -> bool:
 def judge(attrs: Facts, findings: Findings) -> Verdict:
     """The verdict on a path with these attributes of path.zarr."""
     dual, claimed, can = bool(attrs["dual_point"]), bool(attrs["certified"]), path_rule(str(attrs["rule"]))
-    if findings.broken and (claimed or not dual or findings.misserved or findings.baseless):
+    if findings.broken and (claimed or not dual or findings.baseless):
         doubt: Doubt | None = Doubt.BROKEN
     elif not dual:
         doubt = Doubt.NO_DUAL_POINT

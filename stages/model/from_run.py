@@ -6,8 +6,6 @@ import hashlib
 import json
 from typing import Any
 
-import numpy as np
-
 from gapwise.records import Facts
 from gapwise.stages.certify.verdict import verdict_in
 from gapwise.stages.datasets.inputs import stored_input
@@ -18,20 +16,16 @@ from gapwise.storage.features import Features, features_of
 from gapwise.storage.files import output_checksum, read_json, tree_checksum
 from gapwise.storage.format import check_format
 from gapwise.storage.integrity import unsealed
-from gapwise.storage.layout import CELLS, open_group
 from gapwise.storage.mixture import model_at
-from gapwise.storage.results import read_path, weights_of
 from gapwise.storage.served import REFIT
 
 BEST = "best"
 """The lambda that the run's evaluation chose; the model of all training blocks, if the run has made it."""
 CHECKED = (
-    "the weights are the mixture of solved weights that the certificate is about, computed by separate code and read again "
-    "after they were written; without data at hand, no gap was recomputed"
+    "the weights are the mixture of solved weights that the path's cells say, read again after they were written; without "
+    "data at hand, no gap was recomputed"
 )
 """What `certificate` says was checked of a run's model."""
-NUMBERS = ("lambda", "lambda_low", "gap", "dual", "hinge", "norm2")
-"""Arrays of path.zarr that say, beside its cells, which weights a lambda has."""
 
 
 def model_of(
@@ -53,8 +47,6 @@ def model_of(
         If there is no run, no solved path, or its features are gone.
     ValueError
         If the path ends above `lam`, if what the run left has changed since, or another version of Gapwise wrote it.
-    CertificateError
-        If the weights are not those that the path certifies at `lam`.
     """
     folder = location(run)
     if not (folder / "manifest.json").is_file():
@@ -80,7 +72,6 @@ def model_of(
     for output, checksum in stages[REFIT].get("outputs", {}).items() if refitted else ():
         _check(folder, output, checksum)
     stored = model_at(within / "path.zarr", float(lam), as_solved=best or refit is not None)
-    check_weights(within / "path.zarr", float(lam), stored.weights, as_solved=best or refit is not None)
     features = _features(folder, stages)
     meta = {name: value for name, value in features.meta.items() if name not in ("files", "format_version")}
     file = within / "verify.json"
@@ -116,29 +107,6 @@ def model_of(
         source=str(features.path / "meta.json"),
     )
     return allowing(model, trust=trust, oracle=oracle)
-
-
-def check_weights(path: Location, lam: float, weights: np.ndarray, *, as_solved: bool = False) -> None:
-    """Raise CertificateError unless `weights` are the mixture that verify takes the certificate at lambda to be about.
-
-    `as_solved`: at a breakpoint the weights stored there are meant, certified or not.
-    """
-    from gapwise.stages.certify.audit import (
-        CertificateError,
-        verifier,
-    )  # loads the compiler, which load_model needs not
-    from gapwise.stages.certify.served import difference, in_words, known, mixture
-
-    stored = set(open_group(path))
-    arrays, attrs = read_path(path, (*NUMBERS, *(spec.name for spec in CELLS if spec.name in stored)))
-    here = np.flatnonzero(arrays["lambda"] == lam)
-    shares = {int(here[0]): 1.0} if as_solved and here.size else verifier(attrs["rule"]).shares(arrays, attrs, lam)
-    expected = known(shares, arrays["lambda"].size)
-    fault = "they are given out all the same"
-    if expected is not None:
-        fault = difference(weights, mixture(expected, weights_of(path), weights.size))
-    if fault:
-        raise CertificateError(f"{path}: the weights at lambda {lam:.9g} should be {in_words(expected)}, but {fault}")
 
 
 def _digest(solved: Facts, files: Facts) -> str:

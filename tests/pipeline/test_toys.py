@@ -74,7 +74,7 @@ print(json.dumps(found))
 
 CALLED = {
     "backends/toy.py": ("_strip_protocol",),
-    "certify/halves.py": ("below",),
+    "certify/halves.py": ("claims",),
     "charts/primal.py": ("applies", "chart"),
     "datasets/clouds.py": ("open", "featurize"),
     "estimators/sign.py": ("fit", "predict"),

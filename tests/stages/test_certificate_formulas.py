@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,12 +10,11 @@ import numpy as np
 import pytest
 
 from gapwise.stages.certify.audit import as_claimed
+from gapwise.stages.certify.cells import Cells
 from gapwise.stages.certify.ends import LEAST, PAST_TOP, ROUNDED, check_end, check_top, rounding_floor
-from gapwise.stages.certify.paper import Paper
+from gapwise.stages.certify.points import SolvedPoints
 from gapwise.stages.certify.recompute import Rebuilt, Zero
 from gapwise.stages.certify.rounding import SHARE, TOLERANCE
-from gapwise.stages.certify.solved_points import SolvedPoints
-from gapwise.stages.certify.two_sided import TwoSided
 
 ZERO = Zero(hinge=4.0, psi_norm2=6.0, psi=np.empty(0), psi_scale=2.0)
 POINT = Rebuilt(
@@ -29,24 +29,56 @@ def audit_of(**choices: Any) -> Any:
     return SimpleNamespace(**given)
 
 
+def cells_of(lams: list[float], **arrays: Any) -> Any:
+    """The verifier of cells over breakpoints with the numbers of `POINT`, of which each has g = 0.02 at its lambda."""
+    points = [at_gap(lam) for lam in lams]
+    return Cells(audit_of(arrays={"lambda": np.array(lams), **arrays}, rebuilt=points, unfinished=False))
+
+
+def at_gap(lam: float) -> Rebuilt:
+    """`POINT` at another lambda, with q = lambda w and the ell that leaves the gap 0.02."""
+    return POINT._replace(dual_norm2=lam**2 * POINT.norm2, ell=lam * POINT.norm2 + POINT.hinge - POINT.gap)
+
+
+@pytest.mark.parametrize(("low", "high", "scale"), [(1.0, 2.0, math.inf), (0.0, 2.0, math.inf), (2.0, math.inf, 2.0)])
+def test_rescaled__is_the_worst_gap_of_the_cell(low: float, high: float, scale: float) -> None:
+    """Below lambda_b it is that of (w, (lambda / lambda_b) alpha), above that of ((lambda_b / lambda) w, alpha)."""
+    above = high == math.inf
+    verifier = cells_of(
+        [2.0], cell_low=np.array([low]), cell_high=np.array([high]), cell_interval=np.array([1 - above]),
+        cell_primal=np.array([[1.0, 0.0][:: -1 if above else 1]]), cell_scale=np.array([scale]),
+    )  # fmt: skip
+    r, lams = verifier.audit.rebuilt[0], np.geomspace(max(low, 1e-9), min(high, 1e12), 100_001)
+    s, tau = np.minimum(1.0, 2.0 / lams), np.minimum(1.0, lams / 2.0)
+    primal = lams / 2 * s**2 * r.norm2 + s * r.hinge + (1 - s) * 4.0
+    gaps = primal - (tau * r.ell - tau**2 * r.dual_norm2 / (2 * lams))
+    assert verifier._cell(0) == pytest.approx(gaps.max(), rel=1e-7)
+    assert not verifier.broken
+
+
 @pytest.mark.parametrize(
-    ("gap", "following", "broken"),
-    [(0.09, 1.0, 0), (0.1005, 1.0, 0), (0.102, 1.0, 1), (0.09, 1.0 - 1e-9, 1), (0.09, 1.5, 0), (0.09, 2.0, 1)],
+    ("change", "says"),
+    [
+        ({"cell_primal": [[0.9, 0.1]]}, "is not that of breakpoint 0"),
+        ({"cell_primal": [[0.9, 0.0]]}, "is not that of breakpoint 0"),
+        ({"cell_scale": [1.5]}, "is not that of breakpoint 0"),
+        ({"cell_high": [2.1]}, "is not that of breakpoint 0"),
+        ({"cell_interval": [2]}, "is not that of breakpoint 1"),
+        ({"cell_interval": [0]}, "is not that of breakpoint -1"),
+        ({"cell_interval": [3]}, "no such interval"),
+    ],
 )
-def test_paper__intervals_keep_eps_and_leave_no_hole(
-    gap: float, following: float, broken: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("check_end", "check_top"):
-        monkeypatch.setattr(f"gapwise.stages.certify.paper.{name}", lambda audit: None)
-    lams, lows = np.array([2.0, following]), np.array([1.0, 0.5])
-    audit = audit_of(arrays={"lambda": lams, "lambda_low": lows}, rebuilt=[POINT, POINT], claimed=2)
-    audit.bound = lambda *breakpoints: 0.01
-    verifier = Paper(audit)
-    verifier.check_model = lambda: None  # type: ignore[method-assign]
-    verifier.worst_above = lambda r: 0.0  # type: ignore[method-assign]
-    verifier.below = lambda r, lam, low: gap if low == 1.0 else 0.0  # type: ignore[method-assign]
-    assert verifier.intervals() == [gap, 0.0]
-    assert len(audit.broken) == broken
+def test_rescaled__is_of_one_breakpoint_at_or_above_the_cell(change: dict[str, Any], says: str) -> None:
+    cell = {
+        "cell_low": [1.0],
+        "cell_high": [2.0],
+        "cell_interval": [1],
+        "cell_primal": [[1.0, 0.0]],
+        "cell_scale": [math.inf],
+    }
+    verifier = cells_of([2.0, 1.5], **{name: np.array(value) for name, value in (cell | change).items()})
+    assert verifier._cell(0) == math.inf
+    assert says in verifier.broken[0]
 
 
 @pytest.mark.parametrize("high", [0.6, 1.0, 5.0])
@@ -54,7 +86,7 @@ def test_to_zero__is_the_worst_gap_over_all_lambdas_below(high: float) -> None:
     arrays = {name: np.zeros(1) for name in ("cell_low", "cell_high", "cell_interval")} | {
         "cell_primal": np.array([[1.0, 0.0]])
     }
-    verifier = TwoSided(audit_of(arrays=arrays))
+    verifier = Cells(audit_of(arrays={**arrays, "cell_dual": np.zeros((1, 2))}, unfinished=False))
     lams = np.append(high * np.geomspace(1e-9, 1.0, 200_000), min(0.5 / 0.9, high))
     tau = np.minimum(1.0, 0.9 * lams / 0.5)
     gaps = lams / 2 * 0.7 + 0.31 - (tau * 0.9 - tau**2 * 0.5 / (2 * lams))

@@ -15,7 +15,7 @@ from lying import lying
 from tiny import TINY
 from verified import problem_of, run_of
 
-from gapwise.stages.certify.paper import Paper
+from gapwise.stages.certify.cells import Cells
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
@@ -120,18 +120,38 @@ TAMPER = {
     "simplex": (put("support_alpha", lambda x: x + 1e-6), "breakpoint 1.*simplex"),
     "label": (put("support_label", lambda y: (y + 1) % 2), "breakpoint 1"),
 }
+
+
+def stretched(c: int, share: float) -> Callable:
+    """Tamper with the edge between cells c and c + 1: they still touch."""
+
+    def tamper(path: Opened) -> None:
+        path.arrays["cell_low"][c] *= share
+        path.arrays["cell_high"][c + 1] *= share
+
+    return tamper
+
+
+def without_last_cell(path: Opened) -> None:
+    path.arrays.update({name: array[:-1] for name, array in path.arrays.items() if name.startswith("cell_")})
+
+
+ALONE = r"breakpoint 1\): lambda_low is stored as .* rests on it alone"
 LOWS = {
-    "low": (change("lambda_low", 1, lambda x: x * 0.9), r"lambda .*breakpoint 1.*the gap reaches"),
-    "low nan": (change("lambda_low", 1, lambda x: np.nan), "breakpoint 1"),
-    "low negative": (change("lambda_low", 1, lambda x: -1.0), "breakpoint 1.*the gap reaches inf"),
-    "high low": (change("lambda_low", 1, lambda x: x * 1.01), "no breakpoint covers"),
-    "missing breakpoint": (drop(1), "no breakpoint covers"),
-    "missing beginning": (keep_last_two, r"breakpoint 0.*the gap reaches"),
-    "missing end": (drop(-1), "ends above lambda_min"),
-    "model share": (change("cell_primal", 3, lambda x: 0.5 * x), "cell 3 of the model .* is not the rule's"),
-    "model edge": (change("cell_low", 3, lambda x: 0.9 * x), "cell 3 of the model .* is not the rule's"),
-    "model scale": (change("cell_scale", 2, lambda x: 1.0), "cell 2 of the model .* is not the rule's"),
-    "model top": (change("cell_high", 1, lambda x: 0.1 * x), "cell 1 of the model .* is not the rule's"),
+    "low": (change("lambda_low", 1, lambda x: x * 0.9), ALONE),
+    "low nan": (change("lambda_low", 1, lambda x: np.nan), ALONE),
+    "low negative": (change("lambda_low", 1, lambda x: -1.0), ALONE),
+    "high low": (change("lambda_low", 1, lambda x: x * 1.01), ALONE),
+    "missing breakpoint": (drop(1), "the model is not that of breakpoint 1"),
+    "missing beginning": (keep_last_two, "the model is not that of breakpoint 0"),
+    "missing end": (drop(-1), "no such interval"),
+    "missing last cell": (without_last_cell, "ends above lambda_min"),
+    "further down": (stretched(3, 0.9), r"interval 3\): the gap reaches 0\.1"),
+    "further up": (stretched(3, 1.1), r"interval 4\): the model is not that of breakpoint 3"),
+    "model share": (change("cell_primal", 3, lambda x: 0.5 * x), "the model is not that of breakpoint 2"),
+    "model edge": (change("cell_low", 3, lambda x: 0.9 * x), "two cells do"),
+    "model scale": (change("cell_scale", 2, lambda x: 1.0), "the model is not that of breakpoint 1"),
+    "model top": (change("cell_high", 1, lambda x: 0.1 * x), "no cell covers this interval"),
     "hinge at zero": (scaled(0.9, "hinge_at_zero"), "hinge_at_zero is stored as"),
 }
 TOPS = {
@@ -253,9 +273,8 @@ def test_verify__samples_find_what_the_arithmetic_would_miss(monkeypatch) -> Non
     lams = path.arrays["lambda"]
     assert lams.size >= 5
     path.arrays["lambda_low"][1] = lams[4]
-    monkeypatch.setattr(Paper, "gap_below", lambda *args: 0.0)
-    monkeypatch.setattr(Paper, "check_model", lambda self: None)
-    monkeypatch.setattr("gapwise.stages.verify.compare", lambda served, expected, arrays, weights, sampled: (0, []))
+    monkeypatch.setattr(Cells, "_cell", lambda *args: 0.0)
+    monkeypatch.setattr(Cells, "_coverage", lambda self: None)
     drop(2, 3)(path)
     with pytest.raises(CertificateError, match=r"sampled\): an exact pass finds a gap"):
         verified(TINY["multiclass"](), in_memory(*path), samples=60)

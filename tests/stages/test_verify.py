@@ -18,7 +18,7 @@ from verified import copy_of, problem_of, run_of
 
 from gapwise.records import Facts
 from gapwise.stages import solve as outcome
-from gapwise.stages.certify import paper, recompute, two_sided
+from gapwise.stages.certify import cells, recompute
 from gapwise.stages.certify.recompute import rebuild_zero
 from gapwise.stages.certify.rounding import slack_of
 from gapwise.stages.certify.verdict import verdict_of
@@ -153,8 +153,7 @@ def test_verify__takes_no_nan_anywhere(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["two_sided_whole", "paper"])
 def test_verify__takes_no_nan_from_an_exact_pass(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (paper, two_sided):
-        monkeypatch.setattr(module, "primal_at", lambda *arguments, **choices: np.nan)
+    monkeypatch.setattr(cells, "primal_at", lambda *arguments, **choices: np.nan)
     kept: list[Facts] = []
     with pytest.raises(CertificateError):
         verified(problem_of("multiclass", kind), stored(run_of("multiclass", kind)), keep=kept.append)

@@ -1,42 +1,51 @@
-"""The verifier of `two_sided`: recomputes the certificate of every cell (guarantee and proof: `solver/path/cells.py`).
+"""The verifier of paths: recomputes the certificate of every cell; the cells cover all lambdas (`solver/path/cells.py`).
 
-Each cell's bound is computed again from the numbers that `recompute` derives from the supports. The shares t and tau are
-taken as stored, because any shares >= 0 with a sum <= 1 give a valid bound.
+In a cell the model is w(lambda) = min(1, scale / lambda) (t_a w_a + t_b w_b), of neighbours a and b by falling lambda. Its
+dual point is tau_a alpha_a + tau_b alpha_b, the rest on the truth. Each cell's bound is computed again from the numbers
+that `recompute` derives from the supports. The shares are taken as stored, because any shares >= 0 with a sum <= 1 give a
+valid bound. Paths of `paper` and `heuristic` store no tau: there it is 1 above the first breakpoint, and lambda / lambda_a
+below (O16 section 4).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
-from gapwise.records import Facts
-from gapwise.stages.certify.audit import Audit, BaselessError, VerifierCapabilities
-from gapwise.stages.certify.ends import check_end, check_top
+from gapwise.stages.certify.audit import Audit, BaselessError
+from gapwise.stages.certify.ends import check_end, check_top, rounding_floor
 from gapwise.stages.certify.kernels import norm2
 from gapwise.stages.certify.oracle import OracleError, exact_pass
+from gapwise.stages.certify.points import SolvedPoints
 from gapwise.stages.certify.recompute import clip, dual_at, primal_at, share, worst
 from gapwise.stages.certify.rounding import TOLERANCE
-from gapwise.stages.certify.served import Shares
-from gapwise.stages.certify.solved_points import SolvedPoints
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
 
 ROUNDING = 1e-12
-"""Tolerance for sums of shares, and for a hinge that should be zero, as a share of that of w = 0."""
+"""Tolerance for sums of shares, for lambdas that should be one, and for a hinge that should be zero as a share of R_0."""
+
+RUNG = 10.0
+"""On a path of `anytime` the next level lies at most by this factor below the eps that is reached."""
+
+ENDS = ("CONVERGED", "LAMBDA_NEGLIGIBLE", "ROUNDING_LIMIT")
+"""How the axis of `anytime` may end: at `path.lambda_min`, where no smaller lambda matters, where rounding shows."""
 
 
-class TwoSided:
+class Cells:
     """All cells of a path over the rebuilt breakpoints."""
 
-    capabilities = VerifierCapabilities(of_path=True, two_points=True)
+    of_path: ClassVar[bool] = True
 
     def __init__(self, audit: Audit) -> None:
-        self.audit = audit
-        self.problem, self.arrays, self.attrs = audit.problem, audit.arrays, audit.attrs
+        self.audit, self.problem, self.arrays, self.attrs = audit, audit.problem, audit.arrays, audit.attrs
         self.broken, self.spread, self.points = audit.broken, audit.spread, SolvedPoints(audit)
-        self.low, self.high = audit.arrays["cell_low"], audit.arrays["cell_high"]
+        self.with_shares = "cell_dual" in self.arrays
+        # without shares of its own, the last cell is that of a breakpoint which a limit may have left unfinished
+        count = self.arrays["cell_low"].size - (audit.unfinished and not self.with_shares)
+        self.low, self.high = self.arrays["cell_low"][:count], self.arrays["cell_high"][:count]
         self.inner: list[tuple[float, float]] = []
 
     def claims(self, b: int) -> bool:
@@ -50,13 +59,9 @@ class TwoSided:
     def intervals(self) -> list[float]:
         """The worst gap (or gap / primal, for the relative goal) of every cell; adds to `broken`."""
         check_top(self.audit)
-        count = int(np.max(self.arrays["cell_interval"], initial=-1)) + 1
-        self.inner = [self.points.inner(k) for k in range(min(count, len(self.points)))]
-        return self.check()
-
-    # -- checks -------------------------------------------------------------------------------------------------------
-    def check(self) -> list[float]:
-        """The worst gap (or gap / primal, for the relative goal) of every cell; fills `broken`."""
+        if self.with_shares:
+            count = int(np.max(self.arrays["cell_interval"], initial=-1)) + 1
+            self.inner = [self.points.inner(k) for k in range(min(count, len(self.points)))]
         self._coverage()
         found = [self._cell(c) for c in range(self.low.size)]
         eps = float(self.attrs["eps"])
@@ -66,6 +71,7 @@ class TwoSided:
                 self.broken.append(f"{self._where(c)}: the gap reaches {most:.9g} > {eps:g}")
         return found
 
+    # -- where the cells lie ------------------------------------------------------------------------------------------
     def _where(self, c: int) -> str:
         interval = int(self.arrays["cell_interval"][c])
         return f"lambda {float(self.low[c]):.9g}..{float(self.high[c]):.9g} (interval {interval})"
@@ -75,7 +81,7 @@ class TwoSided:
         if not self.low.size or self.high[0] != math.inf:
             self.broken.append("lambda inf: no cell covers the largest lambdas")
             return
-        if (top := float(self.attrs["lam_top"])) != self.low[0]:
+        if self.low[0] not in ((top := float(self.attrs["lam_top"])), np.nextafter(top, math.inf)):
             self.broken.append(
                 f"lambda {self.low[0]:.9g}: the first cell ends here, but lam_top is stored as {top:.9g}"
             )
@@ -89,28 +95,33 @@ class TwoSided:
         self.end()
 
     def _stored_ends(self) -> None:
-        """A breakpoint by itself claims its own lambda; the last may claim what the last cell covers."""
+        """A breakpoint by itself claims its own lambda, and what the cell covers that rests on it alone."""
         lams, lows = self.arrays["lambda"], self.arrays["lambda_low"]
-        for b in np.flatnonzero(lows != lams):
-            if b < lams.size - 1 or lows[b] != self.low[-1]:
-                expected = f"{lams[b]:.9g}"
-                if b == lams.size - 1:
-                    expected += f", or {self.low[-1]:.9g}, where the last cell ends"
+        ends = dict.fromkeys(range(lams.size), math.nan)
+        for c, low in enumerate(self.low.tolist()):
+            if self.arrays["cell_primal"][c][1] == 0.0:
+                ends[int(self.arrays["cell_interval"][c]) - 1] = low
+        for b in range(lams.size):
+            if lows[b] != lams[b] and lows[b] not in (ends[b], np.nextafter(ends[b], 0.0)):
                 self.broken.append(
-                    f"lambda {lams[b]:.9g} (breakpoint {b}): lambda_low is stored as {lows[b]:.9g}, expected {expected}"
+                    f"{self.audit.where(b)}: lambda_low is stored as {lows[b]:.9g}, expected {lams[b]:.9g}, or "
+                    f"{ends[b]:.9g}, where the last cell ends that rests on it alone"
                 )
 
     def end(self) -> None:
         """The path ends where its status says."""
         check_end(self.audit)
 
+    # -- what they certify --------------------------------------------------------------------------------------------
     def _cell(self, c: int) -> float:
         """The worst gap of one cell."""
         k, low, high = int(self.arrays["cell_interval"][c]), float(self.low[c]), float(self.high[c])
-        t, tau = self.arrays["cell_primal"][c], self.arrays["cell_dual"][c]
         if not -1 <= k <= len(self.points):
             self.broken.append(f"{self._where(c)}: no such interval; the path has {len(self.points)} breakpoints")
             return math.inf
+        if not self.with_shares:
+            return self._rescaled(c, k, low, high)
+        t, tau = self.arrays["cell_primal"][c], self.arrays["cell_dual"][c]
         inner, dual_inner = self.inner[k] if 0 <= k < len(self.inner) else (0.0, 0.0)
         (Ra, la, Na, ca), (Rb, lb, Nb, cb) = self.points.numbers(k - 1), self.points.numbers(k)
         for name, stored, value, allowed in (
@@ -139,6 +150,30 @@ class TwoSided:
     def _miss(self, primal: float, dual: float) -> float:
         """The gap, or gap / primal."""
         return share(primal - dual, primal) if self.attrs["relative"] else primal - dual
+
+    def _rescaled(self, c: int, k: int, low: float, high: float) -> float:
+        """The worst gap of a cell of one breakpoint with its rescaled w or dual point: affine in 1 / lambda or lambda.
+
+        Above the first breakpoint it is g at s = lambda_1 / lambda = 1, and R_0 - ell at s = 0; below, g at lambda_b and R
+        at 0.
+        """
+        above = high == math.inf
+        b, shares = (k, [0.0, 1.0]) if above else (k - 1, [1.0, 0.0])
+        known = 0 <= b < len(self.points)
+        lam = float(self.arrays["lambda"][b]) if known else math.nan
+        model = self.arrays["cell_primal"][c].tolist() == shares and self.arrays["cell_scale"][c] == (
+            lam if above else math.inf
+        )
+        if not (model and (low >= lam if above else high <= lam * (1.0 + ROUNDING))):
+            self.broken.append(f"{self._where(c)}: the model is not that of breakpoint {b}, at lambda {lam:.9g}")
+            return math.inf
+        hinge, ell, norm2, dual_norm2 = self.points.numbers(b)
+        gap = self._miss(0.5 * lam * norm2 + hinge, ell - dual_norm2 / (2.0 * lam))
+        if above:
+            return worst([gap, self._miss(self.audit.zero.hinge, ell)])
+        if dual_norm2 == 0.0:  # then w = 0 and alpha itself serve all smaller lambdas
+            return gap
+        return worst([gap, gap + (1.0 - low / lam) * (self._miss(hinge, 0.0) - gap)])
 
     def _to_zero(self, c: int, b: int, high: float) -> float:
         """The worst gap over (0, high] of (s w_b, tau alpha_b) with the best tau at each lambda; it is at an end."""
@@ -183,40 +218,44 @@ class TwoSided:
     # -- one lambda ---------------------------------------------------------------------------------------------------
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
         """The gap (or gap / primal) by an exact pass at w(lambda), less the dual value of the point that certifies it."""
-        P, c = self.problem, cell_at(self.arrays, lam)
-        if c is None:
+        P, inside = self.problem, np.flatnonzero((self.low <= lam) & (lam <= self.high))
+        if not inside.size:
             return math.inf
-        k = int(self.arrays["cell_interval"][c])
-        t, tau = self.arrays["cell_primal"][c], self.arrays["cell_dual"][c].copy()
+        c = int(inside[0])
+        k, t = int(self.arrays["cell_interval"][c]), self.arrays["cell_primal"][c]
+        tau = self.arrays["cell_dual"][c] if self.with_shares else t
         w, psi, ell = np.zeros(P.d), np.zeros(P.d), 0.0
         for side, b in ((0, k - 1), (1, k)):
             if b >= len(self.points) or (t[side] == 0.0 and tau[side] == 0.0):
                 continue
             own_w, own_psi, own_ell = self.points.whole(b, spread)
             part = tau[side]
-            if self.low[c] == 0.0:
+            if not self.with_shares:
+                part = min(1.0, lam / float(self.arrays["lambda"][b]))
+            elif self.low[c] == 0.0:
                 c2 = norm2(P, clip(P, own_psi))
                 part *= min(1.0, own_ell * lam / c2) if c2 > 0.0 else 1.0
             w, psi, ell = w + t[side] * own_w, psi + part * own_psi, ell + part * own_ell
+        w *= min(1.0, float(self.arrays["cell_scale"][c]) / lam)
         return self._miss(primal_at(P, w, lam, spread, least=True), dual_at(P, ell, psi / lam, lam))
 
-    @staticmethod
-    def shares(arrays: Mapping[str, np.ndarray], attrs: Facts, lam: float) -> Shares | None:
-        """The weights of a lambda that was solved to its tolerance; else the shares t of the cell that lambda is in."""
-        allowed = float(attrs["eps"]) * (arrays["dual"] if attrs["relative"] else np.ones(arrays["gap"].size))
-        solved = np.flatnonzero((arrays["lambda"] == lam) & (arrays["gap"] <= allowed))
-        if solved.size:
-            return {int(solved[0]): 1.0}
-        if (c := cell_at(arrays, lam)) is None:
-            return None
-        below, t = int(arrays["cell_interval"][c]), arrays["cell_primal"][c]
-        return {below - 1: float(t[0]), below: float(t[1])}
 
+class OpenEnded(Cells):
+    """The cells of `anytime`, for the eps reached: a path that a limit has stopped claims the whole axis as well."""
 
-def cell_at(arrays: Mapping[str, np.ndarray], lam: float) -> int | None:
-    """The cell that certifies lambda, the upper one of two that meet there; None if there is none."""
-    inside = np.flatnonzero((arrays["cell_low"] <= lam) & (lam <= arrays["cell_high"])) if lam > 0.0 else np.empty(0)
-    return int(inside[0]) if inside.size else None
-
-
-VERIFIER = TwoSided
+    def end(self) -> None:
+        """The axis ends as the path says, even if a limit has stopped the solve."""
+        ended, status, eps = self.attrs.get("axis_end"), str(self.attrs["status"]), float(self.attrs["eps"])
+        stopped = status == "ROUNDING_LIMIT" and (ended != status or eps > self.audit.asked_eps)
+        if ended not in ENDS or (status in ENDS and status != ended and not stopped):
+            self.broken.append(
+                f"axis_end is stored as {ended!r}, with the status {status}: expected one of {', '.join(ENDS)}"
+            )
+            return
+        highest, floor = float(self.arrays["lambda"][0]), rounding_floor(self.audit.zero, eps / RUNG)
+        if stopped and not highest <= floor:  # rounding shows at every solved lambda a level below
+            self.broken.append(
+                f"lambda {highest:.9g}: the path says that rounding leaves no eps below {eps:.9g}, as is so from "
+                f"{floor:.9g} down"
+            )
+        check_end(self.audit, str(ended))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
-from gapwise.records import Facts
-from gapwise.stages.certify.audit import Audit, VerifierCapabilities
-from gapwise.stages.certify.served import Shares
+from gapwise.stages.certify.audit import Audit
 from gapwise.stages.problems.parallel import HERE, Spread
 
 
 class Given:
     """Nothing is certified between breakpoints."""
 
-    capabilities = VerifierCapabilities(two_points=True)
+    of_path: ClassVar[bool] = False
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit
@@ -43,12 +41,3 @@ class Given:
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
         """Unknown."""
         return math.nan
-
-    @staticmethod
-    def shares(arrays: Mapping[str, np.ndarray], attrs: Facts, lam: float) -> Shares | None:
-        """The weights of a lambda that was given."""
-        here = np.flatnonzero(arrays["lambda"] == lam)
-        return {int(here[0]): 1.0} if here.size else None
-
-
-VERIFIER = Given
