@@ -16,7 +16,7 @@ import numpy as np
 from gapwise.records import Facts, Record
 from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from gapwise.stages.certify.recompute import Rebuilt, share, worst
-from gapwise.stages.certify.verdict import Findings, claims, ends_of, judge, no_tighter, not_the_path
+from gapwise.stages.certify.verdict import Verdict, claims, ends_of, judge, no_tighter, not_the_path
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
@@ -179,13 +179,13 @@ def verified(
     try:
         asked_eps = math.inf if asked is None else asked.eps
         audit = Audit(problem, arrays, attrs, spread, report, source.weights, asked_eps)
-        findings, numbers = _recomputed(audit, sense, samples, seed)
+        verdict, numbers = _recomputed(audit, sense, samples, seed)
+        broken = audit.broken
     except BaselessError as error:
-        numbers = {"broken": error.broken}
-        findings = Findings(
-            sense, 0, arrays["lambda"].size, math.nan, math.nan, math.nan, broken=error.broken, baseless=True
+        broken, numbers = error.broken, {"broken": error.broken}
+        verdict = judge(
+            attrs, sense=sense, met=0, solved=arrays["lambda"].size, lam_low=math.nan, broken=broken, baseless=True
         )
-    verdict = judge(attrs, findings)
     result = {
         "dual_point": verdict.dual_point,
         "certified": verdict.certified,
@@ -197,14 +197,12 @@ def verified(
     keep(result)
     if verdict.refuted:
         see = f" See verify.json.{source.remedy}" if source.remedy else ""
-        raise CertificateError(
-            f"{source.name}: {len(findings.broken)} certificate(s) do not hold; the first: {findings.broken[0]}.{see}"
-        )
+        raise CertificateError(f"{source.name}: {len(broken)} certificate(s) do not hold; the first: {broken[0]}.{see}")
     return result
 
 
-def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Findings, Record]:
-    """What the verdict rests on, and the numbers of verify.json; BaselessError where nothing can be recomputed."""
+def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Verdict, Record]:
+    """The verdict, and the numbers of verify.json; BaselessError where nothing can be recomputed."""
     attrs, rebuilt = audit.attrs, audit.breakpoints()
     intervals = audit.verifier.intervals()
     sampled = audit.sampled(samples, seed) if intervals else []
@@ -215,14 +213,16 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
     of_path = path_rule(str(attrs["rule"])).finds_lambdas
     low, high = (low, math.inf) if of_path else ends_of(audit.arrays["lambda"][met])
     accuracy, bounds = accuracy_of(audit.problem), bounds_of(audit)
-    findings = Findings(
-        sense,
+    largest, error = worst(gaps), worst([b.rebuild_error for b in rebuilt])
+    verdict = judge(
+        attrs,
+        sense=sense,
         met=int(met.sum()),
         solved=met.size,
-        largest_gap=worst(gaps),
+        largest_gap=largest,
         lam_low=low,
         lam_high=high,
-        rebuild_error=worst([b.rebuild_error for b in rebuilt]),
+        rebuild_error=error,
         broken=audit.broken,
         proven=bounds.get("proven", math.nan),
         bound_slack_share=bounds.get("bound_slack_share", math.nan),
@@ -230,9 +230,9 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
         loose=loose_of(rebuilt, max(intervals, default=math.nan), relative),
         rounded=audit.arrays["lambda"][audit.rounded].tolist(),
     )
-    return findings, {
-        "max_gap": findings.largest_gap,
-        "max_rebuild_error": findings.rebuild_error,
+    return verdict, {
+        "max_gap": largest,
+        "max_rebuild_error": error,
         "max_simplex_error": worst([b.simplex_error for b in rebuilt]),
         "lambda_low": float(closed[-1]) if closed.size else None,
         **bounds,

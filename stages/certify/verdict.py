@@ -56,41 +56,6 @@ class Doubt(StrEnum):
 
 
 @dataclass(frozen=True)
-class Findings:
-    """The numbers that a verdict rests on, recomputed by `verify` or as the path has them."""
-
-    sense: str
-    """EXACT, UPPER_BOUNDED or ESTIMATE (`problems.certainty`)"""
-    met: int
-    """Solved lambdas that claim to meet the tolerance."""
-    solved: int
-    largest_gap: float
-    """Over solved lambdas and those between them; nan where the method has no dual point."""
-    lam_low: float
-    """Lower end of the certified lambdas; nan if none is certified."""
-    lam_high: float
-    """Upper end; infinite on a path."""
-    rebuild_error: float = math.nan
-    """Largest difference between stored weights and those of the supports, as a share of the largest weight."""
-    broken: Sequence[str] = ()
-    """One line for each certificate that does not hold."""
-    recomputed: bool = True
-    """False: the numbers are the path's own."""
-    baseless: bool = False
-    """Whether nothing could be recomputed: arrays that do not fit the problem, or a wrong max-oracle."""
-    proven: float = math.nan
-    """Share of the blocks whose answer attains its bound, for bounded oracles."""
-    bound_slack_share: float = math.nan
-    """Part of the allowed gap that is due to the oracle's bounds."""
-    accuracy: float | None = None
-    """The multiplicative accuracy that an approximate oracle declares."""
-    loose: int = 0
-    """Solved lambdas whose gap is no smaller than the objective (`no_tighter`)."""
-    rounded: Sequence[float] = ()
-    """Given lambdas that only rounding keeps from being confirmed to their tolerance."""
-
-
-@dataclass(frozen=True)
 class Verdict:
     """What is certified, in which sense, and why no more. Numbers that are not known are None."""
 
@@ -99,23 +64,25 @@ class Verdict:
     """Why not all that was asked for is certified; None if it is."""
     sense: str
     """What the gaps are: EXACT, UPPER_BOUNDED or ESTIMATE."""
-    status: str | None
+    status: str | None = None
     """How the solve ended: a `Status`."""
-    met: int
+    met: int = 0
     """Solved lambdas that met the tolerance."""
-    solved: int
-    lam_low: float | None
+    solved: int = 0
+    lam_low: float | None = None
     """The least lambda that the claims cover, certified if `reach` says so; 0: all down to 0; None: they cover nothing."""
-    lam_high: float | None
+    lam_high: float | None = None
     """The largest such lambda; None on a path, which covers every larger one."""
-    largest_gap: float | None
-    allowed: float | None
+    largest_gap: float | None = None
+    """Over solved lambdas and those between them."""
+    allowed: float | None = None
     """The eps or tolerance that was asked for; of an open-ended rule the eps that was reached."""
-    relative: bool
+    relative: bool = False
     """Whether `allowed` is a share: of the primal value on a path, of the dual value at given lambdas."""
-    rebuild_error: float | None
-    dual_point: bool
-    verified: bool
+    rebuild_error: float | None = None
+    """Largest difference between stored weights and those of the supports, as a share of the largest weight."""
+    dual_point: bool = False
+    verified: bool = False
     """Whether separate code has recomputed every number with the same result."""
     broken: tuple[str, ...] = ()
     """The first certificates that do not hold, at most `MOST_BROKEN` lines."""
@@ -253,30 +220,52 @@ def claims(*, exact: bool, dual_point: bool, sense: str) -> bool:
     return dual_point and exact and sense != ESTIMATE
 
 
-def judge(attrs: Facts, findings: Findings) -> Verdict:
-    """The verdict on a path with these attributes of path.zarr."""
+def judge(
+    attrs: Facts,
+    *,
+    sense: str,
+    met: int,
+    solved: int,
+    lam_low: float,
+    broken: Sequence[str] = (),
+    recomputed: bool = True,
+    baseless: bool = False,
+    loose: int = 0,
+    rounded: Sequence[float] = (),
+    **numbers: float | None,
+) -> Verdict:
+    """The verdict on a path with these attributes of path.zarr, from what was found: fields of `Verdict`, nan if not known.
+
+    Parameters
+    ----------
+    lam_low : float
+        nan: no lambda is certified.
+    broken : sequence of str
+        One line for each certificate that does not hold.
+    recomputed : bool
+        False: the numbers are the path's own.
+    baseless : bool
+        Whether nothing could be recomputed: arrays that do not fit the problem, or a wrong max-oracle.
+    """
     dual, claimed, can = bool(attrs["dual_point"]), bool(attrs["certified"]), path_rule(str(attrs["rule"]))
-    if findings.broken and (claimed or not dual or findings.baseless):
+    if broken and (claimed or not dual or baseless):
         doubt: Doubt | None = Doubt.BROKEN
     elif not dual:
         doubt = Doubt.NO_DUAL_POINT
     elif not can.exact:
         doubt = Doubt.HEURISTIC
-    elif findings.sense == ESTIMATE:
+    elif sense == ESTIMATE:
         doubt = Doubt.ESTIMATE
     else:
-        doubt = None if claimed and findings.met == findings.solved else Doubt.UNFINISHED
+        doubt = None if claimed and met == solved else Doubt.UNFINISHED
     reach = Reach.NOTHING
-    if doubt in (None, Doubt.UNFINISHED) and claimed and not math.isnan(findings.lam_low):
-        reach = Reach.SOLVED if not can.finds_lambdas else Reach.RANGE if findings.lam_low > 0.0 else Reach.EVERY
+    if doubt in (None, Doubt.UNFINISHED) and claimed and not math.isnan(lam_low):
+        reach = Reach.SOLVED if not can.finds_lambdas else Reach.RANGE if lam_low > 0.0 else Reach.EVERY
     return Verdict(
-        reach=reach, doubt=doubt, sense=findings.sense,
-        status="ROUNDING_LIMIT" if findings.rounded else attrs.get("status"), met=findings.met, solved=findings.solved,
-        lam_low=_known(findings.lam_low), lam_high=_known(findings.lam_high), largest_gap=_known(findings.largest_gap),
-        allowed=float(attrs["eps"]), relative=bool(attrs["relative"]), rebuild_error=_known(findings.rebuild_error),
-        dual_point=dual, verified=findings.recomputed and not findings.broken, broken=tuple(findings.broken[:MOST_BROKEN]),
-        proven=_known(findings.proven), bound_slack_share=_known(findings.bound_slack_share), accuracy=findings.accuracy,
-        loose=findings.loose, rounded=tuple(findings.rounded),
+        reach=reach, doubt=doubt, sense=sense, status="ROUNDING_LIMIT" if rounded else attrs.get("status"), met=met,
+        solved=solved, lam_low=_known(lam_low), allowed=float(attrs["eps"]), relative=bool(attrs["relative"]),
+        dual_point=dual, verified=recomputed and not broken, broken=tuple(broken[:MOST_BROKEN]), loose=loose,
+        rounded=tuple(rounded), **{name: _known(value) for name, value in numbers.items()},
     )  # fmt: skip
 
 
@@ -287,11 +276,7 @@ def no_tighter(gap: float | np.ndarray, primal: float | np.ndarray) -> bool | np
 
 def not_the_path(broken: Sequence[str]) -> Verdict:
     """The verdict on a path that is not the path of the run: none of its own claims counts."""
-    return Verdict(
-        reach=Reach.NOTHING, doubt=Doubt.BROKEN, sense=ESTIMATE, status=None, met=0, solved=0, lam_low=None, lam_high=None,
-        largest_gap=None, allowed=None, relative=False, rebuild_error=None, dual_point=False, verified=False,
-        broken=tuple(broken[:MOST_BROKEN]),
-    )  # fmt: skip
+    return Verdict(Reach.NOTHING, Doubt.BROKEN, ESTIMATE, broken=tuple(broken[:MOST_BROKEN]))
 
 
 CLAIMED = ("gap", "lambda", "primal", "dual", "status", "cell_low", "cell_dual", "lambda_low", "proven")
@@ -319,10 +304,10 @@ def claimed(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
             primal = np.asarray(arrays["primal"], float)
             gaps = np.divide(gaps, primal, out=gaps.copy(), where=~(primal <= 0.0))
     proven = float(np.mean(arrays["proven"])) if sense == UPPER_BOUNDED and "proven" in arrays else math.nan
-    findings = Findings(
-        sense, int(met.sum()), met.size, float(gaps.max()), low, high, recomputed=False, proven=proven, loose=loose,
+    return judge(
+        attrs, sense=sense, met=int(met.sum()), solved=met.size, lam_low=low, lam_high=high, largest_gap=float(gaps.max()),
+        recomputed=False, proven=proven, loose=loose,
     )  # fmt: skip
-    return judge(attrs, findings)
 
 
 def ends_of(lams: np.ndarray) -> tuple[float, float]:
@@ -352,9 +337,9 @@ def verdict_in(content: Facts, file: Location) -> Verdict:
         ) from error
 
 
-def _known(value: float) -> float | None:
+def _known(value: float | None) -> float | None:
     """None for nan and infinities, which JSON lacks."""
-    return float(value) if math.isfinite(value) else None
+    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def _number(value: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gapwise.stages.certify.verdict import Findings, Verdict, judge
+from gapwise.stages.certify.verdict import Verdict, judge
 
 ATTRS = {
     "rule": "paper", "eps": 0.1, "relative": False, "certified": True, "certainty": "exact",
@@ -21,4 +21,4 @@ FOUND: dict[str, Any] = {
 def judged(*, findings: dict[str, Any] | None = None, **attrs: Any) -> Verdict:
     """The verdict on a path with these attributes, besides ATTRS, and these findings, besides FOUND."""
     asked = {**ATTRS, **attrs}
-    return judge(asked, Findings(**{**FOUND, "sense": asked["certainty"], **(findings or {})}))
+    return judge(asked, **{**FOUND, "sense": asked["certainty"], **(findings or {})})
