@@ -12,7 +12,8 @@ import sys
 import threading
 
 from gapwise import parts
-from gapwise.pipeline.errors import BAD_CONFIGURATION, FAILED, INTERRUPTED, did_you_mean, refuse
+from gapwise.pipeline.config.removed import check_parts
+from gapwise.pipeline.errors import BAD_CONFIGURATION, FAILED, INTERRUPTED, ConfigError, did_you_mean, refuse
 
 
 def main() -> int:
@@ -25,7 +26,9 @@ def main() -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         sys.argv[1:] = parts.use(sys.argv[1:])
-    except NotADirectoryError as error:
+        if (own := parts.folder()) is not None:
+            check_parts(own)
+    except (NotADirectoryError, ConfigError) as error:
         return refuse(error, BAD_CONFIGURATION)
     from gapwise.pipeline import cli  # looks for parts
     from gapwise.pipeline.help import asks_for_help, help_on

@@ -13,9 +13,8 @@ from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.stage_graph import flow_of, stages
 from gapwise.records import Facts, Record
 from gapwise.stages.certify.verdict import Doubt, Verdict, verdict_of
-from gapwise.stages.choice.rules import LOSS, Edge, picked_in_words
+from gapwise.stages.choice.rules import LOSS, Edge, baseline, picked_in_words
 from gapwise.stages.problems.certainty import UPPER_BOUNDED
-from gapwise.stages.reports.loss_words import baseline
 from gapwise.storage.backend import Location
 from gapwise.storage.files import DamagedError
 from gapwise.storage.format import FORMAT_VERSION

@@ -32,7 +32,6 @@ GROUP = "gapwise.parts"
 KINDS = {
     "backends": "gapwise.storage.backend",
     "certify": "gapwise.stages.certify",
-    "charts": "gapwise.stages.reports.charts",
     "commands": "gapwise.pipeline.cli",
     "datasets": "gapwise.stages.datasets",
     "estimators": "gapwise.pipeline.estimators",
@@ -40,10 +39,7 @@ KINDS = {
     "model_formats": "gapwise.pipeline.model_formats",
     "problems": "gapwise.stages.problems",
     "rules": "gapwise.stages.solver.path.rules",
-    "run_figures": "gapwise.stages.reports.run_figures",
-    "sections": "gapwise.stages.reports.page.sections",
     "stages": "gapwise.pipeline.stage_graph",
-    "sweep_figures": "gapwise.stages.reports.sweep_figures",
 }
 """Folder of parts to the package that its files belong to."""
 KERNELS = ("gapwise.stages.problems", "gapwise.stages.solver")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from gapwise.pipeline.errors import ConfigError
 
+REPORTS = "lists in stages/reports name all figures and sections; gapwise.open_path reads a run for figures of your own"
 SLURM = "start `dask scheduler`, and `dask worker ADDRESS` in jobs; then compute=cluster compute.address=ADDRESS"
 REMOVED = {
     # commands
@@ -13,6 +15,12 @@ REMOVED = {
     "status": "gapwise ls --state running",
     "show": "gapwise ls RUN",
     "diff": "gapwise ls names the keys in which runs differ, MLflow compares their numbers, and --why finds the nearest run",
+    # folders of parts of your own
+    "parts/charts": REPORTS,
+    "parts/papers": "python tests/benchmarks/papers FOLDER judges the papers' sentences, which claims.yaml lists",
+    "parts/run_figures": REPORTS,
+    "parts/sections": REPORTS,
+    "parts/sweep_figures": REPORTS,
     # the group solver
     "solver.method=accelerated_at_mean": "use solver=expensive_oracle, or method=accelerated with exact_passes=at_mean",
     "solver.at_mean.start": "one pass with the oracle comes before those at the mean",
@@ -82,6 +90,13 @@ Values are written as in YAML: ``true``, ``false``.
 def hint(name: str) -> str | None:
     """One line for a name that is gone, to be printed or raised; None for other names."""
     return f"{name}: was removed; {REMOVED[name]}" if name in REMOVED else None
+
+
+def check_parts(folder: Path) -> None:
+    """ConfigError if a folder with parts of one's own has some of a kind that is gone."""
+    for kind in sorted(folder.iterdir()):
+        if says := hint(f"parts/{kind.name}"):
+            raise ConfigError(says)
 
 
 def check_removed(values: Mapping[str, object], section: str = "") -> None:

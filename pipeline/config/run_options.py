@@ -11,7 +11,7 @@ from pathlib import Path
 from gapwise.pipeline.errors import ConfigError
 from gapwise.pipeline.stage_graph import flow, stages
 from gapwise.stages.choice.rules import LOSS, PICKS
-from gapwise.stages.reports.formats import FORMATS
+from gapwise.stages.reports import FORMATS
 from gapwise.storage.backend import location
 
 MAX_SEED = 2**63 - 1

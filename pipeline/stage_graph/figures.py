@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> dict[str, object]:
-    from gapwise.stages.reports.run_figures import draw
+    from gapwise.stages.reports.figures import draw
     from gapwise.storage.features import open_features
 
     made = draw(job.dir.path, open_features(job.features_path), tuple(job.settings.figures.formats))

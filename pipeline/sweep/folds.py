@@ -83,7 +83,7 @@ def choose_lambda(
         For summary.json: figures, text (lines for a person), cross_validation (the single numbers).
     """
     from gapwise.stages.choice.folds import FinishedRun, cross_validated, lines, table
-    from gapwise.stages.reports.cross_validation import draw
+    from gapwise.stages.reports.sweep_charts import Out, folds
     from gapwise.stages.reports.tables import write_csv
     from gapwise.storage.files import write_json
 
@@ -97,9 +97,9 @@ def choose_lambda(
     result = cross_validated(runs[:-1], runs[-1], folder, report, asked.criterion, asked.pick)
     write_json(folder / "cross_validation.json", result)
     write_csv(folder / "cross_validation.csv", table(result))
-    draw(result, folder / "figures" / "cross_validation.png")
+    drawn = Out(folder).figure("cross_validation", folds(result))
     numbers = {name: value for name, value in result.items() if isinstance(value, int | float)}
-    chosen: dict[str, object] = {"figures": ["cross_validation.png"], "cross_validation": numbers}
+    chosen: dict[str, object] = {"figures": [drawn], "cross_validation": numbers}
     if not refits:
         return {**chosen, "text": lines(result)}
     again = _refitted(jobs[-1], result["best_lambda"], folder, stop, report)

@@ -27,7 +27,7 @@ from omegaconf import DictConfig, OmegaConf
 from gapwise.pipeline.config import groups
 from gapwise.pipeline.config.run_options import MAX_SEED, ConfigError, TrackingOptions, default_workers
 from gapwise.pipeline.config.settings import Settings, fingerprint, read, resolved, typed
-from gapwise.stages.reports.sweep_figures import names
+from gapwise.stages.reports.sweep_figures import FIGURES
 from gapwise.stages.solver.methods import methods, options_type
 
 EXPORT = "run.export: exports one run, and this is a sweep of many (DVC: dvc exp run --queue -S 'seed=1,2')"
@@ -78,8 +78,8 @@ class SweepOptions:
                     "sweep.cv: validates one configuration, and this experiment has variants; leave out one"
                 )
             return
-        if self.figure not in names():
-            raise ValueError(f"sweep.figure: expected one of {', '.join(names())}, got {self.figure!r}")
+        if self.figure not in FIGURES:
+            raise ValueError(f"sweep.figure: expected one of {', '.join(FIGURES)}, got {self.figure!r}")
         if not self.variants:
             raise ValueError("sweep.variants: expected at least one, as in {bcfw: [solver=bcfw]}")
         both = [name for name in self.paths if name in self.variants]

@@ -83,6 +83,18 @@ def picked_in_words(chosen: Facts, of: str) -> str:
     return f"{vertex if chosen['picked_by'] == 'parabola' else simplest}; {best.split()[0]}: λ {chosen['least_lambda']:.3g}"
 
 
+def baseline(measured: Facts) -> tuple[str, float] | None:
+    """What a model that has learnt nothing answers, in words, and its mean test loss; None where that is not known."""
+    answer, loss = "the first label everywhere", measured.get("all_zero_test_loss")
+    if "test_foreground_iou" in measured:
+        answer = "all background"
+    elif "commonest_label" in measured:
+        answer, loss = f"{measured['commonest_label']} everywhere", measured.get("commonest_test_loss")
+    if not isinstance(loss, int | float) or isinstance(loss, bool):
+        return None
+    return f"baseline ({answer})", float(loss)
+
+
 def parabola(lams: np.ndarray, losses: np.ndarray, best: int) -> int:
     """The lambda nearest to the vertex of a parabola in log lambda through the losses within a decade of that at `best`.
 

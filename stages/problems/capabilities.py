@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,12 @@ class Capabilities:
         Arrays that hold features, whose sizes are checked (`scale`).
     mapped : tuple of str
         Arrays with a ``<name>_ptr`` that `build` passes on as they are, and only compiled methods read, of their block.
+    learns : str
+        What its models learn, as the end of "a structured SVM learned to ...".
+    losses : mapping of str to str
+        What the loss of one example is, by the name that the features' fact `loss` may have; the first is the usual one.
+    new_data : str
+        What new data to predict are usually called.
     single : bool
         Whether features, or their inner products, are kept as float32.
     counts : tuple of str
@@ -68,6 +74,9 @@ class Capabilities:
         If blocks can be decoded without their truth and without a compiler.
     """
 
+    learns: str = "predict structured objects"
+    losses: Mapping[str, str] = field(default_factory=dict)
+    new_data: str = "NEW_DATA"
     calls_python: bool = False
     margins: bool = False
     n_best: bool = False

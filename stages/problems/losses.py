@@ -20,6 +20,16 @@ BALANCED = "balanced"
 PER_IMAGE, PER_PIXEL = "per_image", "per_pixel"
 PICTURE_LOSSES = (BALANCED, PER_IMAGE, PER_PIXEL)
 """Losses of pictures (`images.graph.costs_by`): the first is the usual loss of two classes, the second of more."""
+IN_WORDS = {
+    PER_SEQUENCE: "the share of wrong labels in the sequence",
+    PER_TOKEN: "the number of wrong labels in the sequence, divided by the mean length of a training sequence",
+    BALANCED: "the share of each class's pixels in the picture that is labelled wrongly, averaged over the classes that "
+    "occur there",
+    PER_IMAGE: "the share of the picture's pixels that is labelled wrongly",
+    PER_PIXEL: "the number of wrong pixels in the picture, divided by the mean number of labelled pixels of a training "
+    "picture",
+}
+"""What the loss of one example is, as the end of a sentence."""
 CHUNKS = {"BIO": "BI", "IOBES": "BIES", "BILOU": "BILU", "BMES": "BMES", "BMEWO": "BMEW"}
 """Letters of a chunk's first token, an inner one, its last, and a chunk of one token. O is outside of all chunks."""
 

@@ -46,7 +46,7 @@ from gapwise.stages.problems.images.graph import (
 from gapwise.stages.problems.images.kernels import add_cut, gram_form, label_scores, rows_add, rows_dot, rows_norm2
 from gapwise.stages.problems.images.maxflow import workspace as cut_workspace
 from gapwise.stages.problems.images.trws import NEVER, bound, maximise, padded, value_of, workspace
-from gapwise.stages.problems.losses import PER_IMAGE
+from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PER_IMAGE, PER_PIXEL
 from gapwise.stages.problems.protocol import PLAIN, U, frozen, takes
 from gapwise.stages.problems.segmentation import Segmentation
 from gapwise.stages.problems.segmentation import derived as segmentation_derived
@@ -323,6 +323,9 @@ def confusion(
 
 
 CAPABILITIES = Capabilities(
+    learns="label the regions of images",
+    losses={name: IN_WORDS[name] for name in (PER_IMAGE, BALANCED, PER_PIXEL)},
+    new_data="pictures/",
     features=("unary", "pairwise"),
     mapped=("unary", "pairwise", "gram"),
     single=True,

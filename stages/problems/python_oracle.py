@@ -287,4 +287,10 @@ def metrics(problem: PythonOracle, arrays: Mapping[str, np.ndarray], predictions
     return {"label_error": share(predictions != problem.truth)}
 
 
-CAPABILITIES = Capabilities(calls_python=True, split_names=("split",), decoded=decoded, falling=("label_error",))
+CAPABILITIES = Capabilities(
+    learns="predict structures of your own",
+    calls_python=True,
+    split_names=("split",),
+    decoded=decoded,
+    falling=("label_error",),
+)

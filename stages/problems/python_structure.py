@@ -27,7 +27,7 @@ from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.problems.scale import check_norms
 from gapwise.stages.problems.user_code import oracle_source, user_object
 
-CAPABILITIES = Capabilities(falling=("label_error",))
+CAPABILITIES = Capabilities(learns="predict structures of your own", falling=("label_error",))
 ATTRIBUTES = ("n", "d", "local_ptr", "label_ptr", "truth", "lower", "upper", "labels")
 METHODS = ("scores", "max_oracle", "decode", "value", "add", "norm2", "push", "loss", "least_loss", "scratch")
 """What `protocol.Problem` asks for."""

@@ -268,7 +268,13 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Ranking:
     )
 
 
-CAPABILITIES = Capabilities(features=("x",), rising=(f"ndcg_at_{CUT}",), falling=("swapped_pairs",))
+CAPABILITIES = Capabilities(
+    learns="rank documents",
+    losses={"": "how much worse the ranking is than the ideal one, from 0 to 1"},
+    features=("x",),
+    rising=(f"ndcg_at_{CUT}",),
+    falling=("swapped_pairs",),
+)
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:

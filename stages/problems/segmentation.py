@@ -47,7 +47,7 @@ from gapwise.stages.problems.images.kernels import (
 )
 from gapwise.stages.problems.images.maxflow import workspace
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.losses import BALANCED
+from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PICTURE_LOSSES
 from gapwise.stages.problems.pair_products import too_large
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.void import silenced
@@ -242,6 +242,9 @@ def confusion(
 
 
 CAPABILITIES = Capabilities(
+    learns="segment images into object and background",
+    losses={name: IN_WORDS[name] for name in PICTURE_LOSSES},
+    new_data="pictures/",
     margins=True,
     whole=("block_weight",),
     features=("unary", "pairwise"),

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from gapwise.records import Facts
 from gapwise.stages.problems.certainty import certainty_told
 from gapwise.stages.reports.gap_trace import gap_trace_attributes, read_gap_trace
-from gapwise.stages.reports.paint import StyleOf
 from gapwise.storage.backend import Location
 
 AXES = {"passes": "effective passes", "seconds": "seconds"}
@@ -112,25 +110,3 @@ def first_at(trace: Trace, over: str, level: float, quantity: str = "gap") -> fl
     """Passes, calls or seconds at the first snapshot where a column is at most `level`; inf if it never is."""
     (below,) = np.nonzero(np.nan_to_num(trace[quantity], nan=np.inf) <= level)
     return float(trace[over][below[0]]) if below.size else np.inf
-
-
-def draw_bands(
-    axes: Axes,
-    variants: Mapping[str, Sequence[Trace]],
-    over: str,
-    quantity: str,
-    style: StyleOf,
-    log: bool = False,
-) -> None:
-    """A line and a band for each variant; `style(variant, number)` gives colour and dash. `log`: also for passes."""
-    for number, (variant, traces) in enumerate(variants.items()):
-        x, middle, least, most = band(traces, over, quantity, log)
-        drawn = style(variant, number)
-        width, label = drawn.get("lw", 1.5), variant.replace("_", " ")
-        axes.plot(x, middle, label=label, color=drawn["color"], ls=drawn["ls"], lw=width)
-        if len(traces) > 1:
-            axes.fill_between(x, least, most, color=drawn["color"], alpha=0.12, lw=0)
-    axes.set_yscale("log")
-    axes.set_xlabel(AXES[over])
-    if log or over == "seconds":
-        axes.set_xscale("log")

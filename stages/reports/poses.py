@@ -1,21 +1,21 @@
-"""Test photographs with what is predicted of their poses, as figure and report show them."""
+"""Test photographs with poses: by the score maps alone, at some lambdas of the path, and the true ones."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import matplotlib.patheffects as effects
 import numpy as np
+from matplotlib.figure import Figure, FigureBase
 
 from gapwise.stages.model.predict import predictions
 from gapwise.stages.problems import build
 from gapwise.stages.problems.tree.metrics import NEAR, best_alone_of, points_of
 from gapwise.stages.problems.tree.tree import Tree
+from gapwise.stages.reports.paint import BLUE, GREEN, ORANGE, Draw, Size
 from gapwise.stages.reports.stored import StoredRun
-from gapwise.storage.files import read_json
 from gapwise.storage.mixture import weights_at
 
-SHOWN = 6
-"""Most photographs."""
 LAMBDAS = 4
 """Most lambdas."""
 
@@ -40,32 +40,14 @@ class Posed(NamedTuple):
     """by the maps alone; at some lambdas, falling; and the true one"""
 
 
-def has_poses(run: StoredRun) -> bool:
-    """True for trees over photographs with known joints."""
-    return {"photo", "photo_hw", "points", "limb_ends"} <= set(run.test_blocks) and bool(
-        np.asarray(run.test_blocks["photo_hw"]).size
-    )
-
-
-def lambdas_of(run: StoredRun) -> tuple[list[float], float | None]:
-    """At most LAMBDAS solved lambdas, falling, evenly spaced between the first and the last; and the best one among them."""
-    file = run.run_dir / "metrics.json"
-    best = (read_json(file) or {}).get("best_lambda") if file.is_file() else None
-    lams = np.unique(run.arrays["lambda"])[::-1]
-    if lams.size > LAMBDAS:
-        lams = lams[np.linspace(0, lams.size - 1, LAMBDAS).round().astype(int)]
-    if best is not None and best not in lams:
-        inner = lams[1:-1] if lams.size > 2 else lams
-        inner[int(np.argmin(np.abs(np.log(inner / best))))] = best
-    return sorted({float(lam) for lam in lams}, reverse=True), best
-
-
-def posed(run: StoredRun, count: int = SHOWN) -> list[Posed]:
-    """The first photographs with their poses, by the run's own weights."""
-    lams, best = lambdas_of(run)
+def posed(run: StoredRun, count: int) -> list[Posed]:
+    """The first photographs with their poses, by the run's own weights; [] where there are none with known joints."""
     arrays = run.test_blocks
+    if not {"photo", "photo_hw", "points", "limb_ends"} <= set(arrays):
+        return []
+    lams, best = run.some_lambdas(LAMBDAS), run.measured.get("best_lambda")
     photographed = np.flatnonzero(np.diff(arrays["photo_hw_ptr"]) > 0)[:count]
-    problem = build("tree", arrays, run.features.meta)
+    problem = build("tree", arrays, run.meta)
     assert isinstance(problem, Tree)
     V = problem.parent.size
     weights = weights_at(run.run_dir / "path.zarr")
@@ -93,3 +75,30 @@ def _places(problem: Tree, w: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """int64 (blocks, V): predicted places."""
     labels = predictions(problem, w, blocks)[0].reshape(len(blocks), -1)
     return labels[:, : problem.parent.size].astype(np.int64)
+
+
+def figure(run: StoredRun) -> tuple[Draw, Size] | None:
+    """Four photographs, one below the other; None if there are none."""
+    shown = posed(run, 4)
+    if not shown:
+        return None
+
+    def draw(figure: Figure) -> None:
+        for part, picture in zip(figure.subfigures(len(shown), 1, squeeze=False)[:, 0], shown, strict=True):
+            draw_row(picture, part)
+
+    return draw, (11.0, 2.4 * len(shown))
+
+
+def draw_row(shown: Posed, figure: FigureBase) -> None:
+    """A photograph beside itself with each of its poses; the true one is green, that of the maps alone is orange."""
+    for k, (axes, pose) in enumerate(zip(figure.subplots(1, len(shown.poses)), shown.poses, strict=True)):
+        axes.imshow(shown.rgb)
+        colour = GREEN if pose.right is None else ORANGE if k == 0 else BLUE
+        for ends in pose.limbs:
+            axes.plot(
+                *ends.T, color=colour, linewidth=2.0, solid_capstyle="round",
+                path_effects=[effects.withStroke(linewidth=3.0, foreground="white")],
+            )  # fmt: skip
+        axes.set_axis_off()
+        axes.set_title(pose.said + ("" if pose.right is None else f", {pose.right:.0%}"), fontsize=8)

@@ -18,7 +18,7 @@ from gapwise.pipeline.stage_graph.evaluate import by_split
 from gapwise.pipeline.tracking.curves import headline
 from gapwise.stages.choice.rules import PICKS, picked
 from gapwise.stages.model.from_run import model_of
-from gapwise.stages.reports.charts import losses as losses_chart
+from gapwise.stages.reports import charts
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.storage.features import open_features
 from gapwise.storage.layout import read_group
@@ -73,7 +73,7 @@ def one_lambda(run: Path, said: str) -> float:
     assert f"The best λ is {lam:.3g} (" in page
     assert f"<b>{lam:.3g}</b><span>best λ</span>" in page
     features = open_features(next(run.parent.glob("features/*[0-9a-f]")))
-    assert f"λ = {lam:.3g} chosen" in losses_chart.chart(StoredRun(run, features)).title
+    assert f"λ = {lam:.3g} chosen" in charts.losses(StoredRun(run, features)).title  # type: ignore[union-attr]
     return float(lam)
 
 

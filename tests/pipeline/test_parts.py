@@ -10,6 +10,7 @@ import pytest
 from configs import composed
 
 from gapwise import parts
+from gapwise.pipeline.config.removed import check_parts
 from gapwise.pipeline.config.settings import ConfigError, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,3 +63,10 @@ def test_folder__is_named_before_the_command_and_must_be_there(
     parts.use(["solver=bcfw", "parts=own"])
     assert os.environ[parts.VARIABLE] == str(tmp_path / "own"), "absolute, for other processes"
     read(composed(f"parts={tmp_path / 'own'}"))
+
+
+@pytest.mark.parametrize("kind", ["charts", "run_figures", "sections", "sweep_figures", "papers"])
+def test_kinds_that_are_gone__are_refused_with_what_to_do(kind: str, tmp_path: Path) -> None:
+    (tmp_path / kind).mkdir()
+    with pytest.raises(ConfigError, match=rf"^parts/{kind}: was removed; "):
+        check_parts(tmp_path)

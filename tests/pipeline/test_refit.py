@@ -21,7 +21,7 @@ from gapwise.stages.featurize import open_problem
 from gapwise.stages.model.folders import save_model
 from gapwise.stages.model.from_run import model_of
 from gapwise.stages.model.predict import predict
-from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solver.methods import bcfw
 from gapwise.storage.features import open_features
 from gapwise.storage.layout import read_group
@@ -109,7 +109,7 @@ def test_what_is_shown__is_the_model_that_leaves_home(run: Path, tmp_path: Path)
     w = read_path(run / "refit" / "path.zarr")[0]["weights"][0]
     (features,) = run.parent.glob("features/*[0-9a-f]")
     labels, losses = predict(open_problem(features, "test"), w)
-    shown = ReportedRun(run, open_features(features))
+    shown = StoredRun(run, open_features(features))
     np.testing.assert_array_equal(shown.predictions["labels"], labels)
     refit = result_of(run)["refit"]
     assert refit["test_loss"] == np.mean(losses)

@@ -18,7 +18,7 @@ from gapwise.pipeline.result import breakpoints, summary
 from gapwise.stages.certify.oracle import OracleError, exact_pass
 from gapwise.stages.certify.verdict import verdict_of
 from gapwise.stages.problems.certainty import accuracy_of, certainty_of
-from gapwise.stages.reports.page.verdict import in_words
+from gapwise.stages.reports.page.story import in_words
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.verify import CertificateError, asked_for, verify

@@ -11,10 +11,10 @@ from reported import digits, pictures
 from spreads import backwards
 from tiny import all_labels
 
+from gapwise.stages.choice.rules import baseline
 from gapwise.stages.evaluate import evaluate, predict
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.parallel import HERE, Spread
-from gapwise.stages.reports.loss_words import baseline
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions

@@ -17,8 +17,9 @@ from solved import options_of, path_of, solved
 from gapwise.stages.evaluate import evaluate
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.void import VOID
+from gapwise.stages.reports import pictures
 from gapwise.stages.reports.bounds import whole_axis
-from gapwise.stages.reports.run_figures import draw, segmentations
+from gapwise.stages.reports.figures import draw
 from gapwise.stages.solver.path.rules.paper import Paper
 from gapwise.storage.features import FeatureWriter, open_features
 from gapwise.storage.format import FORMAT_VERSION
@@ -26,8 +27,8 @@ from gapwise.storage.results import read_path, write_trace
 
 ZERO = {"lam_top": 1.0, "hinge_at_zero": 1.0, "psi_norm2": 0.2, "relative": False}
 """Attributes of a path that are about w = 0."""
-PICTURES = ["convergence.png", "losses.png", "path.png", "segmentations.png", "work.png"]
-SINGLE = ["convergence.png", "segmentations.png"]
+PICTURES = ["convergence.png", "losses.png", "path.png", "pictures.png", "work.png"]
+SINGLE = ["convergence.png", "pictures.png"]
 """Of one lambda: all others would show one dot."""
 
 
@@ -74,7 +75,7 @@ def write_features(target: Path, pictures: int) -> None:
             writer.append("test", **blocks)
 
 
-def test_segmentations__leave_void_pixels_out_of_the_score() -> None:
+def test_pictures__leave_void_pixels_out_of_the_score() -> None:
     regions, mask = np.array([[0, 0, 1, 1]]), np.array([1, VOID, 0, 0], np.uint8)
     blocks = {
         "superpixel_map": regions.ravel(), "mask": mask, "rgb": np.full((4, 3), 90, np.uint8), "hw": np.array([[1, 4]]),
@@ -82,7 +83,9 @@ def test_segmentations__leave_void_pixels_out_of_the_score() -> None:
     blocks |= {f"{name}_ptr": np.array([0, len(array)]) for name, array in blocks.items()}
     run = SimpleNamespace(test_blocks=blocks, predictions={"labels": np.array([1, 0]), "label_ptr": np.array([0, 2])})
     figure = Figure()
-    segmentations.paint(figure, run)  # type: ignore[arg-type]
+    drawing = pictures.figure(run)  # type: ignore[arg-type]
+    assert drawing is not None
+    drawing[0](figure)
     assert [axes.get_title(loc="center") for axes in figure.axes if axes.get_title(loc="center")] == ["IoU 1.00"]
 
 

@@ -13,8 +13,8 @@ from tiny import TINY
 
 from gapwise.pipeline.config import CONF
 from gapwise.stages.reports.gap_trace import gap_trace
+from gapwise.stages.reports.paint import looks
 from gapwise.stages.reports.sweep_figures import compare
-from gapwise.stages.reports.sweep_figures.multiplane import _style as line_style
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup
 
@@ -50,5 +50,6 @@ def test_figures__are_drawn_with_bands_over_seeds(tmp_path: Path, runs) -> None:
 
 def test_variants__of_the_experiment_differ_in_colour_or_dash() -> None:
     variants = [*OmegaConf.load(CONF / "experiment" / "multiplane.yaml").sweep.variants]
-    styles = [tuple(line_style(variants)(name, 0).items()) for name in variants]
-    assert len({*styles}) == len(variants) > 5
+    for names in (variants, range(40)):
+        styles = {(style["color"], style["ls"]) for style in looks([str(name) for name in names]).values()}
+        assert len(styles) == len(names) > 5

@@ -15,7 +15,7 @@ from tiny import chain, multiclass, segmentation
 from gapwise.stages.datasets import open_dataset
 from gapwise.stages.evaluate import predict
 from gapwise.stages.problems import build
-from gapwise.stages.reports.charts import path as path_chart
+from gapwise.stages.reports import charts
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.options import PathOptions, Status
@@ -82,7 +82,7 @@ def test_solve__says_that_zero_is_optimal_where_there_is_nothing_to_learn(
     if "grid" not in kind:
         arrays, attrs = read_path(tmp_path / "path.zarr")
         assert not PathOptions(**KINDS[kind]).can.bound(arrays, attrs, np.array([1e-6, 1.0, 1e6])).any()
-        path_chart.chart(StoredRun(tmp_path, None))
+        charts.path(StoredRun(tmp_path, None))
         assert "w = 0 is optimal for every lambda" in caplog.text
 
 

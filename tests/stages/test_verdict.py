@@ -33,7 +33,7 @@ from gapwise.stages.certify.verdict import (
     verdict_in,
     verdict_of,
 )
-from gapwise.stages.reports.page.verdict import in_words
+from gapwise.stages.reports.page.story import in_words
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.verify import verify
 from gapwise.storage.files import DamagedError
@@ -119,7 +119,7 @@ def test_verdict__is_what_every_reader_says(sense: str, path: str, end: str) -> 
     assert f"  verify  {verdict.words}" in said
     assert ("every certificate holds" in said) is verdict.certified
     page = str(in_words(verdict))
-    assert ("all of them hold" in page) is verdict.certified
+    assert ("rebuilt every solution" in page) is verdict.certified
     assert ("does not hold" in page) is verdict.refuted
     assert ("nothing is certified" in page) is (verdict.doubt in (Doubt.NO_DUAL_POINT, Doubt.HEURISTIC, Doubt.ESTIMATE))
     assert ("for every λ &gt; 0" in page or "for every λ > 0" in page) is (
@@ -200,7 +200,7 @@ def test_certificate__no_tighter_than_the_trivial_bound_is_called_so() -> None:
     assert loose.words == (
         "every certificate holds; looser than the trivial bound: the gap is no smaller than the objective"
     )
-    assert "says no more than the trivial bound" in in_words(loose)
+    assert "looser than the trivial bound" in in_words(loose)
     some = judged(findings={"loose": 2})
     assert "looser than the trivial bound at 2 of 3 λ's: the gap" in some.words
     assert "trivial" not in judged().words

@@ -12,17 +12,16 @@ import functools
 import io
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
 from configs import composed
-from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from real_runs import Done, Sandbox
 
 from gapwise.pipeline.run import run
-from gapwise.stages.reports import run_figures
+from gapwise.stages.reports import figures
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
 
@@ -32,23 +31,16 @@ def _configuration(words: tuple[str, ...]) -> DictConfig:
     return composed(*words)
 
 
-@contextlib.contextmanager
-def _not_rendered(target: Location, size: tuple[float, float], dpi: int = 130) -> Iterator[Figure]:
-    """Like `stages.reports.paint.figure_in`, which takes a second for the figures of a run, but the file is empty."""
-    yield Figure(figsize=size)
+def _not_drawn(
+    draw: object, target: Location, size: object, formats: Sequence[str] = ("png",), dpi: int = 0
+) -> list[Location]:
+    """Like `stages.reports.paint.save`, which takes a second for the figures of a run, but the files are empty."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside(target).write_bytes(b"")
-    publish(target)
-
-
-def _not_drawn(charts: Mapping[str, object], folder: Location, formats: Sequence[str]) -> list[Location]:
-    """Like `stages.reports.chart_files.save_charts`, which takes a second, but the files are empty."""
-    for name in charts:
-        for form in formats:
-            aside(folder / f"{name}.{form}").parent.mkdir(parents=True, exist_ok=True)
-            aside(folder / f"{name}.{form}").write_bytes(b"")
-            publish(folder / f"{name}.{form}")
-    return [folder / f"{name}.{form}" for name in charts for form in formats]
+    files = [target.parent / f"{target.name.removesuffix('.png')}.{form}" for form in formats]
+    for file in files:
+        aside(file).write_bytes(b"")
+        publish(file)
+    return files
 
 
 class Here(Sandbox):
@@ -67,7 +59,7 @@ class Here(Sandbox):
             screen.setLevel(logging.WARNING)
             log.addHandler(screen)
             try:
-                with patch.multiple(run_figures, figure_in=_not_rendered, save_charts=_not_drawn):
+                with patch.object(figures, "save", _not_drawn):
                     code = run(cfg)
             finally:
                 log.removeHandler(screen)

@@ -149,42 +149,6 @@ def run(job):
 STAGE = Stage("count", run, needs=("verify",))
 '''
 
-FIGURE = '''
-"""Where the test points lie."""
-SIZE = (3.0, 2.0)
-
-def applies(run):
-    return "x" in run.features.arrays("test")
-
-def paint(figure, run):
-    figure.subplots().plot(*run.features.arrays("test")["x"][:, :2].T, "o")
-'''
-
-CHART = '''
-"""The primal value against lambda."""
-from gapwise.stages.reports.vega import Chart, Panel, axis, lambda_axis, records
-
-def applies(run):
-    return True
-
-def chart(run):
-    rows = records(**{"lambda": run.arrays["lambda"], "primal": run.arrays["primal"]})
-    layer = {"mark": "line", "encoding": {"x": lambda_axis(), "y": axis("primal", "primal value", {})}}
-    return Chart([Panel("primal", "The primal value.", [layer], {"data": {"values": rows}})])
-'''
-
-SECTION = '''
-"""How many points there are."""
-from gapwise.stages.reports.page.html import paragraph
-ORDER, TITLE = 1, "Clouds"
-
-def applies(run):
-    return run.structure == "sign"
-
-def content(run):
-    return paragraph(f"There are {run.features.meta['n_train']} points in two clouds.")
-'''
-
 ESTIMATOR = '''
 """The sign of <w, x> by `fit` and `predict`, for labels -1 and 1."""
 import numpy as np
@@ -223,14 +187,11 @@ class ToyBackend(ObjectBackend):
 TOYS = {
     "backends/toy.py": BACKEND,
     "certify/halves.py": VERIFIER,
-    "charts/primal.py": CHART,
     "datasets/clouds.py": READER,
     "estimators/sign.py": ESTIMATOR,
     "methods/turns.py": METHOD,
     "problems/sign.py": STRUCTURE,
     "rules/halves.py": HALVES,
-    "run_figures/points.py": FIGURE,
-    "sections/clouds.py": SECTION,
     "stages/count.py": STAGE,
 }
 """File to its text; each works beside all others."""

@@ -7,8 +7,12 @@ from gapwise.stages.problems.chain.dense import Dense
 from gapwise.stages.problems.chain.features import derived, stand_ins
 from gapwise.stages.problems.chain.metrics import confusion, metrics
 from gapwise.stages.problems.chain.sparse import Sparse
+from gapwise.stages.problems.losses import IN_WORDS, LOSSES
 
 CAPABILITIES = Capabilities(
+    learns="label sequences",
+    losses={name: IN_WORDS[name] for name in LOSSES},
+    new_data="new.txt",
     margins=True,
     n_best=True,
     whole=("block_weight",),

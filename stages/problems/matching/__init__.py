@@ -5,7 +5,13 @@ from gapwise.stages.problems.matching.matching import Matching, build, derived
 from gapwise.stages.problems.matching.metrics import metrics
 
 CAPABILITIES = Capabilities(
-    features=("x",), mapped=("x",), single=True, rising=("precision", "recall"), falling=("aer",)
+    learns="align the words of sentences",
+    losses={"": "the cost of missed and of wrong links between the two sentences"},
+    features=("x",),
+    mapped=("x",),
+    single=True,
+    rising=("precision", "recall"),
+    falling=("aer",),
 )
 
 __all__ = ["CAPABILITIES", "Matching", "build", "derived", "metrics"]

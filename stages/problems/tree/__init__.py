@@ -9,6 +9,8 @@ from gapwise.stages.problems.tree.metrics import metrics
 from gapwise.stages.problems.tree.tree import Tree, build, check_block, checked_tree, scale_of
 
 CAPABILITIES = Capabilities(
+    learns="place the parts of a tree in pictures",
+    losses={"": "the squared distance of each part from its true place, at most 1, averaged over the parts"},
     features=("unary", "relations"),
     mapped=("unary", "relations"),
     single=True,

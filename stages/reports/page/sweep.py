@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,23 +12,18 @@ from markupsafe import Markup
 
 from gapwise.records import Facts
 from gapwise.stages.certify.verdict import verdict_in
+from gapwise.stages.reports.curves import AXES, Curves
+from gapwise.stages.reports.grids import Row, bands, over_lambda
+from gapwise.stages.reports.html import number, paragraph, picture, plots, saved, table
 from gapwise.stages.reports.page import FILE, write_page
-from gapwise.stages.reports.page.engine import fill
-from gapwise.stages.reports.page.html import charts, number, paragraph, picture, table
-from gapwise.stages.reports.page.pixels import saved
-from gapwise.stages.reports.page.terms import term
+from gapwise.stages.reports.page.terms import term, with_terms
 from gapwise.stages.reports.stored import read_numbers
-from gapwise.stages.reports.sweep_charts import coloured, work_chart
 from gapwise.stages.reports.sweep_figures import figure_file
-from gapwise.stages.reports.vega import Chart, Panel, axis, lambda_axis, records, tooltip
 from gapwise.storage.backend import Location, location, location_in
 from gapwise.storage.files import read_json
 from gapwise.storage.results import read_trace
 
-ROWS = 150
-"""Most certificates that are shown of a run."""
 log = logging.getLogger("gapwise")
-Row = Facts
 Part = tuple[str, Markup]
 
 
@@ -56,9 +51,9 @@ def write_sweep_report(folder: Location, target: Location | None = None) -> Loca
     return write_page(folder / FILE if target is None else target, f"{folder.name}: comparison", parts)
 
 
-def comparison(summary: Row, folder: Location) -> Markup:
+def comparison(summary: Facts, folder: Location) -> Markup:
     """One row per run; the least test loss is marked."""
-    jobs: Sequence[Row] = summary["jobs"]
+    jobs: Sequence[Facts] = summary["jobs"]
     losses_of = [row.get("test_loss") for row in jobs]
     known = [loss for loss in losses_of if loss is not None]
     best = losses_of.index(min(known)) if known else None
@@ -85,85 +80,53 @@ def comparison(summary: Row, folder: Location) -> Markup:
     return said + table(heads, rows, marked=best, caption="All runs of the sweep")
 
 
-def linked(row: Row, folder: Location) -> Markup | str:
+def linked(row: Facts, folder: Location) -> Markup | str:
     """The run's name, with a link to its report if that lies on the same disk."""
     run_dir = location(row["run"]) if row.get("run") else None
     if not isinstance(run_dir, Path) or not isinstance(folder, Path) or not (run_dir / FILE).is_file():
         return str(row["name"])
-    return fill("link", to=os.path.relpath(run_dir / FILE, folder).replace(os.sep, "/"), words=row["name"])
+    link = os.path.relpath(run_dir / FILE, folder).replace(os.sep, "/")
+    return Markup('<a href="{}">{}</a>').format(link, row["name"])
 
 
-def losses(rows: Sequence[Row]) -> Markup:
+def losses(rows: Sequence[Facts]) -> Markup:
     """Test loss over λ of all runs that were evaluated."""
-    values: list[Row] = []
-    for row in rows:
-        arrays, _ = read_numbers(location(row["run"]))
-        if "test_loss" in arrays:
-            values += records(
-                **{
-                    "lambda": arrays["lambda"],
-                    "loss": arrays["test_loss"],
-                    "run": [row["name"]] * arrays["lambda"].size,
-                }
-            )
-    if not values:
-        return Markup("")
-    encoding = {
-        "x": lambda_axis(), "y": axis("loss", "mean task loss on test blocks", {"zero": False}),
-        "color": coloured([str(row["name"]) for row in rows]),
-        "tooltip": [{"field": "run"}, *tooltip({"lambda": "λ", "loss": "test loss"})],
-    }  # fmt: skip
-    mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 30}}
-    panel = Panel(
-        "losses", "Test loss of every run over λ.", [{"mark": mark, "encoding": encoding}], {"data": {"values": values}}
-    )
-    return charts(Chart([panel]))
+    paths = {name: arrays for name, arrays in _paths(rows).items() if "test_loss" in arrays}
+    return plots([("Test loss of every run over λ.", *over_lambda(paths, ["test_loss"]))]) if paths else Markup("")
 
 
-def work(rows: Sequence[Row]) -> Markup:
+def work(rows: Sequence[Facts]) -> Markup:
     """What each run cost: convergence where every run has one λ, otherwise the work down to each λ."""
-    numbers = [read_numbers(location(row["run"]))[0] for row in rows]
-    if not numbers:
-        return Markup("")
-    if all(arrays["lambda"].size == 1 for arrays in numbers):
+    paths = _paths(rows)
+    if paths and all(arrays["lambda"].size == 1 for arrays in paths.values()):
         return convergence(rows)
-    return charts(work_chart([(str(row["name"]), arrays) for row, arrays in zip(rows, numbers, strict=True)]))
+    words = "Effective passes and seconds from the start of the path down to λ."
+    return plots([(words, *over_lambda(paths, ["effective_passes", "seconds"]))]) if paths else Markup("")
 
 
-def convergence(rows: Sequence[Row]) -> Markup:
-    """Gap against passes and seconds of runs with one λ each; a choice between the λ's if there are several."""
-    lams = list(dict.fromkeys(row["lambda"] for row in rows))
-    values: list[Row] = []
+def _paths(rows: Sequence[Facts]) -> dict[str, Mapping[str, np.ndarray]]:
+    return {str(row["name"]): read_numbers(location(row["run"]))[0] for row in rows}
+
+
+def convergence(rows: Sequence[Facts]) -> Markup:
+    """Gap against passes and seconds of runs with one λ each, a column for each λ."""
+    curves: Curves = {}
     for row in rows:
         trace = read_trace(location(row["run"]))
         (shown,) = np.nonzero(np.nan_to_num(trace["gap"]) > 0.0)
-        shown = shown[np.linspace(0, shown.size - 1, min(shown.size, ROWS)).round().astype(int)]
-        values += records(
-            k=[lams.index(row["lambda"])] * shown.size, run=[row["name"]] * shown.size,
-            **{name: trace[name][shown] for name in ("gap", "passes", "seconds")},
-        )  # fmt: skip
-    if not values:
+        if shown.size:
+            part = {name: trace[name][shown] for name in ("lambda", "gap", "passes", "seconds")}
+            curves.setdefault((str(row["name"]), str(row["lambda"])), []).append(part)
+    if not curves:
         return Markup("")
     files = [location(row["run"]) / "verify.json" for row in rows]
     kinds = {verdict_in(read_json(file), file).sense for file in files if file.is_file()}
     label = "duality gap" + (f" ({', '.join(sorted(kinds))})" if kinds else "")
-    panels = []
-    for name, title in (("passes", "effective passes"), ("seconds", "seconds of solving")):
-        encoding = {
-            "x": axis(name, title), "y": axis("gap", label, {"type": "log", "nice": False}, format="~g"),
-            "color": coloured([str(row["name"]) for row in rows]),
-            "tooltip": [{"field": "run"}, *tooltip({"gap": "gap", "passes": "passes", "seconds": "seconds"})],
-        }  # fmt: skip
-        mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 20}}
-        panels.append(Panel(
-            f"convergence-{name}", f"Duality gap against {title}.", [{"mark": mark, "encoding": encoding}],
-            {"data": {"values": values}, "transform": [{"filter": "chosen < 0 || datum.k == chosen"}]},
-            params=[{"name": "chosen", "value": 0 if len(lams) > 1 else -1}],
-        ))  # fmt: skip
-    return fill("sweep_convergence", lambdas=lams, charts=charts(Chart(panels, beside=True)))
+    words = "Each point is a duality gap that a solver computed with a pass over all blocks."
+    return paragraph(with_terms(words)) + plots([(words, *bands(curves, [Row("gap", label, over) for over in AXES]))])
 
 
-def drawn(summary: Row, folder: Location) -> list[Part]:
+def drawn(summary: Facts, folder: Location) -> list[Part]:
     """The figures and the table of `sweep.figure`."""
     parts: list[Part] = []
     pictures = []
@@ -174,5 +137,5 @@ def drawn(summary: Row, folder: Location) -> list[Part]:
     if pictures:
         parts.append(("Figures", Markup("").join(pictures)))
     if summary.get("text"):
-        parts.append(("In numbers", fill("lines", text="\n".join(summary["text"]))))
+        parts.append(("In numbers", Markup("<pre>{}</pre>").format("\n".join(summary["text"]))))
     return parts

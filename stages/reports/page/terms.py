@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from markupsafe import Markup
+import re
 
-from gapwise.stages.reports.page.engine import ENGINE, macro
+from markupsafe import Markup, escape
+
+from gapwise.stages.reports.html import ENGINE, macro
 
 TERMS = {
     "block": "One training example with all its labels: a sentence, an image, a digit. The solver improves one block at a"
@@ -37,9 +39,27 @@ TERMS = {
 }  # fmt: skip
 
 
+NAMED = re.compile(rf"(?<![\w‖])({'|'.join(sorted(map(re.escape, TERMS), key=len, reverse=True))})s?(?!\w)")
+"""A mention of a term in a text."""
+
+
 def term(name: str, words: str | None = None) -> Markup:
     """`words`, or the term itself, with its explanation on hover and focus."""
     return macro("term")(_slug(name), name if words is None else words, TERMS[name])
+
+
+def with_terms(text: str) -> Markup:
+    """A text, escaped, in which the first mention of each term is explained."""
+    met: set[str] = set()
+
+    def explained(match: re.Match[str]) -> Markup | str:
+        name = match[1]
+        if name in met:
+            return match[0]
+        met.add(name)
+        return term(name, match[0])
+
+    return Markup(NAMED.sub(explained, str(escape(text))))
 
 
 ENGINE.globals["term"] = term  # templates name terms, too

@@ -16,7 +16,7 @@ from gapwise.stages.choice.rules import PICKS, choose, picked
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.model.predict import predict
 from gapwise.stages.problems.held_out import HeldOut
-from gapwise.stages.reports.cross_validation import paint
+from gapwise.stages.reports.sweep_charts import folds as folds_figure
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
@@ -99,7 +99,7 @@ def test_cross_validated__means_are_over_folds_and_the_estimate_is_of_the_whole(
         f"λ {chosen['best_lambda']:.3g} (least mean loss of 2 folds: {chosen['best_validation_loss']:.3g} ±" in said[0]
     )
     figure = Figure()
-    paint(figure, chosen)
+    folds_figure(chosen)[0](figure)
     assert f"λ = {chosen['best_lambda']:.3g} chosen on 2 folds" in figure.axes[0].get_title()
 
 
@@ -151,5 +151,5 @@ def test_criterion__of_the_folds_takes_the_place_of_their_loss(runs, tmp_path: P
     assert "best mean error rate of 2 folds" in lines(result)[0]
     assert f", error rate {result['best_test_error_rate']:.3g}" in lines(result)[0]
     figure = Figure()
-    paint(figure, result)
+    folds_figure(result)[0](figure)
     assert figure.axes[0].get_ylabel() == "error rate"

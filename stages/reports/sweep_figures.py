@@ -1,37 +1,22 @@
-"""Figures over all runs of a sweep, one file each, found by discovery; `sweep.figure` names the file.
+"""Figures over all runs of a sweep; `sweep.figure` names one of `FIGURES`.
 
-Importing this package loads neither numpy nor matplotlib, so that checking a configuration is fast.
+Importing this file loads neither numpy nor matplotlib, so that checking a configuration is fast.
 """
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
-from gapwise.parts import with_parts
 from gapwise.records import Record
-from gapwise.stages.reports.formats import saved_as
 from gapwise.storage.backend import Location
 
 if TYPE_CHECKING:
     from gapwise.stages.reports.curves import Runs
     from gapwise.stages.reports.tables import Compared
 
-__path__ = with_parts(__path__, "sweep_figures")
-
-
-class SweepFigure(Protocol):
-    """What a file of this package defines."""
-
-    def make(self, runs: Runs, folder: Location) -> Compared:
-        """Draw the runs into ``folder/figures`` and return what they cost, see `compare`."""
-
-
-def names() -> list[str]:
-    """The possible values of `sweep.figure`."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+FIGURES = ("frontier", "methods", "multiplane", "paths", "regimes", "solvers", "staleness", "work")
+"""Functions of `sweep_charts`."""
 
 
 def compare_parts(name: str, parts: Mapping[str, Runs], folder: Location, formats: Sequence[str] = ("png",)) -> Record:
@@ -77,7 +62,8 @@ def compare(name: str, runs: Runs, folder: Location, formats: Sequence[str] = ("
         figures: names of the files, as PNG; table: JSON-able rows, one per variant and lambda; text: the table as lines.
         Other entries go into summary.json unchanged.
     """
-    kind = cast("SweepFigure", import_module(f"{__name__}.{name}"))
+    from gapwise.stages.reports import sweep_charts
+
     (folder / "figures").mkdir(parents=True, exist_ok=True)
-    with saved_as(formats):
-        return kind.make(runs, folder)
+    compared: Compared = getattr(sweep_charts, name)(runs, sweep_charts.Out(folder, tuple(formats)))
+    return compared

@@ -1,26 +1,21 @@
-"""The certificates: one row per breakpoint."""
+"""The certificates of a run as a table."""
 
 from __future__ import annotations
 
 import numpy as np
 from markupsafe import Markup
 
-from gapwise.stages.reports.page.html import number, paragraph, table
-from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.html import number, paragraph, table
+from gapwise.stages.reports.page.story import verdict
 from gapwise.stages.reports.page.terms import term
-from gapwise.stages.reports.page.verdict import verdict
+from gapwise.stages.reports.stored import StoredRun
 
-ORDER = 80
-TITLE = "Certificates"
 ROWS = 5000
 """Most breakpoints in the table; longer paths are in path.zarr."""
 
 
-def applies(run: ReportedRun) -> bool:
-    return True
-
-
-def content(run: ReportedRun) -> Markup:
+def certificates(run: StoredRun) -> Markup:
+    """What is proven, and one row per breakpoint."""
     arrays = run.arrays
     losses = [name for name in ("train", "validation", "test") if f"{name}_loss" in arrays]
     heads: list[object] = [
@@ -39,10 +34,10 @@ def content(run: ReportedRun) -> Markup:
     count = arrays["lambda"].size
     best = run.measured.get("best_lambda")
     marked = None if best is None else int(np.argmin(np.abs(np.log(arrays["lambda"]) - np.log(best))))
-    rows = [cells(run, k, losses) for k in range(min(count, ROWS))]
+    rows = [_cells(run, k, losses) for k in range(min(count, ROWS))]
     if best is not None and marked is not None and best != arrays["lambda"][marked]:
         marked = int(np.sum(arrays["lambda"][: len(rows)] > best))
-        rows.insert(marked, between(run, best, losses, len(heads)))
+        rows.insert(marked, _between(run, best, losses, len(heads)))
     rest = "" if count <= ROWS else f" The first {ROWS:,} of {count:,} are shown; all are in path.zarr."
     note = "" if marked is None else " The marked row is the best λ."
     said = paragraph(verdict(run)) + paragraph(
@@ -51,14 +46,14 @@ def content(run: ReportedRun) -> Markup:
     return said + table(heads, rows, marked=marked, caption="Every λ that was solved")
 
 
-def between(run: ReportedRun, best: float, losses: list[str], width: int) -> list[object]:
+def _between(run: StoredRun, best: float, losses: list[str], width: int) -> list[object]:
     """The row of a best lambda that was not solved: the model there is one between two solved ones."""
     measured = [number(run.measured.get(f"{split}_loss"), ".4f") for split in losses]
     empty: list[object] = ["–"] * (width - 3 - len(losses))
     return ["", number(best, ".4g"), *empty, "between two", *measured]
 
 
-def cells(run: ReportedRun, k: int, losses: list[str]) -> list[object]:
+def _cells(run: StoredRun, k: int, losses: list[str]) -> list[object]:
     """The row of breakpoint `k`."""
     arrays, attrs = run.arrays, run.attrs
     kind = run.verdict.sense
