@@ -38,7 +38,7 @@ from timed import ACCELERATED, timed_solve, told  # noqa: E402
 
 from gapwise.stages.certify.recompute import primal_at  # noqa: E402
 from gapwise.stages.featurize import open_problem  # noqa: E402
-from gapwise.stages.problems.chain import Chain  # noqa: E402
+from gapwise.stages.problems.chain import Chain, Sparse  # noqa: E402
 from gapwise.stages.problems.protocol import Problem  # noqa: E402
 from gapwise.stages.solver.methods import method_options  # noqa: E402
 from gapwise.stages.solver.options import CacheOptions  # noqa: E402
@@ -84,7 +84,7 @@ class Run(NamedTuple):
 
 def write_chains(problem: Problem, file: Path) -> None:
     """The file that `chains.hpp` reads."""
-    if not isinstance(problem, Chain) or problem.values.size:
+    if not isinstance(problem, Chain) or not isinstance(problem.tokens, Sparse) or problem.tokens.values.size:
         raise SystemExit("expected chains whose attributes all have the value 1 (ocr, conll)")
     attributes = (problem.d - problem.labels**2) // problem.labels
     with file.open("wb") as out:
