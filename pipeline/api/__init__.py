@@ -74,12 +74,6 @@ def __getattr__(name: str) -> object:
         return version("gapwise")
     if name in HOME:
         return getattr(import_module(HOME[name]), name)
-    if name[:1].isupper():  # a class: perhaps an estimator of one's own
-        from gapwise.parts import modules
-
-        for module in modules("estimators"):
-            if hasattr(namespace := import_module(module), name):
-                return getattr(namespace, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

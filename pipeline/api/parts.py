@@ -1,14 +1,14 @@
-"""Parts of your own: one folder, which the variable GAPWISE_PARTS or the word ``parts=FOLDER`` of a command names.
+"""Data sets and structures of your own: one folder, which GAPWISE_PARTS or the word ``parts=FOLDER`` of a command names.
 
     FOLDER/datasets/clouds.py           a data set; its module is gapwise.stages.datasets.clouds
     FOLDER/problems/sign.py             a structure
     FOLDER/conf/dataset/clouds.yaml     keys of the configuration
 
-`KINDS` lists the folders. The files become modules of Gapwise's own packages, where they are found by discovery like
+The files become modules of Gapwise's own packages, where they are found by discovery like
 those of Gapwise, which go before files of the same name. The variable reaches worker processes, so all of them see the same
 parts. It is read when a package is first imported, therefore it must be set before.
 
-An installed package offers parts of every kind in the same way: it names a package of its own that is such a folder.
+An installed package offers both kinds in the same way: it names a package of its own that is such a folder.
 
     [project.entry-points."gapwise.parts"]      # pyproject.toml
     clouds = "my_package.parts"                 # my_package/parts/datasets/clouds.py and so on
@@ -24,26 +24,12 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from pkgutil import iter_modules
 
 VARIABLE = "GAPWISE_PARTS"
 GROUP = "gapwise.parts"
 """The group of entry points."""
-KINDS = {
-    "backends": "gapwise.storage.backend",
-    "certify": "gapwise.stages.certify",
-    "commands": "gapwise.pipeline.cli",
-    "datasets": "gapwise.stages.datasets",
-    "estimators": "gapwise.pipeline.estimators",
-    "methods": "gapwise.stages.solver.methods",
-    "model_formats": "gapwise.pipeline.model_formats",
-    "problems": "gapwise.stages.problems",
-    "rules": "gapwise.stages.solver.path.rules",
-    "stages": "gapwise.pipeline.stage_graph",
-}
+KINDS = {"datasets": "gapwise.stages.datasets", "problems": "gapwise.stages.problems"}
 """Folder of parts to the package that its files belong to."""
-KERNELS = ("gapwise.stages.problems", "gapwise.stages.solver")
-"""Packages with compiled code, which is compiled again when a file of them changes."""
 
 
 def folder() -> Path | None:
@@ -120,12 +106,6 @@ def _names_folder(words: Sequence[str]) -> bool:
 def with_parts(path: Iterable[str], kind: str) -> list[str]:
     """`__path__` of the package of this kind, with the folders of other parts behind it."""
     return [*path, *(str(root / kind) for root in folders().values() if (root / kind).is_dir())]
-
-
-def modules(kind: str) -> list[str]:
-    """Names of the modules that parts of this kind are, Gapwise's apart; imports none of them."""
-    offered = iter_modules([str(root / kind) for root in folders().values()])
-    return sorted(f"{KINDS[kind]}.{module.name}" for module in offered)
 
 
 def sources(*packages: str) -> dict[str, Path]:

@@ -1,7 +1,6 @@
 """Commands, most of them on runs: ``gapwise predict RUN …``, or ``python -m pipeline predict RUN …``; one module each.
 
 A module of this package defines its `Command` as COMMAND and imports what is heavy inside its functions.
-``commands/<name>.py`` among one's own parts (`gapwise.parts`) adds a command.
 """
 
 from __future__ import annotations
@@ -14,11 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 
-from gapwise.parts import with_parts
 from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse
-
-__path__ = with_parts(__path__, "commands")
-
 
 TRUST = "trust"
 """The argument by which the user allows the code that files name."""

@@ -11,7 +11,3 @@
 
 `pipeline.api`, installed as the package ``gapwise``, re-exports them.
 """
-
-from gapwise.parts import with_parts
-
-__path__ = with_parts(__path__, "estimators")

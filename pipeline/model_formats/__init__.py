@@ -2,7 +2,7 @@
 
 A module offers ``write(model, target, run)``, which writes a `stages.model.model.Model` of a run to a location, whole
 or not at all, and ``ENDING``, of the name that the target gets if none is given. A module whose name begins with an
-underscore is none. ``model_formats/<name>.py`` among one's own parts (`gapwise.parts`) adds a form.
+underscore is none.
 """
 
 from __future__ import annotations
@@ -10,10 +10,6 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
-
-from gapwise.parts import with_parts
-
-__path__ = with_parts(__path__, "model_formats")
 
 
 def known() -> list[str]:

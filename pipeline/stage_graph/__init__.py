@@ -1,7 +1,7 @@
 """The stages of a run, one file each; every module of this package defines its `Stage` as STAGE.
 
 A stage file imports its heavy dependencies inside its functions, so that a command with nothing to do can list all stages
-without loading numba or zarr. ``stages/<name>.py`` among one's own parts (`gapwise.parts`) adds a stage.
+without loading numba or zarr.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gapwise.parts import with_parts
-
 if TYPE_CHECKING:  # help lists the stages without loading the storage
     from gapwise.records import Facts
 
-__path__ = with_parts(__path__, "stages")
 
 Job: TypeAlias = Any
 """`gapwise.pipeline.job.Job`; its module, like those of the next three types, imports this one."""

@@ -3,7 +3,3 @@
 `recompute` derives a breakpoint's numbers from its supports and weights, `audit` compares them with the stored ones, and
 the verifier of each path rule, the module of its name, checks what it certifies between breakpoints.
 """
-
-from gapwise.parts import with_parts
-
-__path__ = with_parts(__path__, "certify")

@@ -25,7 +25,7 @@ def sources_fingerprint(structure: type, *callers: Path) -> str:
     """
     theirs = {name: file for kind in structure.__mro__ for name, file in _files_of(kind).items()}
     files = {**theirs, **{f"callers/{file.name}": file for file in callers}}
-    return code_digest({**files, **reached(files.values()), **parts.sources(*parts.KERNELS)}, MODE)
+    return code_digest({**files, **reached(files.values()), **parts.sources("gapwise.stages.problems")}, MODE)
 
 
 def _files_of(kind: type) -> dict[str, Path]:

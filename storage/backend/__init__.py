@@ -1,6 +1,5 @@
 """Kinds of storage, one class each, behind `Backend`; `backend(location)` is the one that serves a location."""
 
-from gapwise.parts import with_parts
 from gapwise.storage.backend.base import (
     Backend,
     ChangedError,
@@ -15,7 +14,6 @@ from gapwise.storage.backend.base import (
     location_in,
 )
 
-__path__ = with_parts(__path__, "backends")
 __all__ = [
     "Backend",
     "ChangedError",

@@ -5,7 +5,7 @@ read small files with pathlib's methods, so most code need not know which one it
 storage (atomic writes, locks, opening zarr) is a method of `Backend`.
 
 To add a kind of storage, add a file to this package with a subclass of `Backend`, or of `remote.RemoteBackend`, that
-lists its URL schemes; or to the folder ``backends`` of one's own parts (`gapwise.parts`).
+lists its URL schemes.
 """
 
 from __future__ import annotations

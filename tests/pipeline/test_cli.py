@@ -11,26 +11,6 @@ import pytest
 
 from gapwise.pipeline import entry
 
-TOY = """
-from gapwise.pipeline.cli import Command
-
-def arguments(parser):
-    parser.add_argument("word")
-
-def run(asked):
-    raise ValueError(f"expected a good word,\\ngot {asked.word!r}")
-
-COMMAND = Command("Says a word.", arguments, run)
-"""
-
-
-def test_command__of_ones_own_is_found_and_refuses_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "own" / "commands").mkdir(parents=True)
-    (tmp_path / "own" / "commands" / "toy.py").write_text(TOY, encoding="utf-8")
-    command = [sys.executable, "-m", "gapwise", "parts=own", "toy", "bad"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "error: toy: expected a good word, got 'bad'\n")
-
 
 @pytest.mark.parametrize(
     ("reader", "code", "says"), [("full", 1, "error: the output cannot be written: [Errno 28]"), ("gone", 0, "")]

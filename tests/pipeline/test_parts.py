@@ -44,7 +44,7 @@ def test_package__that_is_not_there_is_left_out_and_a_helper_counts(
         assert [record.getMessage() for record in caplog.records] == [
             "entry point gapwise.parts: broken = 'nowhere.parts': expected a package with folders of parts; there is none"
         ]
-        assert parts.sources(*parts.KERNELS) == {f"toys/{name}": file for name, file in files.items()}
+        assert parts.sources("gapwise.stages.problems") == {f"toys/{name}": file for name, file in files.items()}
     finally:
         parts.installed.cache_clear()
 

@@ -1,8 +1,6 @@
-"""Toys: the texts of files that each add one part, among one's own parts."""
+"""Toys: the texts of a data set and a structure of one's own."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 STRUCTURE = '''
 """The sign of <w, x>: blocks are single vectors, labels 0 and 1."""
@@ -103,95 +101,5 @@ def encoder(meta, shared):
     return Encoder(shared["scale"])
 '''
 
-HALVES = '''
-"""Every breakpoint at half the lambda of the one before, or where `paper` certifies down to, if that is higher."""
-
-from dataclasses import dataclass, replace
-
-from gapwise.stages.solver.path.rules.paper import Paper
-
-
-@dataclass
-class Halves(Paper):
-    def following(self, solved):
-        found = super().following(solved)
-        half = 0.5 * solved.point.lam
-        return replace(found, lam=half, low=half) if found.low < half and found.lam == found.low else found
-
-
-RULE = Halves
-'''
-
-VERIFIER = '''
-"""The verifier of `halves`: it certifies as `paper` does."""
-
-from gapwise.stages.certify.cells import Cells
-
-
-class Halves(Cells):
-    def claims(self, b):
-        return super().claims(b)
-
-
-VERIFIER = Halves
-'''
-
-METHOD = (Path(__file__).parent / "toy_method.py").read_text(encoding="utf-8")
-
-STAGE = '''
-"""Counts the breakpoints, once they are verified."""
-from gapwise.pipeline.stage_graph import Stage
-from gapwise.storage.results import read_path
-
-def run(job):
-    return {"breakpoints": len(read_path(job.dir.path / "path.zarr")[0]["lambda"])}
-
-STAGE = Stage("count", run, needs=("verify",))
-'''
-
-ESTIMATOR = '''
-"""The sign of <w, x> by `fit` and `predict`, for labels -1 and 1."""
-import numpy as np
-from gapwise.pipeline.estimators.multiclass import MulticlassSVM
-
-class SignSVM(MulticlassSVM):
-    def fit(self, X, y):
-        return super().fit(X, np.where(np.asarray(y) > 0, "plus", "minus"))
-
-    def predict(self, X):
-        return np.where(super().predict(X) == "plus", 1, -1)
-'''
-
-BACKEND = '''
-"""toy://: files in the memory of this process, apart from those of fsspec's memory://."""
-import fsspec
-from fsspec.implementations.memory import MemoryFileSystem
-from gapwise.storage.backend.objects import ObjectBackend
-
-class ToyFiles(MemoryFileSystem):
-    protocol, store, pseudo_dirs = ("toy",), {}, [""]
-
-    @classmethod
-    def _strip_protocol(cls, path):
-        return MemoryFileSystem._strip_protocol(str(path).replace("toy://", "memory://"))
-
-fsspec.register_implementation("toy", ToyFiles)
-
-class ToyBackend(ObjectBackend):
-    schemes = ("toy",)
-
-    def is_shared(self, where):
-        return False
-'''
-
-TOYS = {
-    "backends/toy.py": BACKEND,
-    "certify/halves.py": VERIFIER,
-    "datasets/clouds.py": READER,
-    "estimators/sign.py": ESTIMATOR,
-    "methods/turns.py": METHOD,
-    "problems/sign.py": STRUCTURE,
-    "rules/halves.py": HALVES,
-    "stages/count.py": STAGE,
-}
-"""File to its text; each works beside all others."""
+TOYS = {"datasets/clouds.py": READER, "problems/sign.py": STRUCTURE}
+"""File to its text."""

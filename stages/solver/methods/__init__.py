@@ -10,13 +10,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-from gapwise.parts import with_parts
 from gapwise.stages.solver.options import OPTIONS, MethodOptions, check_one_of
 
 if TYPE_CHECKING:
     from gapwise.stages.solver.method import AnyMethod
-
-__path__ = with_parts(__path__, "methods")
 
 
 def methods() -> tuple[str, ...]:

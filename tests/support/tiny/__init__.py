@@ -1,8 +1,7 @@
 """Tiny instances of every structure: small enough to enumerate all labellings and to solve as a dense QP.
 
 The default suite solves those that are `COMPILED`; tests marked `interpreted` solve the others, without the compiler. The
-instances of a structure are a file ``<structure>_instances.py``
-here, or in the folder ``tiny`` of your own parts (`gapwise.parts`), with
+instances of a structure are a file ``<structure>_instances.py`` here, with
 
 * ``INSTANCES``: functions that make a problem, by name;
 * ``LABELS``: for the name of the problem's class, a function from a problem to the number of values of a label;
@@ -22,12 +21,8 @@ import numba
 import numpy as np
 import pytest
 
-from gapwise.parts import with_parts
 from gapwise.stages.problems.contract import local
 from gapwise.stages.problems.protocol import Problem
-
-__path__ = with_parts(__path__, "tiny")
-
 from tiny.blocks import ragged
 from tiny.chain_instances import chain, chain_sparse
 from tiny.matching_instances import matching, matching_two

@@ -7,12 +7,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
-from gapwise.parts import with_parts
-
 if TYPE_CHECKING:
     from gapwise.stages.solver.path.rule import PathRule
 
-__path__ = with_parts(__path__, "rules")
 
 SHARED = {"heuristic": ("paper", "Heuristic"), "single": ("grid", "Single")}
 """Rules that are in the file of another: the file and the class."""
