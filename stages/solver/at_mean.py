@@ -39,12 +39,11 @@ import numpy as np
 from gapwise.records import Json
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.catalyst import ProximalCounts
+from gapwise.stages.solver.catalyst import Catalyst, ProximalCounts
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.counts import Arrays, ArraySpec
 from gapwise.stages.solver.exact import exact_pass, left_for_oracle
 from gapwise.stages.solver.method import Ended
-from gapwise.stages.solver.methods.accelerated import Accelerated, ended_with
 from gapwise.stages.solver.objective import Certificate, Goal, Mixture
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import SOONER, Answers, answers_at, bases, labellings, room
@@ -85,31 +84,29 @@ class AtMeanCounts(ProximalCounts):
     """Partial passes since the last whole one."""
 
 
-class AcceleratedAtMean(Accelerated):
+class AcceleratedAtMean(Catalyst):
     """Accelerated proximal points whose exact passes are made at the mean.
 
     `cache_error`: float64, (n,): exact less cached gap of each block at its last exact visit. `answered`: the oracles'
     answers that the pass going on has already, and the gaps over cached labellings before them.
     """
 
-    specs = (*Accelerated.specs, *SPECS)
+    specs = (*Catalyst.specs, *SPECS)
     own: AtMeanCounts
 
     def prepare(self) -> None:
         """The proximal problems, how many labellings a call returns, and what passes at the mean keep."""
         it, m = self.it, labellings(self.problem, self.options.n_best)
         it.n_best, it.options = m, it.options._replace(capacity=room(self.problem, m, it.options.capacity))
-        self.solve_with(AtMeanCounts())
+        self.own, self.mean = AtMeanCounts(), np.empty(0)
         self.cache_error = np.zeros(self.problem.n)
         self.answered: Answered | None = None
 
     def start(self) -> None:
         """Another lambda has begun: with BCFW passes unless the gaps are known from a lambda before."""
-        it, counts = self.it, self.own
-        if it.ledger.revisits:
-            it.counts.marks = []
-        self.proximal.start()
-        counts.begun = counts.curvature > 0.0 and math.isfinite(it.known_gap)
+        super().start()
+        counts = self.own
+        counts.begun = counts.curvature > 0.0 and math.isfinite(self.it.known_gap)
         counts.moving = False
         counts.last_exact, counts.last_whole, counts.partial = math.inf, math.inf, 0
 
@@ -121,12 +118,12 @@ class AcceleratedAtMean(Accelerated):
             return None
         if (point := self.mixed(goal.mixture)) is not None:
             self.it.ledger.record(point)
-            self.proximal.leave()
+            self.leave()
             return Status.CONVERGED, point
         if self.may_be_partial and self.partial_pass(self.bound(goal)):
             return None
         self.own.begun &= not self.own.moving
-        return ended_with(self.it, self.proximal, self.pass_at_mean(), goal)
+        return self.ended_with(self.pass_at_mean(), goal)
 
     def bound(self, goal: Goal) -> float:
         """The exact gap at which the solve ends, without what the slack of the oracle's bounds takes of it."""
@@ -141,33 +138,33 @@ class AcceleratedAtMean(Accelerated):
 
     def bcfw_outer(self, near: float) -> None:
         """A BCFW pass and the cached passes after it; the last one, if they leave the mean a gap below `near`."""
-        it, proximal, counts = self.it, self.proximal, self.own
+        it, counts = self.it, self.own
         self.bcfw_pass()
         estimate = it.known_gap + it.dual_and_excess()[1]
-        if proximal.measure() and counts.curvature > 0.0:
-            proximal.begin()
-        proximal.watch(estimate)
-        proximal.cached_passes(estimate)
-        counts.begun = not (near < math.inf and proximal.mean_gap() >= near)
+        if self.measure() and counts.curvature > 0.0:
+            self.centre_at_w()
+        self.watch(estimate)
+        self.cached_passes(estimate)
+        counts.begun = not (near < math.inf and self.mean_gap() >= near)
         if it.ledger.limit() or counts.curvature == 0.0:  # if no block has moved, w is optimal
-            proximal.settle()
+            self.settle()
 
     def cached_outer(self, bound: float) -> None:
         """Passes over the cache until the mean's gap there is small enough; then a pass at the mean is due."""
-        counts, options, proximal = self.own, self.options.at_mean, self.proximal
+        counts, options = self.own, self.options.at_mean
         exact = 0.0
         if counts.last_exact < math.inf:
             exact = options.of_exact * counts.last_exact
-            if proximal.watch(counts.last_exact):
+            if self.watch(counts.last_exact):
                 counts.moving = True
         goal = max(exact, options.of_tolerance * bound)
         last = self.it.cached_gap(self.it.state.w)
         for _ in range(options.rounds + (self.it.n_best > 1)):
-            proximal.cached_passes(last)
-            known, last = proximal.both_gaps()
+            self.cached_passes(last)
+            known, last = self.both_gaps()
             if min(known, last) <= goal:
                 break
-        proximal.settle()
+        self.settle()
 
     @property
     def unused(self) -> int:
@@ -193,14 +190,14 @@ class AcceleratedAtMean(Accelerated):
     # -- passes at the mean -------------------------------------------------------------------------------------------
     def gaps_at_mean(self) -> np.ndarray:
         """float64, (n,): block gaps at the mean over cached labellings."""
-        return self.it.cached_gaps(self.proximal.point)
+        return self.it.cached_gaps(self.point)
 
     def pass_at_mean(self) -> Certificate:
         """An exact pass at the mean (theorem 5), which asks only blocks without an answer, and their cache errors."""
         it, had = self.it, self.answered
         known = self.gaps_at_mean() if had is None else had.known
         given = None if had is None else (had.blocks, had.answers)
-        point, found = exact_pass(it, self.proximal.point, given=given)
+        point, found = exact_pass(it, self.point, given=given)
         it.weights = np.array(it.weights)  # they stay when the mean moves on
         self.cache_error = np.maximum(found.gap - known, 0.0)
         self.own.last_exact, self.own.last_whole, self.own.partial = point.gap, point.gap, 0
@@ -223,7 +220,7 @@ class AcceleratedAtMean(Accelerated):
         passes, which are rather too large; of others, after many passes, they may be far too small.
         """
         it, P, S = self.it, self.it.problem, self.it.state
-        blocks, known, w = self.worst_blocks(), self.gaps_at_mean(), self.proximal.point
+        blocks, known, w = self.worst_blocks(), self.gaps_at_mean(), self.point
         with it.ledger.asking():
             answers = answers_at(P, w, blocks, it.ledger.spread, it.n_best)
             base = bases(P, w, S.pool, it.ledger.spread, blocks, it.n_best)

@@ -24,15 +24,17 @@ to w = v, where the bracket is 0.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.codes import CACHE_ONLY
+from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from gapwise.stages.solver.counts import Arrays, ArraySpec
-from gapwise.stages.solver.dual_point import DualPoint
-from gapwise.stages.solver.options import AccelerationOptions
+from gapwise.stages.solver.exact import judged
+from gapwise.stages.solver.method import Ended, Method
+from gapwise.stages.solver.objective import Certificate, Goal
+from gapwise.stages.solver.options import CachedPassOptions
 from gapwise.stages.solver.proximal import dual_norms, move_towards, recentre
 from gapwise.stages.solver.running import clip
 from gapwise.stages.solver.visits import load_cached_steps, load_steps, visit
@@ -80,31 +82,47 @@ class ProximalCounts:
     """Effective passes at this lambda when it was found."""
 
 
-@dataclass
-class Proximal:
-    """Proximal problems over a dual point: their centre, the passes over the cache, and the mean of their points."""
+class Catalyst(Method[CachedPassOptions]):
+    """A method that solves proximal problems: their centre, the passes over the cache, and the mean of their points.
 
-    it: DualPoint
-    options: AccelerationOptions
-    own_point: bool
-    """Whether w may differ from w(alpha) to the end; certificates are then those of (mean, alpha)."""
-    counts: ProximalCounts
-    mean: np.ndarray = field(default_factory=lambda: np.empty(0))
-    """float64, (d,): mean of the points, the w that is certified; empty before the first."""
+    `mean`: float64, (d,): mean of the points, the w that is certified; empty before the first. With `own_primal` w may
+    differ from w(alpha) to the end; certificates are then those of (mean, alpha).
+    """
+
+    specs = (*Method.specs, *SPECS)
+    own: ProximalCounts
+
+    def prepare(self) -> None:
+        """No point yet."""
+        self.own, self.mean = ProximalCounts(), np.empty(0)
+
+    @property
+    def rewrites_w(self) -> bool:
+        """Whether the mean is certified."""
+        return self.own_primal
+
+    def ended_with(self, point: Certificate, goal: Goal) -> Ended | None:
+        """Record an exact pass; how the lambda ends with it, the proximal problem then left, or None."""
+        self.ledger.record(point)
+        status = judged(self.it, point, goal)
+        if status is None:
+            return None
+        self.leave()
+        return status, point
 
     # -- the mean -----------------------------------------------------------------------------------------------------
     @property
     def point(self) -> np.ndarray:
         """(d,): the mean of the points so far; the current w before the first."""
-        return self.mean if self.counts.points else self.it.state.w
+        return self.mean if self.own.points else self.it.state.w
 
     def note(self) -> None:
         """Add the current w to the mean (theorem 5)."""
-        self.counts.points += 1
-        if self.counts.points == 1:
+        self.own.points += 1
+        if self.own.points == 1:
             self.mean = self.it.state.w.copy()
         else:
-            move_towards(self.mean, self.it.state.w, (MEAN_POWER + 1.0) / (MEAN_POWER + self.counts.points))
+            move_towards(self.mean, self.it.state.w, (MEAN_POWER + 1.0) / (MEAN_POWER + self.own.points))
 
     def mean_gap(self) -> float:
         """The mean's gap over cached labellings; the mean restarts at w if w has the smaller gap."""
@@ -114,7 +132,7 @@ class Proximal:
         """The gaps over cached labellings of the mean and of w; the mean restarts at w if w has the smaller one."""
         known, last = self.it.cached_gap(self.mean), self.it.cached_gap(self.it.state.w)
         if last < known:
-            self.counts.points = 0
+            self.own.points = 0
             self.note()
         return known, last
 
@@ -122,13 +140,17 @@ class Proximal:
     def start(self) -> None:
         """Another lambda has begun: with a proximal problem at the w it starts from."""
         it = self.it
+        if (
+            self.ledger.revisits
+        ):  # a path that goes up and down counts the passes without use anew, and so keeps labellings
+            it.counts.marks = []
         it.counts.kappa, it.centre = 0.0, np.empty(0)
-        self.counts.points, self.counts.visits, self.mean = 0, 1, np.empty(0)
-        self.counts.least, self.counts.least_at = math.inf, 0.0
+        self.own.points, self.own.visits, self.mean = 0, 1, np.empty(0)
+        self.own.least, self.own.least_at = math.inf, 0.0
         it.derive()
-        self.begin()
+        self.centre_at_w()
 
-    def begin(self) -> None:
+    def centre_at_w(self) -> None:
         """Begin a proximal problem at the current w, once the curvature is known; u and w stay.
 
         kappa = c sqrt(lambda Lambda), Lambda the mean curvature ||B_i delta||^2 of a move over its mean slope. Lambda has
@@ -136,13 +158,11 @@ class Proximal:
         scaled. It is measured on the moves of the first BCFW pass, which is made with kappa = 0, and kept unless `watch`
         lowers it.
         """
-        if self.counts.curvature > 0.0:
-            self._centre_at_w(self.it.state.u.copy())
-
-    def _centre_at_w(self, v: np.ndarray) -> None:
-        """Take kappa from the curvature, and the present w as the centre; alpha, and so v (d,), stays."""
-        S, counts, P = self.it.state, self.it.counts, self.it.problem
-        counts.kappa = float(self.options.c * math.sqrt(counts.lam * self.counts.curvature))
+        S, counts, P = self.it.state, self.counts, self.problem
+        if self.own.curvature == 0.0:
+            return
+        v = S.u + counts.kappa / counts.lam * (S.u - self.it.centre) if counts.kappa > 0.0 else S.u.copy()
+        counts.kappa = float(self.options.acceleration.c * math.sqrt(counts.lam * self.own.curvature))
         self.it.centre = S.w.copy()
         S.u[:] = (counts.kappa * self.it.centre + counts.lam * v) / (counts.lam + counts.kappa)
         if P.lower.size:
@@ -155,59 +175,71 @@ class Proximal:
         holds, its solution then follows the few that are known, far from the optimum, and the next oracle calls find that
         gaps have grown. Bundle methods shorten their steps likewise after null steps (Kiwiel, Math. Program. 46, 1990).
         """
-        own, counts, S = self.counts, self.it.counts, self.it.state
-        passes = self.it.ledger.passes_here
+        own, counts, passes = self.own, self.counts, self.ledger.passes_here
         stalled = counts.kappa > 0.0 and estimate >= own.least and passes - own.least_at >= STALLED
         if stalled or estimate < own.least:
             own.least, own.least_at = estimate, passes
         if stalled and counts.kappa > STRONG * counts.lam:
             own.curvature /= SOFTER**2
-            self._centre_at_w(S.u + counts.kappa / counts.lam * (S.u - self.it.centre))
+            self.centre_at_w()
         return stalled
 
     def measure(self) -> bool:
         """Take the curvature of the moves just made, if it is not known; returns whether it was not."""
-        first, moved = self.counts.curvature == 0.0, self.it.state.curvature
+        first, moved = self.own.curvature == 0.0, self.it.state.curvature
         if first and moved[1] > 0.0:
-            self.counts.curvature = float(moved[0] / moved[1])
+            self.own.curvature = float(moved[0] / moved[1])
         return first
 
     def settle(self) -> None:
         """Prepare an exact pass at a fixed point: at w = v if the certificate needs w(alpha), otherwise at the mean."""
-        self.it.counts.exact_due = True
-        if not self.own_point:
-            self.it.counts.kappa, self.it.centre = 0.0, np.empty(0)
+        self.counts.exact_due = True
+        if not self.own_primal:
+            self.counts.kappa, self.it.centre = 0.0, np.empty(0)
 
     def leave(self) -> None:
         """Leave the proximal problem at the end of a lambda; the certified point stays in `DualPoint.weights`."""
-        if self.it.counts.kappa > 0.0:
-            self.it.counts.kappa, self.it.centre = 0.0, np.empty(0)
+        if self.counts.kappa > 0.0:
+            self.counts.kappa, self.it.centre = 0.0, np.empty(0)
             self.it.derive()
 
-    # -- passes over the cache ----------------------------------------------------------------------------------------
+    # -- passes -------------------------------------------------------------------------------------------------------
+    @property
+    def unused(self) -> int:
+        """Labellings without weight that so many passes have not chosen are dropped."""
+        return self.options.acceleration.unused_passes
+
+    def bcfw_pass(self) -> None:
+        """A step of every block with the oracle, so that w moves; then labellings of no use are dropped."""
+        it = self.it
+        it.make_room(it.problem.n)
+        it.state.curvature[:] = 0.0
+        visit(it, vertex_from=ORACLE_ALWAYS)
+        it.mark_pass(self.unused)
+
     def rate(self) -> float:
         """sqrt(lambda / (lambda + kappa)): the share of the gap that an accelerated outer iteration removes."""
-        return math.sqrt(self.it.counts.lam / (self.it.counts.lam + self.it.counts.kappa))
+        return math.sqrt(self.counts.lam / (self.counts.lam + self.counts.kappa))
 
     def inner_share(self) -> float:
         """Cached passes end below this share of the exact pass's estimate."""
-        return min(self.options.inner_target, PER_RATE * self.rate())
+        return min(self.options.acceleration.inner_target, PER_RATE * self.rate())
 
     def cached_passes(self, estimate: float) -> None:
         """Cached passes with momentum until their gap is below the `inner_share` of the exact pass's estimate."""
-        it, counts, P, options = self.it, self.it.counts, self.it.problem, self.options
+        it, counts, P, options = self.it, self.counts, self.problem, self.options.acceleration
         rate, share = self.rate(), self.inner_share()
         most_momentum = (1.0 - rate) / (1.0 + rate)
         t, last_dual, w_before = 1.0, -math.inf, it.state.w.copy()
         skip_below, dual_before = options.skip_share * estimate / P.n, it.dual_and_excess()[0]
         it.state.skip[:] = 0
-        for _ in range(MOST_VISITS // self.counts.visits):
-            for _ in range(self.counts.visits):
+        for _ in range(MOST_VISITS // self.own.visits):
+            for _ in range(self.own.visits):
                 visit(it, options.cached_passes, vertex_from=CACHE_ONLY, rounds=options.rounds, skip_below=skip_below)
             S = it.state
             dual, excess = it.dual_and_excess()
             remaining = it.known_gap + excess
-            if self.own_point:
+            if self.own_primal:
                 self.note()
             if counts.kappa > 0.0:
                 if dual < last_dual:
@@ -222,11 +254,11 @@ class Proximal:
                     clip(S.u, P.lower, P.upper, S.w)
             if remaining <= share * estimate:
                 return
-        if dual < dual_before - estimate and self.counts.visits <= MOST_VISITS // 2:
-            self.counts.visits *= 2
+        if dual < dual_before - estimate and self.own.visits <= MOST_VISITS // 2:
+            self.own.visits *= 2
 
-    def warm_up(self) -> None:
-        """Compile or load every function that a solve calls."""
+    def load(self) -> None:
+        """Passes with the oracle and over the cache."""
         load_steps(self.it)
         load_cached_steps(self.it)
         a, b, c, d = np.empty((4, 0))
@@ -241,5 +273,5 @@ class Proximal:
 
     def restore(self, arrays: Arrays) -> None:
         """The mean; ValueError if it does not fit the problem."""
-        d = self.it.problem.d if self.counts.points else 0
+        d = self.problem.d if self.own.points else 0
         self.mean = check_array("mean", arrays["mean"], (d,), float, finite=True)

@@ -8,7 +8,6 @@ import numba
 import numpy as np
 import pytest
 from dense import optimum, primal_value
-from parts_of import proximal_of
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never
 from solved import options_of, path_of
@@ -173,14 +172,13 @@ def test_accelerated__solves_random_boxes(seed, method):
 
 def test_note__weighs_points_by_rising_powers():
     solver = accelerated_of(multiclass())
-    proximal = proximal_of(solver)
     points = np.random.default_rng(0).normal(size=(20, solver.problem.d))
     for point in points:
         solver.it.state.w[:] = point
-        proximal.note()
+        solver.note()
     weights = np.array([math.prod(k + j for j in range(int(MEAN_POWER))) for k in range(1, 21)], float)
-    np.testing.assert_allclose(proximal.mean, weights @ points / weights.sum(), rtol=1e-12)
-    assert proximal.counts.points == 20
+    np.testing.assert_allclose(solver.mean, weights @ points / weights.sum(), rtol=1e-12)
+    assert solver.own.points == 20
 
 
 @pytest.mark.parametrize("name", by_all_methods())
@@ -192,10 +190,9 @@ def test_cached_gap__is_that_of_the_labellings_in_the_cache(name):
 
     def boundary(solver):
         nonlocal seen
-        proximal = proximal_of(solver)
-        if proximal.counts.points == 0:
+        if solver.own.points == 0:
             return
-        w = proximal.mean
+        w = solver.mean
         exact = primal_value(problem, w, LAM) - solver.it.dual_and_excess(w)[0]
         known = solver.it.cached_gap(w)
         assert -1e-9 <= known <= exact + 1e-9
@@ -214,10 +211,10 @@ def test_cached_gap__is_that_of_the_labellings_in_the_cache(name):
 def test_mean__is_what_is_certified_and_better_than_the_last_point(monkeypatch):
     problem = multiclass(n=20, width=9, classes=5)
     solver = accelerated_of(problem, lam=1e-2)
-    proximal, tried = proximal_of(solver), []
+    tried = []
 
     def noted(it, w):
-        assert w is proximal.mean
+        assert w is solver.mean
         point, gaps = exact_pass(it, w)
         np.testing.assert_array_equal(solver.it.weights, w)
         assert point.primal == pytest.approx(primal_value(problem, w, 1e-2), abs=1e-9)
@@ -230,7 +227,7 @@ def test_mean__is_what_is_certified_and_better_than_the_last_point(monkeypatch):
     assert status is Status.CONVERGED
     assert point.gap == tried[-1][0] <= 1e-4
     assert all(mean <= 1.1 * last for mean, last in tried)
-    np.testing.assert_array_equal(solver.it.weights, proximal.mean)
+    np.testing.assert_array_equal(solver.it.weights, solver.mean)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -309,6 +306,6 @@ def test_weights__stay_when_the_mean_moves_on() -> None:
     solver.solve(1e-3, never)
     certified = solver.it.weights.copy()
     solver.it.state.w[:] += 1.0
-    assert proximal_of(solver).counts.points > 1
-    proximal_of(solver).note()
+    assert solver.own.points > 1
+    solver.note()
     np.testing.assert_array_equal(solver.it.weights, certified)

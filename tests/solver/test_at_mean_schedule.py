@@ -38,7 +38,7 @@ def test_exact_passes__are_made_at_the_mean_and_end_the_solve(monkeypatch):
     pass_at_mean, partial_pass = method.pass_at_mean, method.partial_pass
 
     def exact():
-        w, calls, S = method.proximal.mean, solver.oracle_calls, solver.it.state
+        w, calls, S = method.mean, solver.oracle_calls, solver.it.state
         alone = exact_gaps(problem, w, S.pool)
         point = pass_at_mean()
         np.testing.assert_array_equal(passes[-1].gap, alone.gap)

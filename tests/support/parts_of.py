@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import math
 
-from gapwise.stages.solver.catalyst import Proximal
 from gapwise.stages.solver.exact import ExactGaps, certificate_of, exact_pass
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.objective import Certificate, Goal
-
-
-def proximal_of(solver: AnyMethod) -> Proximal:
-    """The proximal problems of an accelerated method."""
-    proximal: Proximal = solver.proximal  # type: ignore[attr-defined]
-    return proximal
 
 
 def pass_of(solver: AnyMethod) -> tuple[Certificate, ExactGaps]:

@@ -72,7 +72,7 @@ class Bcfw(Method[Options]):
         self.own, self.accelerated = StepCounts(), None
         if self.it.pairwise:
             self.accelerated = Accelerated(self.it, CachedPassOptions(), own_primal=False)
-            self.accelerated.solve_with(self.own)
+            self.accelerated.own = self.own
 
     def start(self) -> None:
         """Another lambda has begun."""
@@ -116,7 +116,7 @@ class Bcfw(Method[Options]):
         flags, order, steps = self.next_steps(threshold)
         why = run_steps(it, flags, order, steps)
         if self.accelerated:
-            self.accelerated.proximal.measure()  # of the first moves: later ones have smaller slopes
+            self.accelerated.measure()  # of the first moves: later ones have smaller slopes
         enough = it.state.counters[ORACLE_CALLS] >= flags.stop_calls or self.many_steps
         # a relative tolerance needs a dual value, which only an exact pass gives
         unknown = goal.relative and not self.options.refresh_every and not bound > 0.0
