@@ -119,6 +119,7 @@ def test_whole_axis__is_the_convex_bound_within_each_cell() -> None:
         "cell_low": np.array([0.4, 0.2, 0.0]), "cell_high": np.array([np.inf, 0.4, 0.2]),
         "cell_primal": np.array([[0, 1], [0.5, 0.5], [1, 0]]), "cell_dual": np.array([[0, 1], [0.25, 0.75], [1, 0]]),
         "cell_inner": np.array([0.0, 0.9, 0.0]), "cell_dual_inner": np.array([0.0, 0.072, 0.0]),
+        "cell_scale": np.full(3, np.inf),
     }  # fmt: skip
     attrs = {"rule": "two_sided", "hinge_at_zero": 0.9, "psi_norm2": 0.2, "relative": False}
     lams, bound = below_first(arrays, attrs)

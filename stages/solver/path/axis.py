@@ -22,7 +22,6 @@ from gapwise.stages.solver.path.cells import (
     Goal,
     Pair,
     SolvedPoint,
-    bound_of,
     cell_down_to,
     cell_to_zero,
     lowest,
@@ -163,11 +162,6 @@ class Axis(PathRule):
             "path_numbers": np.array([m.number for m in self.members], np.int64),
         }
         return {**arrays, "path_duals": np.array([m.dual for m in self.members])} if self.apart else arrays
-
-    @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
-        """The certified bound on the gap (or gap / primal) at `lam`, nan where nothing is certified."""
-        return bound_of(arrays, attrs, lam)
 
 
 def restored_members(arrays: Mapping[str, np.ndarray]) -> list[Member]:

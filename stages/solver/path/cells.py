@@ -305,25 +305,31 @@ def model_of(cells: list[Cell]) -> dict[str, np.ndarray]:
 
 
 def bound_of(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
-    """The bound on the gap (or gap / primal) that the cells of path.zarr certify at `lam`, nan where there is no cell."""
+    """The bound on the gap (or gap / primal) that the cells of path.zarr certify at `lam`, nan where there is no cell.
+
+    Cells without shares tau are those of `path.rule=paper`: one point, of which w or the dual point is rescaled.
+    """
     columns = [arrays[name] for name in ("lambda", "gap", "hinge", "loss_dual", "norm2")]
     columns.append(arrays["dual_norm2"] if "dual_norm2" in arrays else arrays["lambda"] ** 2 * arrays["norm2"])
-    points = [SolvedPoint(*row) for row in zip(*columns, strict=True)]
     hinge_at_zero, relative = number(attrs, "hinge_at_zero"), bool(attrs["relative"])
-    above_all = zero(hinge_at_zero, number(attrs, "psi_norm2"))
     nothing = SolvedPoint(0.0, 0.0, hinge_at_zero, 0.0, 0.0, 0.0)
-    low, bounds = arrays["cell_low"], []
+    solved = [SolvedPoint(*row) for row in zip(*columns, strict=True)]
+    points = [zero(hinge_at_zero, number(attrs, "psi_norm2")), *solved, nothing]
+    low, with_shares, bounds = arrays["cell_low"], "cell_dual" in arrays, []
     for x in np.ravel(lam).tolist():
         if not x >= low[-1]:
             bounds.append(math.nan)
             continue
         c = int(np.argmax(low <= x))
-        k, t, tau = int(arrays["cell_interval"][c]), arrays["cell_primal"][c], arrays["cell_dual"][c]
-        above = points[k - 1] if k > 0 else above_all
-        below = points[k] if k < len(points) else nothing
-        pair = Pair(above, below, arrays["cell_inner"][c], arrays["cell_dual_inner"][c], hinge_at_zero)
-        primal = pair.primal(x, t)
-        if low[c] == 0.0:
+        k, t = max(int(arrays["cell_interval"][c]), 0), arrays["cell_primal"][c]
+        (above, below), tau = points[k : k + 2], arrays["cell_dual"][c] if with_shares else t
+        inner = (arrays["cell_inner"][c], arrays["cell_dual_inner"][c]) if with_shares else (0.0, 0.0)
+        pair = Pair(above, below, inner[0], inner[1], hinge_at_zero)
+        primal = pair.primal(x, t * min(1.0, arrays["cell_scale"][c] / x))
+        if not with_shares:
+            only = below if t[1] > 0.0 else above
+            tau = t * (min(1.0, x / only.lam) if only.dual_norm2 > 0.0 else 1.0)
+        elif low[c] == 0.0:
             tau = tau * (min(1.0, above.ell * x / above.dual_norm2) if above.dual_norm2 > 0.0 else 1.0)
             primal = 0.5 * x * t[0] ** 2 * above.norm2 + (above.hinge if t[0] == 1.0 else 0.0)
         gap = primal - pair.dual(x, tau)

@@ -16,6 +16,7 @@ import numpy as np
 from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
 from gapwise.stages.solver.objective import Product, plain_product
 from gapwise.stages.solver.options import WHOLE, PathOptions, Status
+from gapwise.stages.solver.path.cells import SolvedPoint, bound_of
 
 if TYPE_CHECKING:
     from gapwise.records import Json
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
     from gapwise.stages.solver.counts import ArraySpec
     from gapwise.stages.solver.objective import Certificate, Mixture
-    from gapwise.stages.solver.path.cells import SolvedPoint
 
 
 OF_GIVEN = ("lambdas", "lambda", "tolerance", "warm_start")
@@ -282,7 +282,7 @@ class PathRule(ABC):
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap (or gap / primal) at `lam`, from path.zarr; nan where nothing is certified."""
-        return np.full(np.shape(lam), np.nan)
+        return bound_of(arrays, attrs, lam) if cls.certifies_path() else np.full(np.shape(lam), np.nan)
 
 
 class OpenEnded(Protocol):

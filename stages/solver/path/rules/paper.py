@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gapwise.stages.solver.counts import number
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions, Status, check
 from gapwise.stages.solver.path.rule import (
@@ -106,19 +105,6 @@ class Paper(PathRule):
             "cell_scale": np.append(lams[0], np.full(lams.size, math.inf)),
         }
 
-    @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
-        """The certified bound on the gap at `lam`, nan below the end of the path."""
-        first, gap, ell = (float(arrays[name][0]) for name in ("lambda", "gap", "loss_dual"))
-        s = first / lam
-        above_first = s * gap + (1.0 - s) * (number(attrs, "hinge_at_zero") - ell)
-        which = np.maximum(np.searchsorted(-arrays["lambda"], -lam, side="right") - 1, 0)
-        at, low, g, hinge, norm2 = (arrays[name][which] for name in ("lambda", "lambda_low", "gap", "hinge", "norm2"))
-        # theorem 1, and 1b where all smaller lambdas are certified
-        to_zero = np.minimum(g + norm2 * (at - lam) ** 2 / (2.0 * lam), np.maximum(g, hinge))
-        below_first = np.where(low <= 0.0, to_zero, g + (1.0 - lam / at) * (hinge - g))
-        return np.where(lam > first, above_first, np.where(lam >= low, below_first, np.nan))
-
 
 class Heuristic(Paper):
     """The same steps with stale gaps, cheaper and without a guarantee.
@@ -127,11 +113,6 @@ class Heuristic(Paper):
     """
 
     kappa, exact = 0.7, False
-
-    @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
-        """Nothing is certified."""
-        return PathRule.bound(arrays, attrs, lam)
 
 
 RULE = Paper
