@@ -13,15 +13,13 @@ ones the sure links train: as many of them as words may have, chosen to agree mo
 possible links cost `possible` where they are predicted. The lexicon comes from the parallel text alone, not from the
 hand-aligned sentences. All pairs of words are candidates. Weights: 82 features (`alignment.features`), and with
 fertility 2 eight prices of second links, for either language and four classes of frequency.
-
-New input for `encoder`: pairs (English words, French words), tokenised as the hand-aligned sentences are.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,11 +27,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
-from gapwise.stages.datasets.alignment.links import Links, encoded, read_links, read_pairs, word_pair, write_links
-from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets.alignment.links import Links, encoded, read_links, read_pairs
 from gapwise.stages.datasets.offers.options import NonNegative, Positive, Values, Whole, one_of, options_of
-from gapwise.stages.datasets.text.tables import words_of
 
 if TYPE_CHECKING:
     from gapwise.stages.datasets.alignment.lexicon import Lexicon
@@ -82,8 +78,6 @@ class Hansards:
         plain, words = self._parallel()
         report(1, 3, "parts")
         lexicon = learn(*words)
-        for name, array in lexicon.arrays().items():
-            sink.put("", name, array)
         report(2, 3, "parts")
         sentences = len(plain)
         del words
@@ -103,7 +97,6 @@ class Hansards:
             **facts(self.options.fertility),
             "costs": {name: getattr(self.options, name) for name in ("missed", "extra", "possible")},
             "nonnegative": _association() if self.options.nonnegative else [],
-            "sentences": sentences,
             **{f"n_{split}": count for split, count in counts.items()},
         }
 
@@ -213,61 +206,6 @@ def _allowed(sure: np.ndarray, agreement: np.ndarray, fertility: int) -> np.ndar
     best_matching(np.arange(0, J * K + 1, K), 0, J, K, np.tile(np.arange(K, dtype=np.int32), J), fertility, y, work)
     rows = np.repeat(np.arange(J), fertility)[y > 0]
     return np.stack([rows, y[y > 0] - 1], axis=1)
-
-
-@dataclass(frozen=True)
-class PairsEncoder:
-    """Blocks of new sentence pairs."""
-
-    lexicon: Lexicon
-    fertility: int
-
-    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
-        """Pairs (English words, French words), as lists or as blank-separated text."""
-        pairs = []
-        for number, pair in enumerate(raw):
-            if isinstance(pair, str) or len(pair) != 2:
-                raise DataError(f"input: pair {number}: expected English words and French words, got {pair!r}")
-            e, f = (words_of(side) if isinstance(side, str) else list(side) for side in pair)
-            if not e or not f or not all(isinstance(word, str) and word for word in [*e, *f]):
-                raise DataError(f"input: pair {number}: expected at least one word on either side, got {pair!r}")
-            pairs.append((e, f))
-        if not pairs:
-            raise DataError("input: holds no sentences")
-        for number, pair in enumerate(pairs, 1):
-            sink.append(NEW, **block(self.lexicon, pair, {}, number, self.fertility))
-
-
-def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PairsEncoder:
-    """The encoder of a feature store of this reader."""
-    from gapwise.stages.datasets.alignment.lexicon import Lexicon
-
-    return PairsEncoder(Lexicon.restored(shared, int(meta["sentences"])), int(meta["fertility"]))
-
-
-def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """Two files, English and French, of blank-separated words, a sentence a line, tokenised as the hand-aligned ones."""
-    if len(inputs) != 2:
-        raise DataError(f"input: expected two files, English and French sentences line by line, got {len(inputs)}")
-    pairs = read_pairs(Path(inputs[0]), Path(inputs[1]))
-    return NewInput(pairs, range(1, len(pairs) + 1))
-
-
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
-    """The sentences of a test split and their numbers."""
-    ptr = np.asarray(arrays["text_ptr"]).tolist()
-    pairs = [word_pair(arrays, i) for i in range(len(ptr) - 1)]
-    example = [" ".join(side) for side in pairs[0]]
-    return NewInput(pairs, np.asarray(arrays["number"]).tolist(), example=example)
-
-
-def show(new: NewInput, predicted: Predicted) -> Shown:
-    """Lines "sentence e f" of the links, numbered from 1, as the task's scorer reads them."""
-    links = []
-    for i, (e, _) in enumerate(new.raw):
-        entries = predicted[i].reshape(len(e), -1)
-        links.append([(j, int(k) - 1) for j, row in enumerate(entries) for k in row if k])
-    return Shown(write_links(new.source, links), ".wa")
 
 
 def specimen(options: Facts, sink: Sink) -> Record:

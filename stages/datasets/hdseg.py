@@ -17,36 +17,30 @@ holds the 1/255. There is no f16: numba has no float16 on CPUs, so rows would ha
 are computed from the rows as read, before any rounding, and stay f32.
 
 `dataset.features=s15` keeps the 649 columns of S15's experiment (`vision.own_columns`), with Potts terms of a fixed weight.
-
-New input for `encoder`: the features, edges and map of each image, as `Given` says."""
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
-from gapwise.stages.datasets.inputs import NewInput
-from gapwise.stages.datasets.inputs.arrays import arrays_of
+from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.offers.options import Values, Whole, names_of, one_of, options_of, taken_from
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.features import pairwise_features
 from gapwise.stages.datasets.vision.horseseg_files import (
     COLUMNS,
     WIDTHS,
-    checked_edges,
     fields_of,
     image_of,
     mask_name,
     refuse_map,
     text_of,
 )
-from gapwise.stages.datasets.vision.new_pictures import unlabelled
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, own_block, own_names, own_width
 from gapwise.stages.datasets.vision.picture_files import pixels_of
 from gapwise.stages.datasets.vision.pictures import (
@@ -123,73 +117,6 @@ class HDSeg:
             **({"own": True} if self.model.own else {}),
             **self.model.facts(),
         }
-
-
-class Given(NamedTuple):
-    """A new image."""
-
-    features: np.ndarray
-    """(S, 1969), as the release has them"""
-    edges: np.ndarray
-    """(E, 2): pairs of neighbouring superpixels, from 0"""
-    superpixel_map: np.ndarray
-    """(H, W): ids 0..S-1, each of which occurs"""
-
-
-@dataclass(frozen=True)
-class HDSegEncoder:
-    """Blocks of new images, with the precision of a feature store."""
-
-    precision: str
-    own: bool = False
-
-    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
-        """Images, each a `Given` or a tuple like it.
-
-        Besides its features a block has `superpixel_map` (H * W,) and `hw` (1, 2), which turn labels of superpixels into
-        those of pixels.
-        """
-        tasks = [(self, number, Given(*image)) for number, image in enumerate(raw)]
-        if not tasks:
-            raise DataError("input: holds no images")
-        for arrays in map_blocks(_new_block, tasks):
-            sink.append(NEW, **arrays)
-
-
-def _new_block(task: tuple[HDSegEncoder, int, Given]) -> dict[str, np.ndarray]:
-    encoder, number, image = task
-    where = f"input: image {number}"
-    features, regions = np.asarray(image.features), np.asarray(image.superpixel_map).astype(np.int64)
-    size = int(features.shape[0]) if features.ndim == 2 else 0
-    if features.shape != (size, COLUMNS):
-        raise DataError(f"{where}: features has shape {features.shape}, expected (superpixels, {COLUMNS})")
-    refuse_map(regions, size, f"{where}: superpixel_map")
-    block = {
-        "unary": features.astype(np.float32),
-        "edges": checked_edges(np.asarray(image.edges), size, f"{where}: edges"),
-    }
-    block |= _features(block["unary"], block["edges"], encoder.own)
-    check_finite(block, where)
-    return block | unlabelled(regions) | {"unary": _stored(block["unary"], encoder.precision, where)}
-
-
-def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> HDSegEncoder:
-    """The encoder of a feature store of this reader."""
-    return HDSegEncoder(meta["precision"], bool(meta.get("own", False)))
-
-
-def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """Images, each an .npz file with the arrays of `Given`: features, edges and superpixel_map."""
-    given = []
-    for name in inputs:
-        arrays = arrays_of(Path(name), Given._fields)
-        missing = [field for field in Given._fields if field not in arrays]
-        if missing:
-            raise DataError(
-                f"{name}: has no array {missing[0]}; expected {', '.join(Given._fields)}, as hdseg.Given says"
-            )
-        given.append(Given(**arrays))
-    return NewInput(given, masks.named([Path(name) for name in inputs], [None] * len(given)), several=True)
 
 
 stored_input, show = masks.stored_input, masks.show

@@ -12,14 +12,11 @@ Maps and displacements have units in which one penalty is meant to treat them al
 of a network are read by `tree_maps`.
 
 Loss: mean over the 14 joints of min(1, squared distance / s^2), where s is `loss_scale` times the length of the trunk and
-distances are between centres of cells.
-
-New input for `encoder`: pictures in which a person is about 150 pixels long.
-Predictions are shown as a table of joints."""
+distances are between centres of cells."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -30,15 +27,11 @@ import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
-from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
-from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.offers.options import Natural, Positive, Values, Whole, at_least, one_of, options_of
 from gapwise.stages.datasets.poses import part_maps, scaling
 from gapwise.stages.datasets.poses import types as clusters
 from gapwise.stages.datasets.poses.lsp_files import ANNOTATION, ARCHIVE, Photograph, read_photographs
-from gapwise.stages.datasets.poses.new_pictures import PoseEncoder
 from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
-from gapwise.stages.datasets.vision.masks import read_new as read_pictures
 from gapwise.stages.datasets.vision.picture_files import decoded
 
 SPLIT_SEED = 2010
@@ -96,7 +89,7 @@ class Poses:
         for arrays in first:
             spread.add(arrays)
         of_unary, of_codes = spread.values()
-        _write_shared(sink, anchors, part_maps.stored(models[-1]), relation_scale=-1.0 / of_codes)
+        _write_shared(sink, anchors, relation_scale=-1.0 / of_codes)
         for k, arrays in enumerate(chain(first, blocks)):
             if k < len(train):
                 sink.append("train", **arrays)
@@ -213,8 +206,8 @@ def _photo(photograph: Photograph) -> dict[str, np.ndarray]:
     return {"photo": rgb.reshape(-1, 3), "photo_hw": np.array([rgb.shape[:2]], np.int32)}
 
 
-def _write_shared(sink: Sink, anchors: np.ndarray, model: Mapping[str, np.ndarray], relation_scale: float) -> None:
-    """The tree, its anchors, what measures need, and the classifiers, which new pictures are encoded with."""
+def _write_shared(sink: Sink, anchors: np.ndarray, relation_scale: float) -> None:
+    """The tree, its anchors, and what measures need."""
     share = np.zeros(len(NODES))
     share[JOINT_NODES] = 1.0 / len(JOINTS)
     ends = np.zeros((len(LIMBS) + 1, 2, len(JOINTS)), np.float32)
@@ -225,40 +218,9 @@ def _write_shared(sink: Sink, anchors: np.ndarray, model: Mapping[str, np.ndarra
     shared = {
         "parent": PARENT, "anchors": anchors, "node_loss": share, "limb_ends": ends, "point_nodes": JOINT_NODES,
         "cell": np.array([float(part_maps.CELL)]), "relation_scale": np.array([relation_scale]),
-        **model,
     }  # fmt: skip
     for name, array in shared.items():
         sink.put("", name, array)
-
-
-def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PoseEncoder:
-    """The encoder of a feature store."""
-    return PoseEncoder(part_maps.restored(shared), int(meta["types"]))
-
-
-def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """Pictures from files and folders."""
-    pictures = read_pictures(inputs, meta)
-    return NewInput(pictures.raw, list(pictures.source.names))
-
-
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
-    """The names of the test images; their photographs are not kept."""
-    return NewInput(None, list(meta["images"]["test"]))
-
-
-def show(new: NewInput, predicted: Predicted) -> Shown:
-    """A row a joint: picture, joint, x and y in pixels."""
-    grids = np.asarray(predicted.arrays["grid"]).reshape(-1, 2)
-    rows = []
-    for i, name in enumerate(new.source):
-        cells = predicted[i][JOINT_NODES].astype(np.int64)
-        points = np.stack([cells % grids[i, 1], cells // grids[i, 1]], axis=1) * part_maps.CELL
-        rows += [
-            (name, joint, *(point + (part_maps.CELL - 1) / 2).tolist())
-            for joint, point in zip(JOINTS, points, strict=True)
-        ]
-    return Shown(csv_text(("picture", "joint", "x", "y"), rows))
 
 
 def specimen(options: Facts, sink: Sink) -> Record:

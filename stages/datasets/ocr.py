@@ -5,27 +5,21 @@ Options: ``root``, a folder with ``letter.data``, ``letter.data.gz`` (the publis
 round); ``fold`` (0). With ``validation: fold`` the rest is without ``validation_fold`` (the one after ``fold``): lambda is
 chosen on it. Every ink pixel is an attribute of its letter; with 128 pixels, 26 letters and the three biases,
 d = 26 (128 + 3) + 26^2 = 4,082.
-
-New input for `encoder`: words, each an array (letters, 128) or (letters, 16, 8) of 0 and 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink, unpacked
+from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink, unpacked
 from gapwise.stages.datasets.arrays.named import named_arrays
-from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
-from gapwise.stages.datasets.inputs.arrays import arrays_of, csv_text
 from gapwise.stages.datasets.offers.options import Values, between, one_of, options_of
-from gapwise.stages.datasets.text.sequences import write_blocks, write_parts, write_specimen
+from gapwise.stages.datasets.text.sequences import write_parts, write_specimen
 from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, TaskOptions, task_of
 from gapwise.stages.datasets.text.vocabulary import Rows
 from gapwise.stages.problems.losses import PER_SEQUENCE
@@ -132,90 +126,6 @@ def _ink(pixels: np.ndarray) -> Rows:
     """Attributes of letters: their pixels > 0."""
     ink = pixels > 0
     return Rows(ink.sum(axis=1), np.nonzero(ink)[1])
-
-
-@dataclass(frozen=True)
-class OcrEncoder:
-    """Blocks of new words."""
-
-    attributes: int
-
-    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
-        """Words, each an array (letters, 128) or (letters, 16, 8) of 0 and 1 (ink)."""
-        pixels = []
-        for number, word in enumerate(raw):
-            word = np.asarray(word)
-            letters = word.reshape(len(word), -1) if word.ndim else word
-            if letters.ndim != 2 or not letters.size or letters.shape[1] != PIXELS:
-                raise DataError(f"input: word {number} has shape {word.shape}; expected (letters, {PIXELS})")
-            if not np.isin(letters, (0, 1)).all():
-                raise DataError(f"input: word {number} has a pixel that is neither 0 nor 1")
-            pixels.append(letters)
-        if not pixels:
-            raise DataError("input: holds no words")
-        start = np.cumsum([0, *(len(word) for word in pixels)], dtype=np.int64)
-        unknown = np.zeros(int(start[-1]), dtype=np.uint8)
-        write_blocks(sink, lambda *_: None, NEW, start, unknown, _ink(np.concatenate(pixels)), self.attributes)
-
-
-def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> OcrEncoder:
-    """The encoder of a feature store of this reader."""
-    return OcrEncoder(int(meta["attributes"]))
-
-
-def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """Words of files: .npz with pixels (letters, 128) and word_start (words + 1,), and letter if known, as in
-    ``ocr_letters.npz``; else the publisher's lines. All folds are read."""
-    words: list[np.ndarray] = []
-    truth: list[str | None] = []
-    for name in inputs:
-        pixels, start, letter = _letters(Path(name))
-        words += [pixels[a:b] for a, b in pairwise(start.tolist())]
-        truth += [None if letter is None else _spelled(letter[a:b]) for a, b in pairwise(start.tolist())]
-    return NewInput(words, None if None in truth else truth)
-
-
-def _letters(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Pixels and letters of a file, and where its words begin."""
-    if file.suffix != ".npz":
-        words = read_letter_data(file)
-        return words.pixels, words.start, words.letter
-    arrays = arrays_of(file, ("pixels", "word_start", "letter"))
-    if not {"pixels", "word_start"} <= arrays.keys():
-        raise DataError(f"{file}: expected arrays pixels (letters, {PIXELS}) and word_start (words + 1,)")
-    pixels, start = arrays["pixels"], arrays["word_start"].astype(np.int64)
-    shape, letter = (len(pixels) if pixels.ndim else 0, PIXELS), arrays.get("letter")
-    if pixels.reshape(shape[0], -1).shape != shape:
-        raise DataError(f"{file}: pixels has shape {pixels.shape}, expected (letters, {PIXELS})")
-    if start.size < 2 or start[0] != 0 or start[-1] != shape[0] or (np.diff(start) < 1).any():
-        raise DataError(f"{file}: word_start must rise from 0 to {shape[0]}, one entry a word and the end")
-    pixels = pixels.reshape(shape)
-    _refuse(file, "pixels: row", pixels.max(axis=1, initial=0) > 1, "has a pixel that is neither 0 nor 1")
-    if letter is not None and (letter.shape != shape[:1] or (letter >= len(LETTERS)).any()):
-        raise DataError(f"{file}: letter must have {shape[0]} entries in 0..{len(LETTERS) - 1}")
-    return pixels, start, letter
-
-
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
-    """The words of a test split, whose pixels are their letters' attributes."""
-    counts, ids = np.asarray(arrays["counts"]), np.asarray(arrays["ids"])
-    pixels = np.zeros((counts.size, int(meta["attributes"])), np.uint8)
-    pixels[np.repeat(np.arange(counts.size), counts), ids] = 1
-    labels, start = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"]).tolist()
-    words = [pixels[a:b, :PIXELS] for a, b in pairwise(start)]
-    return NewInput(words, [_spelled(labels[a:b]) for a, b in pairwise(start)], example=words[0].tolist())
-
-
-def show(new: NewInput, predicted: Predicted) -> Shown:
-    """CSV: the word's number from 0, the word itself if the input has its letters, the predicted word."""
-    words = ["".join(map(str, predicted.named(i))) for i in range(len(predicted))]
-    if new.source is None:
-        return Shown(csv_text(("number", "predicted"), enumerate(words)))
-    return Shown(csv_text(("number", "word", "predicted"), zip(range(len(words)), new.source, words, strict=True)))
-
-
-def _spelled(letters: np.ndarray) -> str:
-    return "".join(LETTERS[letter] for letter in letters.tolist())
 
 
 def specimen(options: Facts, sink: Sink) -> Record:

@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +17,7 @@ import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
-from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
-from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
 from gapwise.stages.datasets.offers.options import Values, one_of, options_of
@@ -76,17 +74,7 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     """The test split, with its true labels."""
-    labels, start = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"]).tolist()
-    return NewInput("test", [labels[a:b].tolist() for a, b in pairwise(start)], example="test")
-
-
-def show(new: NewInput, predicted: Predicted) -> Shown:
-    """CSV: the block's number, its true labels if they are known, the predicted labels, separated by spaces."""
-    rows = [" ".join(map(str, predicted.named(i))) for i in range(len(predicted))]
-    if new.source is None:
-        return Shown(csv_text(("block", "predicted"), enumerate(rows)))
-    truth = [" ".join(map(str, labels)) for labels in new.source]
-    return Shown(csv_text(("block", "truth", "predicted"), zip(range(len(rows)), truth, rows, strict=True)))
+    return NewInput("test", np.asarray(arrays["labels"]), example="test")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +20,6 @@ from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
 from gapwise.stages.datasets.offers.options import Values, one_of, options_of
-from gapwise.stages.datasets.python_oracle import show as show
 from gapwise.stages.problems.user_code import oracle_source
 
 log = logging.getLogger("gapwise")
@@ -69,8 +67,7 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | None:
     """The test split, with its true labels."""
-    labels, start = np.asarray(arrays["truth"]), np.asarray(arrays["label_ptr"]).tolist()
-    return NewInput("test", [labels[a:b].tolist() for a, b in pairwise(start)], example="test")
+    return NewInput("test", np.asarray(arrays["truth"]), example="test")
 
 
 @dataclass(frozen=True)

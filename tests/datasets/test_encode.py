@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from leaves_home import check_same_bits, made
 
@@ -94,29 +93,12 @@ def test_columns__that_cannot_be_encoded_are_named(tmp_path, raw, message):
         feature_map.encode(raw)
 
 
-def ocr_words(rng, sizes):
-    return [(rng.random((size, 128)) < 0.3).astype(np.uint8) for size in sizes]
-
-
-def test_ocr__words_are_encoded_as_featurized(tmp_path):
-    words = ocr_words(np.random.default_rng(0), (2, 1, 3))
-    np.savez(tmp_path / "ocr_letters.npz", pixels=np.concatenate(words), letter=np.arange(6, dtype=np.uint8),
-             word_start=np.array([0, 2, 3, 6]), word_fold=np.array([0, 1, 1]))  # fmt: skip
-    feature_map, stored = made({"name": "ocr", "root": str(tmp_path)}, tmp_path)
-    check_same_bits(feature_map.encode(words[1:]), stored)
-    check_same_bits(feature_map.encode([word.reshape(-1, 16, 8) > 0 for word in words[1:]]), stored)
-    for raw, message in (([words[0] * 2], "word 0 has a pixel"), ([words[0][:, :9]], r"word 0 has shape \(2, 9\)")):
-        with pytest.raises(DataError, match=f"^input: {message}"):
-            feature_map.encode(raw)
-
-
 def test_pictures__are_encoded_as_featurized(tmp_path):
     feature_map, stored = made(PICTURES, tmp_path)
     pictures = [compose(0, 1, number).rgb for number in range(PICTURES["n_test"])]
     check_same_bits(feature_map.encode(pictures), stored, pictures=True)
 
 
-def test_reader__without_encoder_is_named(monkeypatch):
-    monkeypatch.delattr("gapwise.stages.datasets.usps.encoder")
+def test_reader__without_encoder_is_named():
     with pytest.raises(DataError, match=r"dataset\.name=usps: .*must define encoder\(meta, shared\)"):
         FeatureMap({"dataset": "usps", "structure": "multiclass"}, {})

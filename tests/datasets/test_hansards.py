@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from gapwise.stages.datasets import DataError, FeatureMap, open_dataset
+from gapwise.stages.datasets import DataError, open_dataset
 from gapwise.stages.datasets.alignment.lexicon import (
     MODEL_1,
     MODEL_2,
@@ -17,9 +17,8 @@ from gapwise.stages.datasets.alignment.lexicon import (
     TENSION,
     learn,
 )
-from gapwise.stages.datasets.alignment.links import read_links, read_pairs
+from gapwise.stages.datasets.alignment.links import read_links, read_pairs, word_pair
 from gapwise.stages.datasets.alignment.tokens import english, french, normal
-from gapwise.stages.datasets.inputs import Predicted, show, stored_input
 from gapwise.stages.problems.matching.matching import links
 from gapwise.stages.problems.matching.metrics import metrics
 
@@ -89,8 +88,7 @@ def test_hansards__automatic_links_find_the_translations(made):
     arrays = sink.arrays("train")
     right = wrong = 0
     for i in range(103, 113):
-        new = stored_input({"dataset": "hansards"}, {name: arrays[name] for name in arrays})
-        e, f = new.raw[i]
+        e, f = word_pair(arrays, i)
         for j, k in links(train, i, train.truth[train.label_ptr[i] : train.label_ptr[i + 1]]):
             good = normal({**WORDS, ".": "."}[e[j]]) == f[k]
             right, wrong = right + good, wrong + (not good)
@@ -138,21 +136,6 @@ def test_tokens__of_plain_text_are_those_of_the_hand_aligned():
         ["L’an", "dernier,", "le", "chef", "du", "parti", "qu'il", "aime", "n'a", "rien", "dit", "aux", "députés."]
     )
     assert " ".join(words) == "le an dernier , le chef de le parti que il aime ne a rien dit a les deputes ."
-
-
-def test_encoder__makes_the_blocks_that_featurize_makes(made, root):
-    _, test, sink, meta = made
-    stored = {name: np.asarray(array) for name, array in sink.arrays("test").items()}
-    shared = {name: array for name, array in stored.items() if name in sink.whole[""]}
-    new = stored_input(meta, stored)
-    again = FeatureMap(meta, shared).encode(new.raw)
-    np.testing.assert_array_equal(again.arrays["x"], stored["x"])
-    np.testing.assert_array_equal(again.arrays["column"], stored["column"])
-    assert new.example == [" ".join(side) for side in new.raw[0]]
-    text = show(meta, new, Predicted(test.truth, test.label_ptr)).text
-    letters = (Path(root["root"]) / "test.wa.nonullalign").read_text().split("\n")
-    sure = [line[:-2] for line in letters if line.endswith(" S") and int(line.split()[0]) > 100]
-    assert sorted(text.split("\n")[:-1]) == sorted(sure)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ import pytest
 from memory_sink import problems
 from PIL import Image
 
-from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset
-from gapwise.stages.datasets.inputs import Predicted
-from gapwise.stages.datasets.lsp import ANNOTATION, ARCHIVE, SPLIT_SEED, show, stored_input
+from gapwise.stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.datasets.lsp import ANNOTATION, ARCHIVE, SPLIT_SEED
 from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, NODES, PARENT, nodes_of, trunk_length
 from gapwise.stages.problems.tree.metrics import metrics
 
@@ -87,27 +86,6 @@ def test_maps__of_a_training_image_do_not_depend_on_its_pose(archive, tmp_path):
     assert np.array_equal(unary[0][0], unary[1][0])
     assert np.array_equal(unary[0][2], unary[1][2])  # of the same fold: it has not seen the first image either
     assert not np.array_equal(unary[0][1], unary[1][1])
-
-
-def test_features__of_new_pictures_are_those_of_the_test_split(archive, features):
-    _, _, sink, meta = features
-    with tarfile.open(archive / ARCHIVE) as tar:
-        jpegs = [tar.extractfile(f"{name}.jpg").read() for name in meta["images"]["test"]]
-    made = FeatureMap(meta | {"dataset": "lsp", "structure": "tree"}, sink.whole[""]).encode(jpegs)
-    for name in ("unary", "relations", "grid"):
-        assert np.array_equal(made.arrays[name], sink.arrays("test")[name])
-
-
-def test_predictions__are_shown_as_joints_in_pixels(features):
-    _, test, sink, meta = features
-    arrays = sink.arrays("test")
-    shown = show(stored_input(arrays, meta), Predicted(test.truth, test.label_ptr, arrays=arrays))
-    header, *rows = [line.split(",") for line in shown.text.splitlines()]
-    assert header == ["picture", "joint", "x", "y"]
-    assert [row[0] for row in rows[::14]] == meta["images"]["test"]
-    assert [row[1] for row in rows[:14]] == list(JOINTS)
-    points = np.array([row[2:] for row in rows], float).reshape(2, 14, 2)
-    assert np.abs(points - arrays["points"].reshape(2, 14, 2)).max() <= 2.5
 
 
 @pytest.mark.parametrize(

@@ -2,68 +2,26 @@
 
 from __future__ import annotations
 
-import gzip
-
 import numpy as np
 import pytest
 
 from gapwise.stages.datasets import DataError
-from gapwise.stages.datasets.inputs import Predicted, read_new, show
+from gapwise.stages.datasets.inputs import NewInput, Predicted, read_new, show, stored_input
 from gapwise.stages.datasets.text.crfsuite import listed
 from gapwise.stages.datasets.vision import masks
-
-LETTER = "{number}\t{letter}\t{next}\t{word}\t{position}\t0\t{pixels}\n"
 
 
 def predicted(labels, sizes, names=(), **arrays):
     return Predicted(np.array(labels, np.uint8), np.cumsum([0, *sizes]), list(names), arrays)
 
 
-def test_usps__reads_every_form_of_images(tmp_path):
-    rng = np.random.default_rng(0)
-    grey = rng.integers(-1000, 1001, size=(3, 256)) / 1000.0
-    np.save(tmp_path / "a.npy", grey.reshape(3, 16, 16))
-    np.savez(tmp_path / "b.npz", images=(1000 * grey).round().astype(np.int16))
-    np.savetxt(tmp_path / "c.csv", grey, delimiter=",", fmt="%.17g")
-    rows = "".join(f"{k}.0 " + " ".join(f"{value:.17g}" for value in row) + "\n" for k, row in enumerate(grey))
-    (tmp_path / "zip.test.gz").write_bytes(gzip.compress(rows.encode()))
-    for name in ("a.npy", "b.npz", "c.csv", "zip.test.gz"):
-        new = read_new({"dataset": "usps"}, [str(tmp_path / name)])
-        assert np.allclose(new.raw, grey, rtol=0.0, atol=1e-15), name
-        assert (new.source is None) == (name != "zip.test.gz")
-    assert (
-        show({"dataset": "usps"}, new, predicted([7, 1, 2], [1] * 3)).text
-        == "image,digit,predicted\n0,0,7\n1,1,1\n2,2,2\n"
-    )
-    both = read_new({"dataset": "usps"}, [str(tmp_path / "a.npy"), str(tmp_path / "zip.test.gz")])
-    assert show({"dataset": "usps"}, both, predicted([7] * 6, [1] * 6)).text.startswith("image,predicted\n0,7\n")
-
-
-def test_ocr__reads_arrays_and_the_publishers_lines_and_spells_words(tmp_path):
-    rng = np.random.default_rng(0)
-    pixels = (rng.random((5, 128)) < 0.3).astype(np.uint8)
-    np.savez(tmp_path / "new.npz", pixels=pixels.reshape(5, 16, 8), word_start=[0, 2, 5])
-    lines = [
-        LETTER.format(number=k, letter="abcde"[k], next=-1, word=int(k > 1), position=(k if k < 2 else k - 2) + 1,
-                      pixels="\t".join(map(str, row)))
-        for k, row in enumerate(pixels)
-    ]  # fmt: skip
-    (tmp_path / "letter.data").write_text("".join(lines))
+def test_benchmarks__have_no_new_input_and_show_blocks_truth_and_predictions():
+    with pytest.raises(DataError, match=r"dataset\.name=ocr: this reader takes no new input from files"):
+        read_new({"dataset": "ocr"}, ["letter.data"])
+    new = stored_input({"dataset": "ocr"}, {"labels": np.array([0, 1, 2, 3, 4], np.uint8)})
     labels = predicted([0, 1, 25, 25, 25], [2, 3], [chr(97 + k) for k in range(26)])
-    for name, text in (("new.npz", "number,predicted\n0,ab\n1,zzz\n"),
-                       ("letter.data", "number,word,predicted\n0,ab,ab\n1,cde,zzz\n")):  # fmt: skip
-        new = read_new({"dataset": "ocr"}, [str(tmp_path / name)])
-        assert [word.tolist() for word in new.raw] == [pixels[:2].tolist(), pixels[2:].tolist()]
-        assert show({"dataset": "ocr"}, new, labels).text == text
-    for arrays, message in (
-        ({"pixels": pixels}, "expected arrays pixels"),
-        ({"pixels": pixels[:, :9], "word_start": [0, 5]}, r"pixels has shape \(5, 9\)"),
-        ({"pixels": pixels, "word_start": [0, 2, 2, 5]}, "word_start must rise from 0 to 5"),
-        ({"pixels": 2 * pixels, "word_start": [0, 5]}, "neither 0 nor 1"),
-    ):
-        np.savez(tmp_path / "bad.npz", **arrays)
-        with pytest.raises(DataError, match=message):
-            read_new({"dataset": "ocr"}, [str(tmp_path / "bad.npz")])
+    assert show({"dataset": "ocr"}, new, labels).text == "block,truth,predicted\n0,a b,a b\n1,c d e,z z z\n"
+    assert show({"dataset": "usps"}, NewInput(None), predicted([7, 1], [1, 1])).text == "block,predicted\n0,7\n1,1\n"
 
 
 def picture(file, height=40, width=60):

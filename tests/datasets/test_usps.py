@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from memory_sink import problems
 
-from gapwise.stages.datasets import Blocks, DataError, open_dataset
-from gapwise.stages.datasets.usps import UspsEncoder, read_new
+from gapwise.stages.datasets import DataError, open_dataset
 
 
 def arrays(seed: int = 0) -> dict[str, np.ndarray]:
@@ -89,17 +88,6 @@ def test_usps__grey_values_in_arrays_are_no_thousandths(tmp_path):
     np.savez(tmp_path / "usps.npz", **{name: x / 1000 if name[0] == "X" else x for name, x in data.items()})
     train, *_ = problems(open_dataset("usps", {"root": tmp_path}))
     np.testing.assert_array_equal(train.rows.x, (data["X_train"] / 1000).astype(np.float32))
-
-
-@pytest.mark.parametrize("pixels", [np.arange(256), np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8) % 2])
-def test_usps__new_pictures_of_8_bits_are_refused(tmp_path, pixels):
-    np.save(tmp_path / "new.npy", pixels[None])
-    for read in (
-        lambda: read_new([str(tmp_path / "new.npy")], {}),
-        lambda: UspsEncoder().encode(pixels[None], Blocks("multiclass"), map),
-    ):
-        with pytest.raises(DataError, match="as 8-bit pixels are; expected grey values in"):
-            read()
 
 
 def test_usps__real_data_has_the_sizes_of_the_papers(shared_data):

@@ -156,10 +156,10 @@ def test_model__of_a_run_that_moved_finds_the_features_beside_it(made, tmp_path)
     shutil.copytree(made / "runs" / "multiclass", tmp_path / "moved")
     away = (made / "runs" / "multiclass").rename(tmp_path / "away")
     try:
-        model = model_of(next((tmp_path / "moved").glob("usps-*")))
+        model = model_of(next((tmp_path / "moved").glob("multiclass_arrays-*")))
     finally:
         away.rename(made / "runs" / "multiclass")
-    assert model.meta["dataset"] == "usps"
+    assert model.meta["dataset"] == "multiclass_arrays"
 
 
 def test_model__of_a_run_that_changed_is_refused(made, tmp_path, refused):
@@ -201,7 +201,7 @@ def test_commands__refuse_what_cannot_be_done_and_write_nothing(made, tmp_path, 
     ranking = run_of(made, "ranking")
     assert "the structure ranking has none" in refused("predict", ranking, made / "test.svmlight", "--margins")
     message = "this reader does not read the labels of new input; its module must define truth(new, meta)"
-    assert message in refused("evaluate", run_of(made, "multiclass"), made / "new.npz")
+    assert message in refused("evaluate", run_of(made, "pictures"), made / "pictures")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "out-is-there"]
 
 

@@ -67,10 +67,12 @@ def _make(folder: Path) -> None:
     rng = np.random.default_rng(0)
     digits = {f"y_{split}": np.arange(n, dtype=np.uint8) % 10 for split, n in (("train", 20), ("test", 7))}
     images = {
-        f"X_{name[2:]}": (600 * np.eye(10, 256)[y] + rng.integers(-400, 401, size=(y.size, 256))).astype(np.int16)
+        f"X_{name[2:]}": (0.6 * np.eye(10, 256)[y] + rng.integers(-400, 401, size=(y.size, 256)) / 1000).astype(
+            np.float32
+        )
         for name, y in digits.items()
     }
-    np.savez(folder / "usps.npz", **digits, **images)
+    np.savez(folder / "digits.npz", **digits, **images)
     np.savez(folder / "new.npz", X=images["X_test"])
     for name, queries in (("train", 8), ("test", 5)):
         (folder / f"{name}.svmlight").write_text(documents(rng, queries), encoding="utf-8")
@@ -85,7 +87,7 @@ def _make(folder: Path) -> None:
             *("dataset=sequences_csv", *sequences, f"dataset.template={folder}/template"),
             *("path.eps=0.1", "path.lambda_min=0.1", "path.rule=two_sided"),
         ),
-        "multiclass": ("dataset=usps", f"dataset.root={folder}/usps.npz", *SINGLE, *FEW),
+        "multiclass": ("dataset=multiclass_arrays", f"dataset.file={folder}/digits.npz", *SINGLE, *FEW),
         "pictures": (
             *("dataset=horses_sample", *(f"dataset.{name}={value}" for name, value in PICTURES.items())),
             *("path=single", "path.lambda=10", "path.tolerance=0.5", *FEW),

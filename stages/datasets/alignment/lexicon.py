@@ -15,8 +15,6 @@ from itertools import chain
 import numpy as np
 from numba import njit
 
-from gapwise.records import Facts
-from gapwise.stages.datasets.alignment.links import decoded, encoded
 from gapwise.stages.problems.prefetch import prefetch
 from gapwise.stages.problems.protocol import JIT
 
@@ -63,28 +61,6 @@ class Lexicon:
         entry = np.minimum(np.searchsorted(self.keys, keys.ravel()), self.keys.size - 1)
         values = self.pairs[entry].astype(np.float64) * (self.keys[entry] == keys.ravel())[:, None]
         return values.reshape(e.size, f.size, 3)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What a feature store keeps of it."""
-        return {
-            "english_words": encoded(self.english),
-            "french_words": encoded(self.french),
-            "english_counts": self.english_counts,
-            "french_counts": self.french_counts,
-            "pair_keys": self.keys,
-            "pair_statistics": self.pairs,
-            "null_french": self.null,
-            "null_english": self.null_back,
-        }
-
-    @classmethod
-    def restored(cls, arrays: Facts, sentences: int) -> Lexicon:
-        """Inverse of `arrays`."""
-        words = [decoded(arrays[name]) for name in ("english_words", "french_words")]
-        english, french = ({word: number for number, word in enumerate(side)} for side in words)
-        names = "english_counts", "french_counts", "pair_keys", "pair_statistics", "null_french", "null_english"
-        e_counts, f_counts, keys, pairs, null, null_back = (np.asarray(arrays[name]) for name in names)
-        return cls(english, french, e_counts, f_counts, sentences, keys, pairs, null, null_back)
 
 
 def learn(english: list[list[str]], french: list[list[str]]) -> Lexicon:

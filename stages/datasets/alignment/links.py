@@ -40,12 +40,6 @@ def read_links(file: Path, pairs: list[tuple[list[str], list[str]]]) -> list[Lin
     return links_of
 
 
-def write_links(numbers: Iterable[int], links: Iterable[list[tuple[int, int]]]) -> str:
-    """Lines of links (j, k), from 0, of sentences with these numbers."""
-    pairs = zip(numbers, links, strict=True)
-    return "".join(f"{number:04d} {j + 1} {k + 1}\n" for number, predicted in pairs for j, k in predicted)
-
-
 def read_pairs(english: Path, french: Path) -> list[tuple[list[str], list[str]]]:
     """Sentences of two files of blank-separated words, line by line; DataError names the line without words."""
     lines = [_lines(file) for file in (english, french)]

@@ -1,11 +1,13 @@
 """New input from files, and predictions in the form of the input they are for.
 
-A reader's module that takes new input from files offers
+A reader's module that takes new input, or shows predictions in a form of its own, offers
 
 * ``read_new(inputs, meta)``: a `NewInput` from paths (or other words of a command line, as it documents), in the form of the
   raw data. DataError names the file and says what was expected;
-* ``stored_input(arrays, meta)``: the `NewInput` of a test split, as far as the feature store keeps it, or None;
-* ``show(new, predicted)``: what was predicted for it as `Shown`, in a form for people and for tools of the field.
+* ``stored_input(arrays, meta)``: the `NewInput` of a test split, as far as the feature store keeps it, or None; otherwise
+  its true labels;
+* ``show(new, predicted)``: what was predicted for it as `Shown`, in a form for people and for tools of the field; otherwise
+  a CSV of blocks, their true labels if they are known, and the predicted ones.
 
 So `show` makes the same of a test split, after a run, and of the same data given as new input.
 """
@@ -13,13 +15,14 @@ So `show` makes the same of a test split, after a run, and of the same data give
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.datasets import DataError, Raw, module_of
+from gapwise.stages.datasets.inputs.arrays import csv_text
 
 
 @dataclass(frozen=True)
@@ -105,16 +108,25 @@ def read_new(meta: Facts, inputs: Sequence[str]) -> NewInput:
 
 def stored_input(meta: Facts, arrays: Mapping[str, np.ndarray]) -> NewInput | None:
     """The input of a test split with these arrays, as far as they keep it; None if they do not."""
-    if "dataset" not in meta or not hasattr(module_of(meta["dataset"]), "stored_input"):
+    if "dataset" not in meta:
         return None
-    new: NewInput | None = module_of(meta["dataset"]).stored_input(arrays, meta)
+    own = getattr(module_of(meta["dataset"]), "stored_input", None)
+    new: NewInput | None = NewInput(None, np.asarray(arrays["labels"])) if own is None else own(arrays, meta)
     return new
 
 
 def show(meta: Facts, new: NewInput, predicted: Predicted) -> Shown:
     """What was predicted for `new`, as the reader of this data set shows it."""
-    shown: Shown = _offered(meta, "show")(new, predicted)
+    shown: Shown = getattr(module_of(meta["dataset"]), "show", in_csv)(new, predicted)
     return shown
+
+
+def in_csv(new: NewInput, predicted: Predicted) -> Shown:
+    """CSV: the block's number from 0, its true labels if `new.source` has them, flat, and the predicted ones."""
+    columns = {} if new.source is None else {"truth": replace(predicted, labels=np.asarray(new.source))}
+    columns["predicted"] = predicted
+    rows = ([i, *(" ".join(map(str, labels.named(i))) for labels in columns.values())] for i in range(len(predicted)))
+    return Shown(csv_text(("block", *columns), rows))
 
 
 def _offered(meta: Facts, name: str) -> Callable[..., Any]:

@@ -27,7 +27,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.records import Facts
 from gapwise.stages.datasets.poses.skeleton import MIRRORED_JOINTS
 
 CELL = 4
@@ -301,13 +300,3 @@ def log_softmax(scores: np.ndarray) -> np.ndarray:
     """log p over the last axis."""
     shifted = scores - scores.max(axis=-1, keepdims=True)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
-
-
-def stored(model: PartModel) -> dict[str, np.ndarray]:
-    """The model as arrays of a feature store."""
-    return {f"part_{name}": array for name, array in model._asdict().items()}
-
-
-def restored(shared: Facts) -> PartModel:
-    """Inverse of `stored`."""
-    return PartModel(*(np.asarray(shared[f"part_{name}"]) for name in PartModel._fields))
