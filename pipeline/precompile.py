@@ -126,7 +126,7 @@ def worthwhile(settings: Settings) -> bool:
 
     Never in a worker of a sweep, which may not start processes.
     """
-    from gapwise.stages.datasets import has_specimen
+    from gapwise.stages.datasets import Reader, reader_of
 
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or os.environ.get("GAPWISE_PRECOMPILE") == "0":
         return False
@@ -135,7 +135,7 @@ def worthwhile(settings: Settings) -> bool:
     if settings.run.managed or settings.compute.kind == "serial":
         return False
     whole = settings.run.stage is None and settings.run.until is None
-    return default_workers() > 1 and whole and has_specimen(settings.dataset["name"])
+    return default_workers() > 1 and whole and reader_of(settings.dataset["name"]).specimen is not Reader.specimen
 
 
 def mark_of(settings: Settings) -> Path | None:

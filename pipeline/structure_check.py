@@ -156,14 +156,14 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
     says = "{} are labellings with finite features and loss 0"
     ok = report.note("train", says, lambda: read("train", oracle))
     for split in reader.splits[1:]:
-        report.note(split, says, lambda split=split: read(split, load_oracle(reader.oracle, split, reader.arguments)))  # type: ignore[misc]
+        report.note(split, says, lambda split=split: read(split, load_oracle(reader.oracle, split, reader.given)))  # type: ignore[misc]
     if not ok:
         return report
     problem = reader.problem_of(blocks)
     report.certainty = certainty_of(problem)
     what = "its answers are worth at least as much as" if report.certainty == EXACT else "its bound exceeds"
     says = f"at w = 0 and random w {what} the truth, the decoded labelling and {{}} others; it repeats its answers"
-    another = lambda: _same_again(problem, load_oracle(reader.oracle, "train", reader.arguments))  # noqa: E731
+    another = lambda: _same_again(problem, load_oracle(reader.oracle, "train", reader.given))  # noqa: E731
     if report.note("max_oracle", says, lambda: try_oracle(problem, seconds, drawn=True)):
         report.note(
             "again", "a second object of the class, as other processes make it, gives the same answers", another

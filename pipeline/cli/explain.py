@@ -27,12 +27,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from gapwise.stages.datasets.inputs import read_new
+    from gapwise.stages.datasets import reader_of
     from gapwise.stages.model.facts import fitting
 
     model = opened(asked)
     with fitting(model.source):
-        new = read_new(model.meta, asked.inputs)
+        new = reader_of(model.meta["dataset"]).read_new(asked.inputs, model.meta)
     rival = next((label for label in model.labels if str(label) == asked.rival), asked.rival)
     explanation = model.explain(new.raw, asked.block, asked.entry, rival)
     print(as_json(explanation.facts) if asked.json else "\n".join(lines(explanation, asked.k)))

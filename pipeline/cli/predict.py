@@ -14,7 +14,7 @@ from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.overview.states import RUN, add_root, add_run
 
 if TYPE_CHECKING:
-    from gapwise.stages.datasets.inputs import Shown
+    from gapwise.stages.datasets import Shown
     from gapwise.stages.model.calibration import Calibration
     from gapwise.stages.model.model import Model
     from gapwise.stages.model.prediction import Prediction
@@ -195,8 +195,7 @@ def saying_that_it_compiles(needed: bool) -> AbstractContextManager[object]:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from gapwise.stages.datasets import NothingKnown
-    from gapwise.stages.datasets.inputs import read_new
+    from gapwise.stages.datasets import NothingKnown, reader_of
     from gapwise.stages.model.facts import fitting
     from gapwise.stages.model.prediction_files import shown
 
@@ -204,7 +203,7 @@ def run(asked: argparse.Namespace) -> int:
     margins = asked.margins or (asked.calibrate is not None and asked.n_best is None)
     model = with_calibration(opened(asked), run_or_model(asked.model, asked.root), asked.calibrate)
     with fitting(model.source):
-        new = read_new(model.meta, asked.inputs)
+        new = reader_of(model.meta["dataset"]).read_new(asked.inputs, model.meta)
         only_labels = out is not None and out.name.endswith(".npz")
         _check_place(out, new.several and not only_labels, asked.force)
         with warnings.catch_warnings(), saying_that_it_compiles(margins or asked.n_best is not None):

@@ -139,7 +139,7 @@ class Settings:
     def asks_for_refit(self) -> bool:
         """Whether a lambda that is chosen on held-out blocks is to be solved on all blocks."""
         name = str(self.dataset["name"])
-        return own_data(name) and datasets.offered(name).joined if self.run.refit is None else self.run.refit
+        return own_data(name) and datasets.reader_of(name).joined if self.run.refit is None else self.run.refit
 
     @property
     def refits(self) -> bool:
@@ -199,7 +199,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         raise ConfigError(
             "run.refit: expected blocks that lambda is chosen on; give dataset.validation=0.2 or sweep.cv=5"
         )
-    if settings.run.refit and not datasets.offered(str(settings.dataset["name"])).joined:
+    if settings.run.refit and not datasets.reader_of(str(settings.dataset["name"])).joined:
         raise ConfigError(f"run.refit: {settings.dataset['name']} cannot join the blocks of two splits; leave it out")
     if settings.run.criterion != LOSS and settings.pick == "one_se":
         raise ConfigError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gapwise.pipeline.config.run_options import MAX_SEED, ConfigError
-from gapwise.stages.datasets import own_validation
+from gapwise.stages.datasets import reader_of
 
 SHARE, FOLDS = {"share", "seed"}, {"folds", "fold", "seed"}
 FORMS = "null, a share of the training blocks between 0 and 1, {share: 0.2, seed: 1}, {folds: 5, fold: 0}"
@@ -16,7 +16,7 @@ def with_validation(dataset: Mapping[str, object], wanted: object) -> dict[str, 
 
     A run without a validation split has the key it would have if the option did not exist. ConfigError says what is wrong.
     """
-    ways = own_validation(str(dataset.get("name")))
+    ways = reader_of(str(dataset.get("name"))).validations
     unused = {option: way for way, options in ways.items() for option in options if way != wanted}
     for option, way in unused.items():
         if dataset.get(option) is not None:

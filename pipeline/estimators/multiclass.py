@@ -24,7 +24,7 @@ from gapwise.pipeline.estimators.portable import stored_labels
 from gapwise.records import Record
 from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import Blocks
-from gapwise.stages.datasets.arrays.kernels import WithPoints
+from gapwise.stages.datasets.arrays.kernels import write_points
 from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
 from gapwise.stages.model.confidence import refuse_without_lists
@@ -192,16 +192,18 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
 
     def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Record:
         self._kernel = kernel_of(train.x, train.weight, self.kernel, self.gamma, self.coef0, self.degree)
-        into, by_class = sink if self._kernel is None else WithPoints(sink), self._class_weights(train)
+        by_class = self._class_weights(train)
         for split, data in (("train", train), ("test", held)):
             if data is not None:
-                write(into, split, data.x, self._bias)
-                into.put(split, "labels", data.y)
+                rows = write(sink, split, data.x, self._bias)
+                if self._kernel is not None and split == "train" and not isinstance(rows, Csr):
+                    write_points(sink, rows)
+                sink.put(split, "labels", data.y)
                 weight = data.relative
                 if by_class is not None:
                     weight = by_class[data.y] * (1.0 if weight is None else weight)
                 if weight is not None:
-                    into.put(split, BLOCK_WEIGHT, weight)
+                    sink.put(split, BLOCK_WEIGHT, weight)
         classes, self._sparse = self.classes_.size, isinstance(train.x, Csr)
         self._dtype = (train.x.values if isinstance(train.x, Csr) else train.x).dtype.name
         self._points: np.ndarray | None = sink.whole[""].get("points")

@@ -18,8 +18,8 @@ from gapwise.pipeline.estimators.solving import computing
 from gapwise.records import Record
 from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import NEW, Blocks
-from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
+from gapwise.stages.datasets.vision.reader import PictureEncoder, picture_encoder
 from gapwise.stages.problems import build
 from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.images.graph import PIXELS

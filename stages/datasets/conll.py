@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from gapwise.records import Facts, Record
+from gapwise.records import Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
-from gapwise.stages.datasets.offers.options import Values, Whole, options_of
-from gapwise.stages.datasets.text import tagged
-from gapwise.stages.datasets.text.sequences import template_facts, text_encoder, write_specimen, write_splits
+from gapwise.stages.datasets.common.files import one_of_files
+from gapwise.stages.datasets.common.options import Values, Whole
+from gapwise.stages.datasets.text.reader import TextReader
+from gapwise.stages.datasets.text.sequences import template_facts, write_specimen, write_splits
 from gapwise.stages.datasets.text.tables import Table, read_table
-from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, TaskOptions, task_of
+from gapwise.stages.datasets.text.task import OPTIONS, Task
 from gapwise.stages.datasets.text.templates import Template, expand
-from gapwise.stages.problems.losses import PER_SEQUENCE
 
 WORD, TAG = 0, 1
 WINDOWS = {
@@ -36,38 +36,32 @@ TEMPLATES = [
     for offsets in windows
 ]
 """The 19 templates."""
-WHERE = ("root", *OPTIONS)
 CHUNK_LABELS, MANY_ATTRIBUTES = 22, 1000
 """Sizes of a specimen: the labels of the task, and more attributes than one byte can number."""
 
 
 @dataclass(frozen=True)
-class Options:
-    """Options of the configuration."""
+class Conll(TextReader):
+    """The chunking task."""
 
     root: Annotated[Path, Values("the folder that holds train.txt and test.txt (or .gz)")]
-    task: TaskOptions
+    task: Task
     min_count: Whole = 3
+    where = ("root", *OPTIONS)
 
-
-@dataclass(frozen=True)
-class Conll:
-    """Reader of the chunking task."""
-
-    train: Path
-    test: Path
-    min_count: int
-    task: Task = PAPERS
-    structure: str = "chain"
+    def __post_init__(self) -> None:
+        self.files()
 
     def files(self) -> dict[str, Path]:
-        return {"train": self.train, "test": self.test, **self.task.files()}
+        files = {name: one_of_files(self.root, f"{name}.txt.gz", f"{name}.txt") for name in ("train", "test")}
+        return {**files, **self.task.files()}
 
     def source(self) -> Record:
         return self.task.source()
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
-        train, test = read(self.train), read(self.test)
+        files = self.files()
+        train, test = read(files["train"]), read(files["test"])
         rows = train.rows + test.rows
         columns = [[row[WORD].lower() for row in rows], [row[TAG] for row in rows]]
         attributes = expand(train, test, columns, TEMPLATES, min_count=self.min_count, one_pad=True)
@@ -76,9 +70,8 @@ class Conll:
         text = template_facts(train, TEMPLATES, lower=[WORD], one_pad=True)
         return {**facts, "text": {**text, "min_count": self.min_count}}
 
-
-encoder = text_encoder
-read_new, stored_input, show, truth = tagged.read_new, tagged.stored_input, tagged.show, tagged.truth
+    def specimen(self, sink: Sink) -> Record:
+        return write_specimen(sink, CHUNK_LABELS, MANY_ATTRIBUTES)
 
 
 def read(file: Path) -> Table:
@@ -90,21 +83,3 @@ def read(file: Path) -> Table:
             "separated by blanks or tabs"
         )
     return table
-
-
-def specimen(options: Facts, sink: Sink) -> Record:
-    """Blocks to compile for."""
-    return write_specimen(sink, CHUNK_LABELS, MANY_ATTRIBUTES)
-
-
-def open(options: Facts) -> Conll:
-    """The reader; OptionError or DataError names the option that cannot be used."""
-    given = options_of(Options, options)
-    root, task = given.root, task_of(given.task, PER_SEQUENCE)
-    files = []
-    for name in ("train.txt", "test.txt"):
-        existing = [file for file in (root / f"{name}.gz", root / name) if file.is_file()]
-        if not existing:
-            raise DataError(f"dataset.root: {root} holds neither {name} nor {name}.gz")
-        files.append(existing[0])
-    return Conll(files[0], files[1], given.min_count, task)

@@ -26,25 +26,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from gapwise.records import Facts, Record
-from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
+from gapwise.records import Record
+from gapwise.stages.datasets import DataError, MapBlocks, Reader, Report, Sink
 from gapwise.stages.datasets.alignment.links import Links, encoded, read_links, read_pairs
-from gapwise.stages.datasets.offers.options import NonNegative, Positive, Values, Whole, one_of, options_of
+from gapwise.stages.datasets.common.files import one_of_files
+from gapwise.stages.datasets.common.options import NonNegative, Positive, Values, Whole, one_of
 
 if TYPE_CHECKING:
     from gapwise.stages.datasets.alignment.lexicon import Lexicon
 
 HAND = 100
 """Sentences of the test file that train."""
-WHERE = ("root",)
 FILES = ("dev.e", "dev.f", "dev.wa.nonullalign", "test.e", "test.f", "test.wa.nonullalign")
 PARALLEL = ("parallel_100k.en", "parallel_100k.fr")
 Pair = tuple[list[str], list[str]]
 
 
 @dataclass(frozen=True)
-class Options:
-    """Options of the configuration."""
+class Hansards(Reader):
+    """The hand-aligned sentences and the parallel text."""
 
     root: Annotated[Path, Values(f"the folder that holds {', '.join(FILES)} and {' and '.join(PARALLEL)}")]
     size: Annotated[str, one_of("hand", "automatic", "both")] = "hand"
@@ -54,21 +54,14 @@ class Options:
     missed: Positive = 3.0
     extra: Positive = 1.0
     possible: NonNegative = 0.0
-
-
-@dataclass(frozen=True)
-class Hansards:
-    """Reader of the hand-aligned sentences and the parallel text."""
-
-    paths: dict[str, Path]
-    options: Options
     structure = "matching"
+    where = ("root",)
+
+    def __post_init__(self) -> None:
+        self.files()
 
     def files(self) -> dict[str, Path]:
-        return self.paths
-
-    def source(self) -> Record:
-        return {}
+        return {name: one_of_files(self.root, name, f"{name}.gz") for name in (*FILES, *PARALLEL)}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         from gapwise.stages.datasets.alignment.lexicon import learn
@@ -83,37 +76,52 @@ class Hansards:
         del words
         counts = dict.fromkeys(("train", "test"), 0)
         parts: list[tuple[str, Sequence[tuple[Pair, Links | None]], int]] = [("test", hand["test"][HAND:], HAND + 1)]
-        if self.options.size != "automatic":
+        if self.size != "automatic":
             parts += [("train", hand["dev"], 1), ("train", hand["test"][:HAND], 1)]
-        if self.options.size != "hand":
-            every = np.linspace(0, sentences - 1, min(self.options.sentences, sentences)).astype(int)
+        if self.size != "hand":
+            every = np.linspace(0, sentences - 1, min(self.sentences, sentences)).astype(int)
             parts.append(("train", [(plain[k], None) for k in np.unique(every)], 1))
         for split, part, first in parts:
             for k, (pair, links) in enumerate(part):
-                sink.append(split, **block(lexicon, pair, links, first + k, self.options.fertility))
+                sink.append(split, **block(lexicon, pair, links, first + k, self.fertility))
             counts[split] += len(part)
         report(3, 3, "parts")
         return {
-            **facts(self.options.fertility),
-            "costs": {name: getattr(self.options, name) for name in ("missed", "extra", "possible")},
-            "nonnegative": _association() if self.options.nonnegative else [],
+            **facts(self.fertility),
+            "costs": {name: getattr(self, name) for name in ("missed", "extra", "possible")},
+            "nonnegative": _association() if self.nonnegative else [],
             **{f"n_{split}": count for split, count in counts.items()},
         }
 
+    def specimen(self, sink: Sink) -> Record:
+        """Blocks to compile for."""
+        from gapwise.stages.datasets.alignment.features import NAMES
+
+        F = self.fertility
+        for _ in range(2):
+            empty = np.empty((0, 2), np.int16)
+            sink.append(
+                "train", x=np.eye(4, len(NAMES), dtype=np.float32), counts=np.full(2, 2, np.int16),
+                column=np.array([0, 1, 0, 1], np.int16), role=np.array([1, 0, 0, 0], np.uint8),
+                labels=np.eye(1, 2 * F, dtype=np.uint8)[0], kind=np.zeros(4, np.uint8), sure=empty, possible=empty,
+            )  # fmt: skip
+        return facts(F)
+
     def _hand(self, name: str) -> list[tuple[Pair, Links]]:
-        pairs = read_pairs(self.paths[f"{name}.e"], self.paths[f"{name}.f"])
+        files = self.files()
+        pairs = read_pairs(files[f"{name}.e"], files[f"{name}.f"])
         if name == "test" and len(pairs) <= HAND:
             raise DataError(
-                f"{self.paths['test.e']}: {len(pairs)} sentences, but the first {HAND} train; expected more to test on"
+                f"{files['test.e']}: {len(pairs)} sentences, but the first {HAND} train; expected more to test on"
             )
-        return list(zip(pairs, read_links(self.paths[f"{name}.wa.nonullalign"], pairs), strict=True))
+        return list(zip(pairs, read_links(files[f"{name}.wa.nonullalign"], pairs), strict=True))
 
     def _parallel(self) -> tuple[list[Pair], tuple[list[list[str]], list[list[str]]]]:
         """Pairs of the parallel text as words, and the words by language."""
         from gapwise.stages.datasets.alignment import tokens
 
         with uncollected():
-            texts = read_pairs(*(self.paths[name] for name in PARALLEL))
+            texts = read_pairs(*(self.files()[name] for name in PARALLEL))
             english = [tokens.english(e) for e, _ in texts]
             french = [tokens.french(f) for _, f in texts]
             return list(zip(english, french, strict=True)), (english, french)
@@ -206,31 +214,3 @@ def _allowed(sure: np.ndarray, agreement: np.ndarray, fertility: int) -> np.ndar
     best_matching(np.arange(0, J * K + 1, K), 0, J, K, np.tile(np.arange(K, dtype=np.int32), J), fertility, y, work)
     rows = np.repeat(np.arange(J), fertility)[y > 0]
     return np.stack([rows, y[y > 0] - 1], axis=1)
-
-
-def specimen(options: Facts, sink: Sink) -> Record:
-    """Blocks to compile for."""
-    from gapwise.stages.datasets.alignment.features import NAMES
-
-    F = open(options).options.fertility
-    for _ in range(2):
-        empty = np.empty((0, 2), np.int16)
-        sink.append(
-            "train", x=np.eye(4, len(NAMES), dtype=np.float32), counts=np.full(2, 2, np.int16),
-            column=np.array([0, 1, 0, 1], np.int16), role=np.array([1, 0, 0, 0], np.uint8),
-            labels=np.eye(1, 2 * F, dtype=np.uint8)[0], kind=np.zeros(4, np.uint8), sure=empty, possible=empty,
-        )  # fmt: skip
-    return facts(F)
-
-
-def open(options: Facts) -> Hansards:
-    """The reader; OptionError or DataError names the option that cannot be used."""
-    given = options_of(Options, options)
-    root = given.root
-    paths = {}
-    for name in (*FILES, *PARALLEL):
-        existing = [file for file in (root / name, root / f"{name}.gz") if file.is_file()]
-        if not existing:
-            raise DataError(f"dataset.root: {root} holds neither {name} nor {name}.gz")
-        paths[name] = existing[0]
-    return Hansards(paths, given)

@@ -18,9 +18,9 @@ from typing import Annotated
 
 import numpy as np
 
-from gapwise.records import Facts, Record
-from gapwise.stages.datasets import MapBlocks, Report, Sink
-from gapwise.stages.datasets.offers.options import Positive, between, options_of
+from gapwise.records import Record
+from gapwise.stages.datasets import MapBlocks, Reader, Report, Sink
+from gapwise.stages.datasets.common.options import Positive, between
 
 HARD, EASY = 0, 1
 SHARE = 0.4
@@ -30,8 +30,8 @@ MOST = 10_000
 
 
 @dataclass(frozen=True)
-class HardAndEasy:
-    """Reader; its fields are the options of the configuration."""
+class HardAndEasy(Reader):
+    """The examples that train, which test as well."""
 
     n: Annotated[int, between(2, MOST)] = 40
     classes: Annotated[int, between(2, MOST)] = 40
@@ -39,9 +39,6 @@ class HardAndEasy:
     structure = "multiclass"
 
     def files(self) -> dict[str, Path]:
-        return {}
-
-    def source(self) -> Record:
         return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
@@ -58,8 +55,3 @@ class HardAndEasy:
             sink.put(split, "x", x)
             sink.put(split, "labels", labels)
         return {"classes": self.classes, "d": self.classes * self.n, "n_train": self.n, "n_test": self.n}
-
-
-def open(options: Facts) -> HardAndEasy:
-    """The reader; OptionError names the option that is wrong."""
-    return options_of(HardAndEasy, options)

@@ -27,10 +27,9 @@ from typing import Annotated
 
 import numpy as np
 
-from gapwise.records import Facts, Record
+from gapwise.records import Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
-from gapwise.stages.datasets.offers.options import Values, Whole, names_of, one_of, options_of, taken_from
-from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.common.options import Values, Whole, one_of
 from gapwise.stages.datasets.vision.features import pairwise_features
 from gapwise.stages.datasets.vision.horseseg_files import (
     COLUMNS,
@@ -50,6 +49,7 @@ from gapwise.stages.datasets.vision.pictures import (
     unary_blocks,
     write_specimen,
 )
+from gapwise.stages.datasets.vision.reader import MaskReader
 from gapwise.stages.datasets.vision.superpixels import tally
 
 SIZES = {"small": 147, "medium": 6121, "large": 25438}
@@ -59,14 +59,11 @@ MAPS = {"train": "data/horse-superpixels", "test": "data/horse-superpixels-test"
 MASKS, IMAGES = "HDSeg/annotations/HorseSeg", "HDSeg/images/HorseSeg"
 LEVELS = 255
 """The largest code of u8."""
-WHERE = ("root",)
-LATER = (*names_of(ModelOptions),)
-NEEDS = ("h5py", "PIL")
 
 
 @dataclass(frozen=True)
-class HDSeg:
-    """Reader; its fields and those of `ModelOptions` are the options of the configuration."""
+class HDSeg(MaskReader):
+    """The released images."""
 
     root: Annotated[Path, Values("the folder that holds data/ and HDSeg/ of the HorseSeg release")]
     model: ModelOptions
@@ -77,6 +74,14 @@ class HDSeg:
     """Overrides `size`."""
     n_test: Whole = TEST_IMAGES
     structure = "segmentation"
+    needs = ("h5py", "PIL")
+
+    def __post_init__(self) -> None:
+        for name in FILES.values():
+            if not (self.root / name).is_file():
+                raise DataError(
+                    f"dataset.root={self.root}: there is no {name} in it, the layout of the HorseSeg release"
+                )
 
     @property
     def counts(self) -> dict[str, int]:
@@ -91,9 +96,6 @@ class HDSeg:
             shown = [*(self.root / MASKS).rglob("*.png"), *(self.root / IMAGES / "test").glob("*")]
             paths |= {path.relative_to(self.root).as_posix(): path for path in shown}
         return {name: path for name, path in paths.items() if path.is_file()}
-
-    def source(self) -> Record:
-        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Copy all blocks image by image; DataError names the file and field at fault."""
@@ -118,22 +120,8 @@ class HDSeg:
             **self.model.facts(),
         }
 
-
-stored_input, show = masks.stored_input, masks.show
-
-
-def specimen(options: Facts, sink: Sink) -> Record:
-    """Blocks to compile for."""
-    return write_specimen(sink, codes=options.get("precision") == "u8") | taken_from(ModelOptions, options).facts()
-
-
-def open(options: Facts) -> HDSeg:
-    """Reader for `dataset.root` (required), `size`, `precision`, `pictures`, `n_train`, `n_test` and `ModelOptions`."""
-    reader = options_of(HDSeg, options)
-    for name in FILES.values():
-        if not (reader.root / name).is_file():
-            raise DataError(f"dataset.root={reader.root}: there is no {name} in it, the layout of the HorseSeg release")
-    return reader
+    def specimen(self, sink: Sink) -> Record:
+        return write_specimen(sink, codes=self.precision == "u8") | self.model.facts()
 
 
 def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:

@@ -2,37 +2,26 @@
 ships, without any download. Scene i of a split does not depend on the number of scenes. With `validation: scenes` there are
 40 more (`n_validation`) to choose lambda on; the features are learnt on the training scenes alone.
 
-New input for `encoder`: pictures, as `vision.new_pictures.PictureEncoder` describes."""
+New input for `encoder`: pictures, as `vision.reader.PictureEncoder` describes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from gapwise.records import Facts, Record
+from gapwise.records import Record
 from gapwise.stages.datasets import MapBlocks, Report, Sink
-from gapwise.stages.datasets.offers.options import Natural, Whole, names_of, one_of, options_of
-from gapwise.stages.datasets.vision import masks
-from gapwise.stages.datasets.vision.new_pictures import picture_encoder
+from gapwise.stages.datasets.common.options import Natural, Whole, one_of
 from gapwise.stages.datasets.vision.own_columns import ModelOptions
-from gapwise.stages.datasets.vision.pictures import (
-    PICTURE_PACKAGES,
-    FeatureOptions,
-    Picture,
-    featurize_pictures,
-    picture_specimen,
-)
+from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures, write_specimen
+from gapwise.stages.datasets.vision.reader import PictureReader
 from gapwise.stages.datasets.vision.shipped_pictures import FILES, folder
-
-NEEDS = PICTURE_PACKAGES
-LATER = (*names_of(ModelOptions),)
-VALIDATION = {"scenes": ("n_validation",)}
 
 
 @dataclass(frozen=True)
-class HorsesSample:
-    """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `ModelOptions`."""
+class HorsesSample(PictureReader):
+    """The scenes."""
 
     features: FeatureOptions
     model: ModelOptions
@@ -41,16 +30,15 @@ class HorsesSample:
     n_validation: Whole = 40
     """Used only with validation scenes."""
     seed: Natural = 0
-    validation: Annotated[str, one_of(*VALIDATION)] | None = None
+    validation: Annotated[str, one_of("scenes")] | None = None
     """scenes; None: there are none."""
     structure = "segmentation"
+    where = ()
+    validations: ClassVar = {"scenes": ("n_validation",)}
 
     def files(self) -> dict[str, Path]:
         """The shipped pictures."""
         return {name: folder() / name for name in FILES if (folder() / name).is_file()}
-
-    def source(self) -> Record:
-        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of all splits; see `featurize_pictures`."""
@@ -63,15 +51,8 @@ class HorsesSample:
         }
         return featurize_pictures(_scene, items, self.features, self.seed, sink, map_blocks, report, model=self.model)
 
-
-encoder = picture_encoder
-specimen = picture_specimen
-read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
-
-
-def open(options: Facts) -> HorsesSample:
-    """Reader for the options that are its fields, and those of `FeatureOptions` and `ModelOptions`."""
-    return options_of(HorsesSample, options)
+    def specimen(self, sink: Sink) -> Record:
+        return write_specimen(sink) | self.model.facts()
 
 
 def _scene(item: tuple[int, int, int]) -> Picture:

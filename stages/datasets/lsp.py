@@ -25,9 +25,9 @@ from typing import Annotated
 
 import numpy as np
 
-from gapwise.records import Facts, Record
-from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
-from gapwise.stages.datasets.offers.options import Natural, Positive, Values, Whole, at_least, one_of, options_of
+from gapwise.records import Record
+from gapwise.stages.datasets import DataError, MapBlocks, Reader, Report, Sink
+from gapwise.stages.datasets.common.options import Natural, Positive, Values, Whole, at_least, one_of
 from gapwise.stages.datasets.poses import part_maps, scaling
 from gapwise.stages.datasets.poses import types as clusters
 from gapwise.stages.datasets.poses.lsp_files import ANNOTATION, ARCHIVE, Photograph, read_photographs
@@ -43,13 +43,11 @@ MEASURED = 50
 """Training images that the units of maps are measured on."""
 SHOWN = 12
 """Test photographs that are stored, for figures."""
-WHERE = ("root",)
-NEEDS = ("skimage", "sklearn", "PIL")
 
 
 @dataclass(frozen=True)
-class Poses:
-    """Reader; the options of the configuration are its fields."""
+class Poses(Reader):
+    """The poses."""
 
     root: Annotated[Path, Values(f"the folder that holds {ARCHIVE} and {ANNOTATION}")]
     size: Annotated[str, one_of(*SIZES)] = "small"
@@ -67,12 +65,15 @@ class Poses:
     """Parts of the training images; the maps of a part come from classifiers learned on the other parts."""
     loss_scale: Positive = 0.5
     structure = "tree"
+    where = ("root",)
+    needs = ("skimage", "sklearn", "PIL")
+
+    def __post_init__(self) -> None:
+        if not all(file.is_file() for file in self.files().values()):
+            raise DataError(f"dataset.root: {self.root} does not hold {ARCHIVE} and {ANNOTATION}")
 
     def files(self) -> dict[str, Path]:
         return {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
-
-    def source(self) -> Record:
-        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Learn types and classifiers on the training images; then write the maps of both splits."""
@@ -104,6 +105,24 @@ class Poses:
             "n_train": len(train), "n_test": len(test),
             "images": {"train": [p.name for p in train], "test": [p.name for p in test]},
         }  # fmt: skip
+
+    def specimen(self, sink: Sink) -> Record:
+        """Blocks to compile for, on grids of 2 x 2 cells with two nodes and two types."""
+        for name, array in (
+            ("parent", np.array([-1, 0])), ("anchors", np.zeros((1, 2, 2, 2))), ("node_loss", np.array([0.5, 0.5])),
+            ("relation_scale", np.array([part_maps.RELATION_SCALE])),
+        ):  # fmt: skip
+            sink.put("", name, array)
+        for number in range(2):
+            sink.append(
+                "train",
+                grid=np.array([[2, 2]], np.int32),
+                unary=np.arange(8, dtype=np.float32),
+                relations=np.arange(16, dtype=np.uint8),
+                labels=np.array([0, 3, number, 1], np.int16),
+                loss_scale=np.ones(1),
+            )
+        return {"per_cell": 1.0, "per_square": 1.0, "per_unary": 1.0}
 
     def _reach(self, photograph: Photograph) -> float:
         """s of the loss, in cells."""
@@ -221,30 +240,3 @@ def _write_shared(sink: Sink, anchors: np.ndarray, relation_scale: float) -> Non
     }  # fmt: skip
     for name, array in shared.items():
         sink.put("", name, array)
-
-
-def specimen(options: Facts, sink: Sink) -> Record:
-    """Blocks to compile for, on grids of 2 x 2 cells with two nodes and two types."""
-    for name, array in (
-        ("parent", np.array([-1, 0])), ("anchors", np.zeros((1, 2, 2, 2))), ("node_loss", np.array([0.5, 0.5])),
-        ("relation_scale", np.array([part_maps.RELATION_SCALE])),
-    ):  # fmt: skip
-        sink.put("", name, array)
-    for number in range(2):
-        sink.append(
-            "train",
-            grid=np.array([[2, 2]], np.int32),
-            unary=np.arange(8, dtype=np.float32),
-            relations=np.arange(16, dtype=np.uint8),
-            labels=np.array([0, 3, number, 1], np.int16),
-            loss_scale=np.ones(1),
-        )
-    return {"per_cell": 1.0, "per_square": 1.0, "per_unary": 1.0}
-
-
-def open(options: Facts) -> Poses:
-    """Reader for the options that are its fields."""
-    reader = options_of(Poses, options)
-    if not ((reader.root / ANNOTATION).is_file() and (reader.root / ARCHIVE).is_file()):
-        raise DataError(f"dataset.root: {reader.root} does not hold {ARCHIVE} and {ANNOTATION}")
-    return reader

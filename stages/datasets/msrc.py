@@ -18,21 +18,15 @@ from typing import Annotated
 
 import numpy as np
 
-from gapwise.records import Facts, Record
+from gapwise.records import Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
-from gapwise.stages.datasets.arrays.named import named_arrays
-from gapwise.stages.datasets.offers.options import Natural, Values, Whole, one_of, options_of
+from gapwise.stages.datasets.common.files import named_arrays
+from gapwise.stages.datasets.common.options import Natural, Values, Whole, one_of
 from gapwise.stages.datasets.stanford import CLASSES as STANFORD_CLASSES
-from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
-from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.photographs import photographs, with_classes
-from gapwise.stages.datasets.vision.pictures import (
-    PICTURE_PACKAGES,
-    FeatureOptions,
-    featurize_pictures,
-    potts_specimen,
-)
+from gapwise.stages.datasets.vision.pictures import FeatureOptions, featurize_pictures, write_specimen
+from gapwise.stages.datasets.vision.reader import PictureReader
 from gapwise.stages.problems.void import VOID
 
 ALL = (
@@ -43,14 +37,11 @@ ALL = (
 USUAL = tuple(name for name in ALL if name not in ("horse", "mountain"))
 LABELS, PICTURES = "msrc_v2_labels.npz", "images_jpg.tar"
 SPLIT_SEED = 2006
-WHERE = ("root",)
-LATER = ("loss",)
-NEEDS = PICTURE_PACKAGES
 
 
 @dataclass(frozen=True)
-class Msrc:
-    """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `PottsOptions`."""
+class Msrc(PictureReader):
+    """The photographs with their masks."""
 
     root: Annotated[Path, Values(f"the folder that holds {LABELS} and {PICTURES}")]
     features: FeatureOptions
@@ -61,6 +52,11 @@ class Msrc:
     seed: Natural = 0
     structure = "potts"
 
+    def __post_init__(self) -> None:
+        missing = [name for name, file in self.files().items() if not file.is_file()]
+        if missing:
+            raise DataError(f"dataset.root: {self.root} does not hold {', '.join(missing)}")
+
     @property
     def names(self) -> tuple[str, ...]:
         """The classes."""
@@ -68,9 +64,6 @@ class Msrc:
 
     def files(self) -> dict[str, Path]:
         return {name: self.root / name for name in (LABELS, PICTURES)}
-
-    def source(self) -> Record:
-        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of both splits; see `featurize_pictures`."""
@@ -106,15 +99,5 @@ class Msrc:
             for name, size, first, last in zip(names, hw, offset[:-1], offset[1:], strict=True)
         }
 
-
-encoder, specimen = picture_encoder, potts_specimen
-read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
-
-
-def open(options: Facts) -> Msrc:
-    """Reader for `dataset.root`, `classes`, `n_train`, `n_test`, `seed`, and the fields of the two sets of options."""
-    reader = options_of(Msrc, options)
-    missing = [name for name, file in reader.files().items() if not file.is_file()]
-    if missing:
-        raise DataError(f"dataset.root: {reader.root} does not hold {', '.join(missing)}")
-    return reader
+    def specimen(self, sink: Sink) -> Record:
+        return write_specimen(sink) | {"classes": 3, **self.potts.facts()}

@@ -19,7 +19,7 @@ table are matched by name if those of the training data have names, else by plac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,27 +27,37 @@ from typing import Annotated, Any
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
+from gapwise.stages.datasets import (
+    NEW,
+    DataError,
+    MapBlocks,
+    NewInput,
+    OptionError,
+    Predicted,
+    Raw,
+    Reader,
+    Report,
+    Shown,
+    Sink,
+)
 from gapwise.stages.datasets.arrays import new_rows
 from gapwise.stages.datasets.arrays.costs import read_costs
 from gapwise.stages.datasets.arrays.csv_rows import read_csv, read_more
-from gapwise.stages.datasets.arrays.kernels import OPTIONS, Kernelized, KernelOptions, with_kernel
-from gapwise.stages.datasets.arrays.kernels import specimen as with_points
+from gapwise.stages.datasets.arrays.kernels import KernelOptions
 from gapwise.stages.datasets.arrays.npz_rows import has_test, is_sparse, read_npz, stored_type
 from gapwise.stages.datasets.arrays.rows import Columns, Csr, Label, Rows, classes_of, numbered, refuse_endless
 from gapwise.stages.datasets.arrays.svmlight import read_svmlight
-from gapwise.stages.datasets.offers.options import Natural, Share, Values, one_of, options_of
+from gapwise.stages.datasets.common.files import existing
+from gapwise.stages.datasets.common.options import Natural, Share, Values, one_of
 
 ENDINGS = {".npz": "npz", ".csv": "csv", ".svmlight": "svmlight", ".svm": "svmlight", ".libsvm": "svmlight"}
 FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
-WHERE = ("file", "test_file", "costs")
-LATER = OPTIONS
 MOST_CLASSES = 2**15 - 1
 
 
 @dataclass(frozen=True)
-class Options:
-    """Options of the configuration."""
+class MulticlassArrays(Reader):
+    """Examples with labels."""
 
     file: Annotated[Path, Values("a file of examples: .npz, .csv or .svmlight")]
     kernel: KernelOptions
@@ -58,29 +68,41 @@ class Options:
     label_column: Annotated[int, Values("a number")] | Annotated[str, Values("a name of the header")] | None = None
     bias: Annotated[float, Values("a number other than 0", lambda value: value != 0)] | None = None
     costs: Path | None = None
+    structure = "multiclass"
+    where = ("file", "test_file", "costs")
 
+    def __post_init__(self) -> None:
+        for name in self.where:
+            if (file := getattr(self, name)) is not None:
+                existing(file, f"dataset.{name}")
+        if self.costs is not None and self.costs.suffix not in (".npy", ".csv"):
+            raise OptionError(f"dataset.costs: expected a file that ends in .npy or .csv, got {self.costs}")
+        if self.sparse and self.kernel.kernel is not None:
+            raise OptionError("dataset.kernel: needs dense rows; these are sparse, so leave it null")
 
-@dataclass(frozen=True)
-class MulticlassArrays:
-    """Reader."""
+    @property
+    def form(self) -> str:
+        """The format of the files: the option, or what their ending says."""
+        suffix = self.file.with_suffix("").suffix if self.file.suffix == ".gz" else self.file.suffix
+        form = self.format or ENDINGS.get(suffix)
+        if form is None:
+            raise OptionError(
+                f"dataset.format: must be given for {self.file.name}, as in dataset.format=svmlight; known endings are "
+                f"{', '.join(ENDINGS)}, also with .gz"
+            )
+        return form
 
-    file: Path
-    test_file: Path | None
-    format: str
-    label_column: int | str | None
-    bias: float | None
-    costs: Path | None
-    test_fraction: float
-    seed: int
-    sparse: bool
-    structure: str = "multiclass"
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are sparse."""
+        return self.form == "svmlight" or (self.form == "npz" and is_sparse(self.file))
 
     def files(self) -> dict[str, Path]:
         files = {"train": self.file, "test": self.test_file, "costs": self.costs}
         return {name: file for name, file in files.items() if file is not None}
 
     def source(self) -> Record:
-        return {"format": self.format}
+        return {"format": self.form}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write both splits; DataError names file and line."""
@@ -88,7 +110,7 @@ class MulticlassArrays:
         names = classes_of(train.labels)
         if not 2 <= len(names) <= MOST_CLASSES:
             raise DataError(f"{train.file}: has {len(names)} classes of labels; expected 2 to {MOST_CLASSES}")
-        dropped = 0
+        dropped, kernel = 0, dict[str, Any]()
         report(0, 2, "splits")
         for done, (split, rows) in enumerate((("train", train), ("test", test)), 1):
             labels = numbered(rows, names, str(train.file))
@@ -96,7 +118,9 @@ class MulticlassArrays:
             if isinstance(x, Csr):
                 dropped += int((x.ids >= train.width).sum())
                 x = x.cut(train.width)
-            write(sink, split, x, self.bias)
+            written = write(sink, split, x, self.bias)
+            if split == "train" and not isinstance(written, Csr):
+                kernel = self.kernel.write(sink, written, len(names))
             sink.put(split, "labels", labels.astype(np.uint8 if len(names) <= 256 else np.int16))
             report(done, 2, "splits")
         if self.costs is not None:
@@ -120,17 +144,48 @@ class MulticlassArrays:
             },
             "label_column": train.columns.label,
             "first_index": first,
+            **kernel,
         }
+
+    def specimen(self, sink: Sink) -> Record:
+        dtype = stored_type(self.file) if self.form == "npz" else np.dtype(np.float64)
+        eye = np.eye(2, dtype=dtype)
+        write(
+            sink, "train", Csr(np.arange(3), np.arange(2, dtype=np.int32), np.ones(2, dtype), 2) if self.sparse else eye
+        )
+        sink.put("train", "labels", np.array([0, 1], np.uint8))
+        return {"classes": 2, "width": 2} | self.kernel.write(sink, eye, 2)
+
+    @classmethod
+    def encoder(cls, meta: Facts, shared: Mapping[str, np.ndarray]) -> ArraysEncoder:
+        columns = Columns(meta["arrays"].get("columns"), meta.get("label_column"), meta["arrays"]["width"])
+        return ArraysEncoder(**{**meta["arrays"], "columns": columns})
+
+    @classmethod
+    def read_new(cls, inputs: Sequence[str], meta: Facts) -> NewInput:
+        return new_rows.read_new(inputs, meta)
+
+    @classmethod
+    def stored_input(cls, arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
+        return new_rows.stored_input(arrays, meta)
+
+    @classmethod
+    def truth(cls, new: NewInput, meta: Facts) -> list[str]:
+        return new_rows.truth(new, meta)
+
+    @classmethod
+    def show(cls, new: NewInput, predicted: Predicted) -> Shown:
+        return new_rows.show(new, predicted)
 
     def _read(self) -> tuple[Rows, Rows, int | None]:
         """Training and test examples, with as many columns unless they are sparse; index of the first SVMlight column."""
         first = None
-        if self.format == "svmlight":
+        if self.form == "svmlight":
             train, first = read_svmlight(self.file)
             if train.width == 0:
                 raise DataError(f"{self.file}: no example has a feature; expected lines like '+1 3:0.5 17:1'")
             test = read_svmlight(self.test_file, first)[0] if self.test_file else None
-        elif self.format == "csv":
+        elif self.form == "csv":
             train = read_csv(self.file, self.label_column)
             test = read_more(self.test_file, train.columns) if self.test_file else None
         else:
@@ -143,7 +198,7 @@ class MulticlassArrays:
             return *self._split(train), first
         if isinstance(train.x, Csr) != isinstance(test.x, Csr):
             raise DataError(f"{test.file}: one of training and test features is sparse; expected both or none")
-        if test.width != train.width and (not isinstance(test.x, Csr) or self.format == "npz"):
+        if test.width != train.width and (not isinstance(test.x, Csr) or self.form == "npz"):
             raise DataError(f"{test.file}: {test.width} features, but {train.width} in {train.file}")
         return train, test, first
 
@@ -164,15 +219,17 @@ class MulticlassArrays:
         return rows.taken(np.flatnonzero(~chosen)), rows.taken(np.flatnonzero(chosen))
 
 
-def write(sink: Sink, split: str, x: np.ndarray | Csr, bias: float | None) -> None:
-    """The features of one split, with the constant column if there is one."""
+def write(sink: Sink, split: str, x: np.ndarray | Csr, bias: float | None = None) -> np.ndarray | Csr:
+    """Write the features of one split, with the constant column if there is one; returns them."""
     if isinstance(x, Csr):
         x = x if bias is None else x.with_constant(bias)
         for name in ("row_ptr", "ids", "values"):
             sink.put(split, name, getattr(x, name))
-    else:
-        constant = np.full((len(x), 0 if bias is None else 1), bias or 0.0, x.dtype)
-        sink.put(split, "x", np.concatenate([x, constant], axis=1))
+        return x
+    constant = np.full((len(x), 0 if bias is None else 1), bias or 0.0, x.dtype)
+    dense = np.concatenate([x, constant], axis=1)
+    sink.put(split, "x", dense)
+    return dense
 
 
 @dataclass(frozen=True)
@@ -213,57 +270,3 @@ class ArraysEncoder:
         refuse_endless(Rows(Path("input"), "row", np.arange(n), [0] * n, x))
         write(sink, NEW, x, self.bias)
         sink.put(NEW, "labels", np.zeros(n, np.uint8))
-
-
-read_new, stored_input, show, truth = new_rows.read_new, new_rows.stored_input, new_rows.show, new_rows.truth
-
-
-def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> ArraysEncoder:
-    """The encoder of a feature store of this reader."""
-    columns = Columns(meta["arrays"].get("columns"), meta.get("label_column"), meta["arrays"]["width"])
-    return ArraysEncoder(**{**meta["arrays"], "columns": columns})
-
-
-def specimen(options: Facts, sink: Sink) -> Record:
-    """Blocks to compile for."""
-    return with_points(open(options), _specimen, sink)
-
-
-def _specimen(reader: MulticlassArrays, sink: Sink) -> Record:
-    dtype = stored_type(reader.file) if reader.format == "npz" else np.dtype(np.float64)
-    eye = np.eye(2, dtype=dtype)
-    x = Csr(np.arange(3), np.arange(2, dtype=np.int32), np.ones(2, dtype), 2)
-    write(sink, "train", x if reader.sparse else eye, None)
-    sink.put("train", "labels", np.array([0, 1], np.uint8))
-    return {"classes": 2, "width": 2}
-
-
-def open(options: Facts) -> MulticlassArrays | Kernelized:
-    """The reader; OptionError or DataError names the option that cannot be used."""
-    given = options_of(Options, options)
-    for name in WHERE:
-        file = getattr(given, name)
-        if file is not None and not file.is_file():
-            raise DataError(f"dataset.{name}: there is no file {file}")
-    if given.costs is not None and given.costs.suffix not in (".npy", ".csv"):
-        raise OptionError(f"dataset.costs: expected a file that ends in .npy or .csv, got {given.costs}")
-    kind = given.format or _ending(given.file)
-    sparse = kind == "svmlight" or (kind == "npz" and is_sparse(given.file))
-    if sparse and given.kernel.kernel is not None:
-        raise OptionError("dataset.kernel: needs dense rows; these are sparse, so leave it null")
-    reader = MulticlassArrays(
-        file=given.file, test_file=given.test_file, format=kind, label_column=given.label_column, bias=given.bias,
-        costs=given.costs, test_fraction=given.test_fraction, seed=given.seed,
-        sparse=sparse,
-    )  # fmt: skip
-    return with_kernel(reader, given.kernel)
-
-
-def _ending(file: Path) -> str:
-    form = ENDINGS.get(file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix)
-    if form is None:
-        raise OptionError(
-            f"dataset.format: must be given for {file.name}, as in dataset.format=svmlight; known endings are "
-            f"{', '.join(ENDINGS)}, also with .gz"
-        )
-    return form

@@ -11,42 +11,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from gapwise.records import Facts, Record
-from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink, unpacked
-from gapwise.stages.datasets.arrays.named import named_arrays
-from gapwise.stages.datasets.offers.options import Values, between, one_of, options_of
+from gapwise.records import Record
+from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Reader, Report, Sink, unpacked
+from gapwise.stages.datasets.common.files import named_arrays, one_of_files
+from gapwise.stages.datasets.common.options import Values, between, one_of
 from gapwise.stages.datasets.text.sequences import write_parts, write_specimen
-from gapwise.stages.datasets.text.task import OPTIONS, PAPERS, Task, TaskOptions, task_of
+from gapwise.stages.datasets.text.task import OPTIONS, Task
 from gapwise.stages.datasets.text.vocabulary import Rows
-from gapwise.stages.problems.losses import PER_SEQUENCE
 
 PIXELS = 16 * 8
-PICTURE = (16, 8)
-"""Attributes below PIXELS are the pixels of a picture of this shape; reports show it."""
 FOLDS = 10
 LETTERS = [chr(ord("a") + k) for k in range(26)]
 SPLITS = {"train": "small", "test": "large"}
 """The size for which a split is the chosen fold, and not the rest."""
 FILES = ("ocr_letters.npz", "letter.data.gz", "letter.data")
-WHERE = ("root", *OPTIONS)
-VALIDATION = {"fold": ("validation_fold",)}
 Fold = Annotated[int, between(0, FOLDS - 1)]
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options of the configuration."""
-
-    root: Annotated[Path, Values(f"the folder that holds one of {', '.join(FILES)}")]
-    task: TaskOptions
-    size: Annotated[str, one_of(*SPLITS.values())] = "small"
-    fold: Fold = 0
-    validation: Annotated[str, one_of(*VALIDATION)] | None = None
-    validation_fold: Fold | None = None
 
 
 @dataclass(frozen=True)
@@ -60,16 +43,35 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Ocr:
-    """Reader of the OCR letters."""
+class Ocr(Reader):
+    """The OCR letters."""
 
-    file: Path
-    size: str
-    fold: int
-    validation_fold: int | None = None
-    """None: there is no validation split."""
-    task: Task = PAPERS
-    structure: str = "chain"
+    root: Annotated[Path, Values(f"the folder that holds one of {', '.join(FILES)}")]
+    task: Task
+    size: Annotated[str, one_of(*SPLITS.values())] = "small"
+    fold: Fold = 0
+    validation: Annotated[str, one_of("fold")] | None = None
+    validation_fold: Fold | None = None
+    structure = "chain"
+    where = ("root", *OPTIONS)
+    validations: ClassVar = {"fold": ("validation_fold",)}
+    picture = (16, 8)
+
+    def __post_init__(self) -> None:
+        if self.held_out == self.fold:
+            raise OptionError(f"dataset.validation_fold: expected another fold than dataset.fold={self.fold}")
+        self.files()
+
+    @property
+    def held_out(self) -> int | None:
+        """The fold to validate on; None: there is no validation split."""
+        following = (self.fold + 1) % FOLDS if self.validation_fold is None else self.validation_fold
+        return None if self.validation is None else following
+
+    @property
+    def file(self) -> Path:
+        """The file with the letters."""
+        return self.root if self.root.is_file() else one_of_files(self.root, *FILES)
 
     def files(self) -> dict[str, Path]:
         return {"letters": self.file, **self.task.files()}
@@ -83,12 +85,12 @@ class Ocr:
 
         words = read_npz(self.file) if self.file.suffix == ".npz" else read_letter_data(self.file)
         folds = np.unique(words.fold)
-        for name, fold in (("fold", self.fold), ("validation_fold", self.validation_fold)):
+        for name, fold in (("fold", self.fold), ("validation_fold", self.held_out)):
             if fold is not None and fold not in folds:
                 existing = ", ".join(str(fold) for fold in folds)
                 raise DataError(f"{self.file}: dataset.{name}={fold} does not exist; there are folds {existing}")
         chosen = words.fold == self.fold
-        held_out = words.fold == (-1 if self.validation_fold is None else self.validation_fold)
+        held_out = words.fold == (-1 if self.held_out is None else self.held_out)
         if (chosen | held_out).all():
             existing = " and ".join(str(fold) for fold in folds)
             raise DataError(f"{self.file}: all words are in fold {existing}; nothing is left for the other split")
@@ -96,7 +98,7 @@ class Ocr:
         attributes = PIXELS + len(BIASES)
         count = {}
         masks = {split: (chosen == (size == self.size)) & ~held_out for split, size in SPLITS.items()}
-        if self.validation_fold is not None:
+        if self.held_out is not None:
             masks["validation"] = held_out
         for split, mask in masks.items():
             letters = np.repeat(mask, np.diff(words.start))
@@ -121,31 +123,14 @@ class Ocr:
             **self.task.write(sink, LETTERS, words.letter[np.repeat(masks["train"], np.diff(words.start))]),
         }
 
+    def specimen(self, sink: Sink) -> Record:
+        return write_specimen(sink, len(LETTERS), PIXELS)
+
 
 def _ink(pixels: np.ndarray) -> Rows:
     """Attributes of letters: their pixels > 0."""
     ink = pixels > 0
     return Rows(ink.sum(axis=1), np.nonzero(ink)[1])
-
-
-def specimen(options: Facts, sink: Sink) -> Record:
-    """Blocks to compile for."""
-    return write_specimen(sink, len(LETTERS), PIXELS)
-
-
-def open(options: Facts) -> Ocr:
-    """The reader; OptionError or DataError names the option that cannot be used."""
-    given = options_of(Options, options)
-    root, fold, other, task = given.root, given.fold, None, task_of(given.task, PER_SEQUENCE)
-    if given.validation is not None:
-        other = (fold + 1) % FOLDS if given.validation_fold is None else given.validation_fold
-        if other == fold:
-            raise OptionError(f"dataset.validation_fold: expected another fold than dataset.fold={fold}")
-    candidates = [root] if root.is_file() else [root / name for name in FILES]
-    for file in candidates:
-        if file.is_file():
-            return Ocr(file, given.size, fold, other, task)
-    raise DataError(f"dataset.root: {root} holds none of {', '.join(FILES)}")
 
 
 def read_npz(file: Path) -> Words:

@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
-from gapwise.stages.datasets.inputs import NewInput
-from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
-from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
-from gapwise.stages.datasets.offers.options import Values, one_of, options_of
+from gapwise.stages.datasets import NEW, MapBlocks, Raw, Report, Sink
+from gapwise.stages.datasets.common.options import Values, one_of
+from gapwise.stages.datasets.common.own_class import OwnClassReader, new_split
 from gapwise.stages.problems.user_code import oracle_source
 
 if TYPE_CHECKING:
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapwise")
 
-CODE = ("oracle",)
-"""Where the facts of the features name the user's code."""
 EVERY = 1000
 """Number of blocks between two progress reports."""
 
@@ -62,79 +58,27 @@ class OracleEncoder:
             )
 
 
-def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> OracleEncoder:
-    """The encoder of a feature store of this reader."""
-    return OracleEncoder(meta)
-
-
-def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """One input: a split's name, or the class's arguments as JSON: ``{"split": "new", "n": 7}``."""
-    return one_input(inputs, meta["oracle"])
-
-
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
-    """The test split, with its true labels."""
-    return NewInput("test", np.asarray(arrays["labels"]), example="test")
-
-
 @dataclass(frozen=True)
-class Options:
-    """Options of the configuration."""
+class PythonOracleReader(OwnClassReader):
+    """Blocks of a `stages.problems.oracle.Oracle`."""
 
     oracle: Annotated[str, Values("module:Class")]
     arguments: dict[str, Any] | None = None
-    validation: Annotated[str, one_of(*VALIDATION)] | None = None
-
-
-def open(options: Facts) -> PythonOracleReader:
-    """`options`: ``oracle`` = module:Class, ``arguments`` of the class besides the split, and ``validation``: "split" if the
-    class serves a split "validation"."""
-    given = options_of(Options, options)
-    return PythonOracleReader(given.oracle, given.arguments or {}, splits_of(given.validation))
-
-
-class PythonOracleReader:
-    """Blocks of a `stages.problems.oracle.Oracle`."""
-
+    validation: Annotated[str, one_of("split")] | None = None
     structure = "python_oracle"
+    code = "oracle"
 
-    def __init__(self, oracle: str, arguments: Record, splits: tuple[str, ...] = ("train", "test")) -> None:
-        self.oracle, self.arguments, self.splits = oracle, arguments, splits
-
-    def files(self) -> dict[str, Path]:
-        """The data files that the oracle declares."""
+    def declared(self) -> list[str | Path] | None:
         from gapwise.stages.problems.answers import ask
-        from gapwise.stages.problems.oracle import oracle_class
-
-        return declared_files(
-            self.oracle,
-            "dataset.oracle",
-            lambda: ask(f"{self.oracle}.files", lambda: list(oracle_class(self.oracle).files(**self.arguments))),
-        )
-
-    def source(self) -> Record:
-        """The code of the oracle."""
-        try:
-            return {"oracle": oracle_source(self.oracle)}
-        except ValueError as error:
-            raise DataError(f"dataset.oracle: {error}") from error
-
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
-        """Write all splits; checks once what the solver relies on: every block's truth, the max-oracle on a few blocks."""
-        try:
-            return self._featurize(sink, report)
-        except ValueError as error:
-            raise DataError(f"dataset.oracle: {error}") from error
-
-    def _say_what_is_not_seen(self) -> None:
-        """Warn that edits of data files go undetected if the class does not declare its files."""
         from gapwise.stages.problems.oracle import Oracle, oracle_class
 
-        declares = getattr(oracle_class(self.oracle), "files", None)
-        if getattr(declares, "__func__", declares) is Oracle.files.__func__:  # type: ignore[attr-defined]
-            log.warning(UNDECLARED, self.oracle, "oracle's code", "the oracle")
+        files = getattr(oracle_class(self.oracle), "files", None)
+        if getattr(files, "__func__", files) is Oracle.files.__func__:  # type: ignore[attr-defined]
+            return None
+        return ask(f"{self.oracle}.files", lambda: list(oracle_class(self.oracle).files(**self.given)))
 
-    def _featurize(self, sink: Sink, report: Report) -> Record:
+    def write(self, sink: Sink, report: Report) -> Record:
+        """Checks every block's truth, and the max-oracle on a few blocks."""
         from gapwise.stages.problems.oracle_check import try_oracle
 
         d = 0
@@ -152,16 +96,18 @@ class PythonOracleReader:
                     report(i + 1, len(oracle), f"python_oracle {split}")
             if split == "train":
                 try_oracle(self.problem_of(blocks))
-        self._say_what_is_not_seen()
-        facts = {"oracle": self.oracle, "arguments": self.arguments, "source": oracle_source(self.oracle)}
-        return {**facts, "d": d}
+        return {"d": d}
+
+    @classmethod
+    def encoder(cls, meta: Facts, shared: Mapping[str, np.ndarray]) -> OracleEncoder:
+        return OracleEncoder(meta)
 
     def object_of(self, split: str) -> Oracle:
         """A new object for a split, which this process then uses; ValueError if it cannot be made, or has no blocks."""
         from gapwise.stages.problems.answers import ask
         from gapwise.stages.problems.oracle import labels_of, object_for, packed_spec
 
-        oracle = object_for(packed_spec(self.oracle, split, self.arguments).tobytes(), anew=True)
+        oracle = object_for(packed_spec(self.oracle, split, self.given).tobytes(), anew=True)
         if ask(f"{self.oracle}.__len__: {split}", len, oracle) < 1:
             raise ValueError(f"{self.oracle}: the {split} split has no blocks")
         labels_of(oracle)
@@ -177,7 +123,7 @@ class PythonOracleReader:
         for name in blocks[0]:
             rows = [block[name] for block in blocks]
             arrays |= {name: np.concatenate(rows), f"{name}_ptr": np.cumsum([0, *map(len, rows)], dtype=np.int64)}
-        return first_blocks(packed_spec(self.oracle, "train", self.arguments), arrays)
+        return first_blocks(packed_spec(self.oracle, "train", self.given), arrays)
 
 
 def check_weights(oracle: Oracle) -> None:

@@ -17,22 +17,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
-from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
-from gapwise.stages.datasets.inputs.arrays import csv_text
-from gapwise.stages.datasets.offers.options import Natural, Share, Values, one_of, options_of
+from gapwise.stages.datasets import (
+    NEW,
+    DataError,
+    MapBlocks,
+    NewInput,
+    OptionError,
+    Predicted,
+    Raw,
+    Reader,
+    Report,
+    Shown,
+    Sink,
+)
+from gapwise.stages.datasets.common.files import csv_text, existing
+from gapwise.stages.datasets.common.options import Natural, Share, Values, one_of
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-WHERE = ("file", "test_file", "validation_file")
-VALIDATION = {"file": ("validation_file",)}
-NEEDS = ("sklearn",)
 LARGEST = 4 << 30
 """Bytes of dense rows that are read at most."""
 FORM = "expected lines like '2 qid:10 1:0.03 5:0.7 # document'"
@@ -58,24 +66,32 @@ class Documents(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Queries:
-    """Reader; its fields are the options of the configuration."""
+class Queries(Reader):
+    """Queries with their documents."""
 
     file: Annotated[Path, Values("a file of documents with qid in SVMlight's format")]
     test_file: Path | None = None
     test_fraction: Share = 0.25
     seed: Natural = 0
-    validation: Annotated[str, one_of(*VALIDATION)] | None = None
+    validation: Annotated[str, one_of("file")] | None = None
     validation_file: Path | None = None
     structure = "ranking"
+    where = ("file", "test_file", "validation_file")
+    needs = ("sklearn",)
+    validations: ClassVar = {"file": ("validation_file",)}
+
+    def __post_init__(self) -> None:
+        if self.validation and self.validation_file is None:
+            raise OptionError(
+                "dataset.validation_file: missing; give a file of documents with qid in SVMlight's format"
+            )
+        for split, file in self.files().items():
+            existing(file, f"dataset.{'file' if split == 'train' else f'{split}_file'}")
 
     def files(self) -> dict[str, Path]:
         validation = self.validation_file if self.validation else None
         files = {"train": self.file, "test": self.test_file, "validation": validation}
         return {name: file for name, file in files.items() if file is not None}
-
-    def source(self) -> Record:
-        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write all splits; DataError names the file."""
@@ -102,6 +118,53 @@ class Queries:
             if split != "validation":
                 facts[f"n_{split}"] = len(with_pairs)
         return facts
+
+    def specimen(self, sink: Sink) -> Record:
+        documents = Documents(np.eye(3), np.array([1.0, 0.0, 0.0]), np.zeros(3, np.int64))
+        append(sink, "train", documents, np.arange(3))
+        return {"d": 3}
+
+    @classmethod
+    def encoder(cls, meta: Facts, shared: Mapping[str, np.ndarray]) -> QueriesEncoder:
+        """The encoder of a feature store of this reader."""
+        return QueriesEncoder(int(meta["d"]))
+
+    @classmethod
+    def read_new(cls, inputs: Sequence[str], meta: Facts) -> NewInput:
+        """Documents of files in the form of the training file; their relevance, which must be there, is not used."""
+        first, width = int(meta["first_index"]), int(meta["d"])
+        parts = read_documents([existing(name, "input") for name in inputs], first, width)[0]
+        x, relevance, query = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if len(parts) > 1:  # a query number of one file is not that of another
+            query = query + np.repeat(np.arange(len(parts)) * (query.max() + 1), [len(part.query) for part in parts])
+        return NewInput({"x": x, "query": query}, relevance)
+
+    @classmethod
+    def stored_input(cls, arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
+        """Documents of a test split, in the order of its file, without queries that were left out."""
+        counts = np.diff(arrays["x_ptr"])
+        order = np.argsort(arrays["document"], kind="stable")
+        x, query = np.asarray(arrays["x"])[order], np.repeat(arrays["query"], counts)[order]
+        example = {"x": x[query == query[0]].tolist(), "query": query[query == query[0]].tolist()}
+        return NewInput({"x": x, "query": query}, np.asarray(arrays["relevance"])[order], example=example)
+
+    @classmethod
+    def show(cls, new: NewInput, predicted: Predicted) -> Shown:
+        """CSV: number of the document from 0, query, relevance if the input has it, rank within the query from 1."""
+        raw = new.raw
+        documents = Documents(np.asarray(raw["x"]), np.zeros(len(raw["x"])), np.asarray(raw["query"]))
+        rank = np.zeros(len(documents.query), np.int64)
+        relevance = rank if new.source is None else np.asarray(new.source)
+        for i, rows in enumerate(documents.queries()):
+            stored = np.asarray(predicted.arrays["document"])[slice(*predicted.arrays["document_ptr"][i : i + 2])]
+            position_of = {
+                int(document): position for document, position in zip(stored, predicted[i][rows.size :], strict=True)
+            }
+            in_file = sorted(position_of)
+            rank[rows] = [rows.size - position_of[document] for document in in_file]
+        columns = [np.arange(rank.size), documents.query, *([] if new.source is None else [relevance]), rank]
+        header = ("document", "query", *(() if new.source is None else ("relevance",)), "rank")
+        return Shown(csv_text(header, zip(*(column.tolist() for column in columns), strict=True)))
 
 
 def append(sink: Sink, split: str, documents: Documents, rows: np.ndarray) -> None:
@@ -183,69 +246,3 @@ class QueriesEncoder:
         documents = Documents(x, np.zeros(len(x)), query.astype(np.int64))
         for rows in documents.queries():
             append(sink, NEW, documents, rows)
-
-
-def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> QueriesEncoder:
-    """The encoder of a feature store of this reader."""
-    return QueriesEncoder(int(meta["d"]))
-
-
-def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """Documents of files in the form of the training file; their relevance, which must be there as a number, is not used."""
-    first, width = int(meta["first_index"]), int(meta["d"])
-    parts = read_documents([_existing(name) for name in inputs], first, width)[0]
-    x, relevance, query = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if len(parts) > 1:  # a query number of one file is not that of another
-        query = query + np.repeat(np.arange(len(parts)) * (query.max() + 1), [len(part.query) for part in parts])
-    return NewInput({"x": x, "query": query}, relevance)
-
-
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
-    """Documents of a test split, in the order of its file, without queries that were left out."""
-    counts = np.diff(arrays["x_ptr"])
-    order = np.argsort(arrays["document"], kind="stable")
-    x, query = np.asarray(arrays["x"])[order], np.repeat(arrays["query"], counts)[order]
-    example = {"x": x[query == query[0]].tolist(), "query": query[query == query[0]].tolist()}
-    return NewInput({"x": x, "query": query}, np.asarray(arrays["relevance"])[order], example=example)
-
-
-def show(new: NewInput, predicted: Predicted) -> Shown:
-    """CSV: the document's number from 0, its query, its relevance if the input has it, its rank within the query from 1."""
-    raw = new.raw
-    documents = Documents(np.asarray(raw["x"]), np.zeros(len(raw["x"])), np.asarray(raw["query"]))
-    rank = np.zeros(len(documents.query), np.int64)
-    relevance = rank if new.source is None else np.asarray(new.source)
-    for i, rows in enumerate(documents.queries()):
-        stored = np.asarray(predicted.arrays["document"])[slice(*predicted.arrays["document_ptr"][i : i + 2])]
-        position_of = {
-            int(document): position for document, position in zip(stored, predicted[i][rows.size :], strict=True)
-        }
-        in_file = sorted(position_of)
-        rank[rows] = [rows.size - position_of[document] for document in in_file]
-    columns = [np.arange(rank.size), documents.query, *([] if new.source is None else [relevance]), rank]
-    header = ("document", "query", *(() if new.source is None else ("relevance",)), "rank")
-    return Shown(csv_text(header, zip(*(column.tolist() for column in columns), strict=True)))
-
-
-def specimen(options: Facts, sink: Sink) -> Record:
-    """Blocks to compile for."""
-    documents = Documents(np.eye(3), np.array([1.0, 0.0, 0.0]), np.zeros(3, np.int64))
-    append(sink, "train", documents, np.arange(3))
-    return {"d": 3}
-
-
-def open(options: Facts) -> Queries:
-    """The reader; OptionError or DataError names the option that cannot be used."""
-    reader = options_of(Queries, options)
-    if reader.validation and reader.validation_file is None:
-        raise OptionError("dataset.validation_file: missing; give a file of documents with qid in SVMlight's format")
-    for split, file in reader.files().items():
-        _existing(file, f"dataset.{'file' if split == 'train' else f'{split}_file'}")
-    return reader
-
-
-def _existing(name: str | Path, key: str = "input") -> Path:
-    file = Path(name)
-    if not file.is_file():
-        raise DataError(f"{key}: there is no file {file}")
-    return file

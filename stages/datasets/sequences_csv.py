@@ -17,68 +17,63 @@ New input for `encoder`: sequences in the form of the training file, as `text.se
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-import numpy as np
-
-from gapwise.records import Facts, Record
-from gapwise.stages.datasets import DataError, Encoder, MapBlocks, OptionError, Report, Sink
-from gapwise.stages.datasets.offers.options import Whole, one_of, options_of
-from gapwise.stages.datasets.text import tagged
+from gapwise.records import Record
+from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.common.files import existing, expanded, read_lines
+from gapwise.stages.datasets.common.options import Whole, one_of
 from gapwise.stages.datasets.text.crfsuite import number_attributes
-from gapwise.stages.datasets.text.files import expanded, read_tables, refuse_twice
+from gapwise.stages.datasets.text.reader import TextReader
 from gapwise.stages.datasets.text.sequences import (
     line_facts,
     separator_of,
     template_facts,
-    text_encoder,
     write_splits,
 )
-from gapwise.stages.datasets.text.tables import BLANKS, Table, joined, read_lines
-from gapwise.stages.datasets.text.task import OPTIONS, Task, TaskOptions, task_of
+from gapwise.stages.datasets.text.tables import BLANKS, Table, joined, read_tables
+from gapwise.stages.datasets.text.task import OPTIONS, TokenTask
 from gapwise.stages.datasets.text.templates import Template, expand
-from gapwise.stages.problems.losses import PER_TOKEN
 
-WHERE = ("file", "test_file", "template", "validation_file", *OPTIONS)
-VALIDATION = {"file": ("validation_file",)}
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 
 
 @dataclass(frozen=True)
-class Options:
-    """Options of the configuration; `_files` checks the three of sequences."""
+class Sequences(TextReader):
+    """A user's own sequences; `paths` checks the three options of files."""
 
-    task: TaskOptions
+    task: TokenTask
     file: object = None
     test_file: object = None
-    validation: Annotated[str, one_of(*VALIDATION)] | None = None
+    validation: Annotated[str, one_of("file")] | None = None
     validation_file: object = None
     template: Path | None = None
     min_count: Whole = 1
     unseen_labels: Annotated[str, one_of("error", "count")] = "error"
+    where = ("file", "test_file", "template", "validation_file", *OPTIONS)
+    validations: ClassVar = {"file": ("validation_file",)}
 
+    def __post_init__(self) -> None:
+        if self.template is not None:
+            existing(self.template, "dataset.template")
+        self.files()
 
-@dataclass(frozen=True)
-class Sequences:
-    """Reader of a user's own sequences."""
-
-    file: tuple[Path, ...]
-    test_file: tuple[Path, ...]
-    template: Path | None
-    min_count: int
-    unseen_labels: str
-    task: Task
-    validation_file: tuple[Path, ...] = ()
-    structure: str = "chain"
+    @functools.cached_property
+    def paths(self) -> dict[str, tuple[Path, ...]]:
+        """The files of each split."""
+        options = {"train": "file", "test": "test_file"} | (
+            {"validation": "validation_file"} if self.validation else {}
+        )
+        return {split: _files(option, getattr(self, option)) for split, option in options.items()}
 
     def files(self) -> dict[str, Path]:
-        parts = {"train": self.file, "test": self.test_file, "validation": self.validation_file}
         files = {} if self.template is None else {"template": self.template}
-        for name, part in parts.items():
+        for name, part in self.paths.items():
             files |= {name if len(part) == 1 else f"{name} {k} of {len(part)}": file for k, file in enumerate(part, 1)}
         return files | self.task.files()
 
@@ -87,11 +82,9 @@ class Sequences:
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         form: Record = {"equal_columns": self.template is not None}
-        train = read_tables(self.file, **form)
+        train = read_tables(self.paths["train"], **form)
         form |= {} if self.template is None else separator_of(train)
-        others = {"test": read_tables(self.test_file, **form)}
-        if self.validation_file:
-            others["validation"] = read_tables(self.validation_file, **form)
+        others = {split: read_tables(files, **form) for split, files in self.paths.items() if split != "train"}
         after = joined([*others.values()])
         sizes = {split: table.start.size - 1 for split, table in others.items()}
         if self.template is None:
@@ -110,14 +103,6 @@ class Sequences:
             sink, report, train, after, labels, attributes, unseen=self.unseen_labels, task=self.task, splits=sizes
         )
         return {**facts, "text": {**text, "min_count": self.min_count}}
-
-
-def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> Encoder:
-    """The encoder of a feature store, or of a model of `ChainSVM`."""
-    return text_encoder(meta, shared)
-
-
-read_new, stored_input, show, truth = tagged.read_new, tagged.stored_input, tagged.show, tagged.truth
 
 
 def same_width(train: Table, others: Iterable[Table]) -> int:
@@ -160,20 +145,6 @@ def read_template(file: Path, columns: int) -> list[Template]:
     return templates
 
 
-def open(options: Facts) -> Sequences:
-    """The reader; OptionError or DataError names the option that cannot be used."""
-    given = options_of(Options, options)
-    task = task_of(given.task, PER_TOKEN)
-    named = ("file", "test_file", *VALIDATION.get(str(given.validation), ()))
-    files = {name: _files(name, getattr(given, name)) for name in named}
-    if given.template is not None and not given.template.is_file():
-        raise DataError(f"dataset.template: there is no file {given.template}")
-    return Sequences(
-        files["file"], files["test_file"], given.template, given.min_count, given.unseen_labels,
-        task, files.get("validation_file", ()),
-    )  # fmt: skip
-
-
 def _files(name: str, given: object) -> tuple[Path, ...]:
     """The files of an option: a file, a pattern, or a list of both; OptionError or DataError names the option."""
     several: list[object] = [*given] if isinstance(given, list | tuple) else [given]
@@ -182,10 +153,11 @@ def _files(name: str, given: object) -> tuple[Path, ...]:
         raise OptionError(f"dataset.{name}: missing; give a file of sequences, one token per line, a pattern or a list")
     try:
         files = expanded(words)
-        refuse_twice(files)
     except DataError as error:
         raise DataError(f"dataset.{name}: {error}") from error
+    seen: dict[Path, Path] = {}
     for file in files:
-        if not file.is_file():
-            raise DataError(f"dataset.{name}: there is no file {file}")
+        other = seen.setdefault(existing(file, f"dataset.{name}").resolve(), file)
+        if other is not file:
+            raise DataError(f"dataset.{name}: {other} is named twice, also as {file}; name each file once")
     return tuple(files)

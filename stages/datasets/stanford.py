@@ -31,21 +31,19 @@ import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, Report, Sink
-from gapwise.stages.datasets.arrays.named import named_arrays
-from gapwise.stages.datasets.offers.options import Natural, Values, Whole, one_of, options_of
-from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.common.files import named_arrays
+from gapwise.stages.datasets.common.options import Natural, Values, Whole, one_of
 from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
 from gapwise.stages.datasets.vision.features import ETAS
-from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
 from gapwise.stages.datasets.vision.photographs import photographs, with_classes
 from gapwise.stages.datasets.vision.pictures import (
     NO_PICTURE,
-    PICTURE_PACKAGES,
     SHOWN,
     FeatureOptions,
     featurize_pictures,
-    potts_specimen,
+    write_specimen,
 )
+from gapwise.stages.datasets.vision.reader import PictureEncoder, PictureReader
 from gapwise.stages.problems.void import VOID
 
 CLASSES = ("sky", "tree", "road", "grass", "water", "building", "mountain", "foreground object")
@@ -55,14 +53,11 @@ SUPPLIED = 519
 """Columns of the supplied features."""
 HISTOGRAMS, COLOURS = ((0, 100), (200, 300)), slice(400, 406)
 COLOUR_SCALE = 20.0
-WHERE = ("root",)
-LATER = ("loss",)
-NEEDS = PICTURE_PACKAGES
 
 
 @dataclass(frozen=True)
-class Stanford:
-    """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `PottsOptions`."""
+class Stanford(PictureReader):
+    """The photographs with their classes."""
 
     root: Annotated[Path, Values(f"the folder that holds {ARCHIVE}, or images/ and labels/")]
     pictures: FeatureOptions
@@ -72,14 +67,18 @@ class Stanford:
     seed: Natural = 0
     structure = "potts"
 
+    def __post_init__(self) -> None:
+        root = self.root
+        has_folders = (root / "labels").is_dir() and (root / "images").is_dir() and self.features == "pictures"
+        if not ((root / ARCHIVE).is_file() or has_folders):
+            expected = f"{ARCHIVE}, or with dataset.features=pictures the folders images/ and labels/"
+            raise DataError(f"dataset.root: {root} does not hold {expected}")
+
     def files(self) -> dict[str, Path]:
         if not (self.root / ARCHIVE).is_file():
             folders = ((self.root / "images").glob("*.jpg"), (self.root / "labels").glob("*.regions.txt"))
             return {path.relative_to(self.root).as_posix(): path for folder in folders for path in sorted(folder)}
         return {name: self.root / name for name in (ARCHIVE, FEATURES, PICTURES) if (self.root / name).is_file()}
-
-    def source(self) -> Record:
-        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of both splits."""
@@ -94,6 +93,18 @@ class Stanford:
                 count=partial(tally_classes, count=len(CLASSES)),
             ) | {"images": {"train": train, "test": test}}  # fmt: skip
         return facts | {"classes": len(CLASSES), "class_names": list(CLASSES), **self.potts.facts()}
+
+    def specimen(self, sink: Sink) -> Record:
+        return write_specimen(sink) | {"classes": 3, **self.potts.facts()}
+
+    @classmethod
+    def encoder(cls, meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:
+        """DataError for supplied features, which cannot be made again."""
+        if "pictures" not in meta:
+            raise DataError(
+                "dataset.features=supplied: these features cannot be computed for new pictures; use pictures"
+            )
+        return super().encoder(meta, shared)
 
     def _split(self, names: list[str]) -> tuple[list[str], list[str]]:
         n_train = round(TRAIN_SHARE * len(names)) if self.n_train is None else self.n_train
@@ -219,25 +230,3 @@ def _features(path: Path) -> np.ndarray:
     if not (np.isfinite(rows).all() and rows.min(initial=0.0) >= 0.0):
         raise DataError(f"{path}: feat holds a value that is negative or not finite")
     return rows
-
-
-specimen = potts_specimen
-read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
-
-
-def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:
-    """The encoder of a feature store made from pictures; DataError for supplied features, which cannot be made again."""
-    if "pictures" not in meta:
-        raise DataError("dataset.features=supplied: these features cannot be computed for new pictures; use pictures")
-    return picture_encoder(meta, shared)
-
-
-def open(options: Facts) -> Stanford:
-    """Reader for `dataset.root`, `features`, `n_train`, `seed`, and the fields of `FeatureOptions` and `PottsOptions`."""
-    reader = options_of(Stanford, options)
-    root = reader.root
-    has_archive, has_folders = (root / ARCHIVE).is_file(), (root / "labels").is_dir() and (root / "images").is_dir()
-    if not (has_archive or (has_folders and reader.features == "pictures")):
-        expected = f"{ARCHIVE}, or with dataset.features=pictures the folders images/ and labels/"
-        raise DataError(f"dataset.root: {root} does not hold {expected}")
-    return reader

@@ -31,22 +31,19 @@ from typing import Annotated
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
-from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
-from gapwise.stages.datasets.inputs.arrays import csv_text
-from gapwise.stages.datasets.offers.options import Natural, Positive, Values, Whole, options_of
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, NewInput, Predicted, Raw, Reader, Report, Shown, Sink
+from gapwise.stages.datasets.common.files import csv_text
+from gapwise.stages.datasets.common.options import Natural, Positive, Values, Whole
 from gapwise.stages.datasets.poses import types as clusters
 from gapwise.stages.datasets.poses.map_files import arrays_of, parts_of, words
 
-WHERE = ("file", "test_file")
-NEEDS = ("zarr", "sklearn")
 MAPS = Values("an .npz or HDF5 file, or a zarr folder, of score maps")
 NEEDED = ("unary", "places", "loss_scale", "parent")
 
 
 @dataclass(frozen=True)
-class TreeMaps:
-    """Reader; the options of the configuration are its fields."""
+class TreeMaps(Reader):
+    """Trees of parts with their score maps."""
 
     file: Annotated[Path, MAPS]
     test_file: Annotated[Path, MAPS]
@@ -54,15 +51,19 @@ class TreeMaps:
     per_cell: Positive = 0.1
     seed: Natural = 0
     structure = "tree"
+    where = ("file", "test_file")
+    needs = ("zarr", "sklearn")
+
+    def __post_init__(self) -> None:
+        for name in self.where:
+            if not getattr(self, name).exists():
+                raise DataError(f"dataset.{name}: there is no {getattr(self, name)}")
 
     def files(self) -> dict[str, Path]:
         paths: dict[str, Path] = {}
         for name, path in (("train", self.file), ("test", self.test_file)):
             paths |= parts_of(name, path)
         return paths
-
-    def source(self) -> Record:
-        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of both files."""
@@ -89,6 +90,39 @@ class TreeMaps:
                 done += 1
                 report(done, total, "score maps")
         return {"types": anchors.shape[2], "per_cell": self.per_cell, "n_train": len(train), "n_test": len(test)}
+
+    @classmethod
+    def encoder(cls, meta: Facts, shared: Mapping[str, np.ndarray]) -> TreeEncoder:
+        """The encoder of a feature store."""
+        return TreeEncoder(np.asarray(shared["parent"]).size, int(meta["types"]))
+
+    @classmethod
+    def read_new(cls, inputs: Sequence[str], meta: Facts) -> NewInput:
+        """The images of files of maps; they are called by ``names`` of the file, or numbered."""
+        raw: list[dict[str, np.ndarray]] = []
+        names: list[str] = []
+        for name in inputs:
+            file = _Maps(Path(name), ("unary",))
+            names += words(file.arrays["names"]) if "names" in file else [str(len(raw) + k) for k in range(len(file))]
+            raw += [file.maps(i) for i in range(len(file))]
+        return NewInput(raw, names)
+
+    @classmethod
+    def stored_input(cls, arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
+        """The numbers of the test images."""
+        return NewInput(None, [str(i) for i in range(np.asarray(arrays["grid"]).reshape(-1, 2).shape[0])])
+
+    @classmethod
+    def show(cls, new: NewInput, predicted: Predicted) -> Shown:
+        """A row a node: image, node, row and column of its cell."""
+        grids = np.asarray(predicted.arrays["grid"]).reshape(-1, 2)
+        nodes = np.asarray(predicted.arrays["parent"]).size
+        rows = [
+            (name, node, *divmod(int(cell), int(grids[i, 1])))
+            for i, name in enumerate(new.source)
+            for node, cell in enumerate(predicted[i][:nodes])
+        ]
+        return Shown(csv_text(("image", "node", "row", "column"), rows))
 
     def _anchors(self, train: _Maps, parent: np.ndarray) -> np.ndarray:
         if "anchors" in train:
@@ -194,45 +228,3 @@ class TreeEncoder:
         for k, maps in enumerate(raw):
             scaled = _checked(maps, self.nodes, self.types, f"input: image {k}")
             sink.append(NEW, **scaled, labels=labels, loss_scale=np.ones(1))
-
-
-def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> TreeEncoder:
-    """The encoder of a feature store."""
-    return TreeEncoder(np.asarray(shared["parent"]).size, int(meta["types"]))
-
-
-def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """The images of files of maps; they are called by ``names`` of the file, or numbered."""
-    raw: list[dict[str, np.ndarray]] = []
-    names: list[str] = []
-    for name in inputs:
-        file = _Maps(Path(name), ("unary",))
-        names += words(file.arrays["names"]) if "names" in file else [str(len(raw) + k) for k in range(len(file))]
-        raw += [file.maps(i) for i in range(len(file))]
-    return NewInput(raw, names)
-
-
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
-    """The numbers of the test images."""
-    return NewInput(None, [str(i) for i in range(np.asarray(arrays["grid"]).reshape(-1, 2).shape[0])])
-
-
-def show(new: NewInput, predicted: Predicted) -> Shown:
-    """A row a node: image, node, row and column of its cell."""
-    grids = np.asarray(predicted.arrays["grid"]).reshape(-1, 2)
-    nodes = np.asarray(predicted.arrays["parent"]).size
-    rows = [
-        (name, node, *divmod(int(cell), int(grids[i, 1])))
-        for i, name in enumerate(new.source)
-        for node, cell in enumerate(predicted[i][:nodes])
-    ]
-    return Shown(csv_text(("image", "node", "row", "column"), rows))
-
-
-def open(options: Facts) -> TreeMaps:
-    """Reader for the options that are its fields."""
-    reader = options_of(TreeMaps, options)
-    for name in WHERE:
-        if not getattr(reader, name).exists():
-            raise DataError(f"dataset.{name}: there is no {getattr(reader, name)}")
-    return reader

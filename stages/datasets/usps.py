@@ -13,76 +13,59 @@ from typing import Annotated
 
 import numpy as np
 
-from gapwise.records import Facts, Record
+from gapwise.records import Record
 from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, Reader, Report, Sink
-from gapwise.stages.datasets.arrays.kernels import OPTIONS, KernelOptions, with_kernel
-from gapwise.stages.datasets.arrays.kernels import specimen as with_points
-from gapwise.stages.datasets.offers.options import Values, options_of, taken_from
+from gapwise.stages.datasets.arrays.kernels import KernelOptions
+from gapwise.stages.datasets.common.options import Values
 
 PIXELS, DIGITS = 16 * 16, 10
-PICTURE = (16, 16)
-"""The features are the pixels of a picture of this shape; reports show it."""
 SPLITS = ("train", "test")
 Images = tuple[np.ndarray, np.ndarray]
 """Grey values float32 (n, 256) in [-1, 1], digits uint8 (n,)."""
-WHERE = ("root",)
-LATER = OPTIONS
 
 
 @dataclass(frozen=True)
-class Options:
-    """Options of the configuration."""
+class Usps(Reader):
+    """The digits."""
 
     root: Annotated[Path, Values("the folder that holds usps.npz, or zip.train and zip.test (or .gz)")]
     kernel: KernelOptions
-
-
-@dataclass(frozen=True)
-class Usps:
-    """Reader of the digits."""
-
-    paths: tuple[Path, ...]
-    """usps.npz, or one file per split"""
     structure = "multiclass"
+    where = ("root",)
+    picture = (16, 16)
+
+    def __post_init__(self) -> None:
+        self.files()
 
     def files(self) -> dict[str, Path]:
-        return dict(zip(SPLITS, self.paths, strict=False))
-
-    def source(self) -> Record:
-        return {}
+        """One file for both splits, or one each; DataError if they are not there."""
+        archive = self.root if self.root.suffix == ".npz" else self.root / "usps.npz"
+        if archive.is_file():
+            return {"train": archive}
+        names = {split: (self.root / f"zip.{split}", self.root / f"zip.{split}.gz") for split in SPLITS}
+        found = {split: file for split, files in names.items() for file in files[::-1] if file.is_file()}
+        if len(found) < len(SPLITS):
+            raise DataError(
+                f"dataset.root: {self.root} holds neither usps.npz nor both zip.train and zip.test (or .gz)"
+            )
+        return found
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
-        counts = {}
+        files = self.files()
+        facts: Record = {"classes": DIGITS, "d": DIGITS * PIXELS}
         for k, split in enumerate(SPLITS):
-            images, digits = read_npz(self.paths[0], split) if len(self.paths) == 1 else read_text(self.paths[k])
+            images, digits = read_text(files[split]) if len(files) > 1 else read_npz(files["train"], split)
             sink.put(split, "x", images)
             sink.put(split, "labels", digits)
-            counts[f"n_{split}"] = int(digits.size)
+            facts |= {f"n_{split}": int(digits.size)} | (self.kernel.write(sink, images, DIGITS) if not k else {})
             report(k + 1, len(SPLITS), "splits")
-        return {"classes": DIGITS, "d": DIGITS * PIXELS, **counts}
+        return facts
 
-
-def specimen(options: Facts, sink: Sink) -> Record:
-    """Blocks to compile for."""
-    return with_points(with_kernel(Usps(()), taken_from(KernelOptions, options)), _specimen, sink)
-
-
-def _specimen(reader: Usps, sink: Sink) -> Record:
-    sink.put("train", "x", np.eye(3, PIXELS, dtype=np.float32))
-    sink.put("train", "labels", np.array([0, 1, 1], np.uint8))
-    return {"classes": DIGITS, "d": DIGITS * PIXELS}
-
-
-def open(options: Facts) -> Reader:
-    """The reader; DataError names what is missing, OptionError the option that is wrong."""
-    given = options_of(Options, options)
-    root, archive = given.root, given.root if given.root.suffix == ".npz" else given.root / "usps.npz"
-    if archive.is_file():
-        return with_kernel(Usps((archive,)), given.kernel)
-    files = [next((p for p in (root / f"zip.{s}", root / f"zip.{s}.gz") if p.is_file()), None) for s in SPLITS]
-    if None in files:
-        raise DataError(f"dataset.root: {root} holds neither usps.npz nor both zip.train and zip.test (or .gz)")
-    return with_kernel(Usps(tuple(file for file in files if file is not None)), given.kernel)
+    def specimen(self, sink: Sink) -> Record:
+        x = np.eye(3, PIXELS, dtype=np.float32)
+        sink.put("train", "x", x)
+        sink.put("train", "labels", np.array([0, 1, 1], np.uint8))
+        return {"classes": DIGITS, "d": DIGITS * PIXELS} | self.kernel.write(sink, x, DIGITS)
 
 
 def read_npz(file: Path, split: str) -> Images:

@@ -9,12 +9,11 @@ byte-identical photographs (horse006 = horse018, horse240 = horse274) stay toget
 them; the first 147 are for training, the other 181 for test. A pair that would straddle the border goes to test, and
 the next single photograph replaces it. `dataset.seed` does not change the split.
 
-New input for `encoder`: pictures whose longer side is about 160 pixels (`vision.new_pictures.PictureEncoder`)."""
+New input for `encoder`: pictures whose longer side is about 160 pixels (`vision.reader.PictureEncoder`)."""
 
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,37 +21,25 @@ from typing import Annotated
 
 import numpy as np
 
-from gapwise.records import Facts, Record
+from gapwise.records import Record
 from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, Report, Sink
-from gapwise.stages.datasets.arrays.named import named_arrays
-from gapwise.stages.datasets.inputs import NewInput
-from gapwise.stages.datasets.offers.options import Natural, Values, Whole, names_of, options_of
-from gapwise.stages.datasets.vision import masks
-from gapwise.stages.datasets.vision.new_pictures import picture_encoder
+from gapwise.stages.datasets.common.files import named_arrays
+from gapwise.stages.datasets.common.options import Natural, Values, Whole
 from gapwise.stages.datasets.vision.own_columns import ModelOptions
 from gapwise.stages.datasets.vision.picture_files import Opened, opened, pixels_of
-from gapwise.stages.datasets.vision.pictures import (
-    PICTURE_PACKAGES,
-    FeatureOptions,
-    Load,
-    Picture,
-    featurize_pictures,
-    picture_specimen,
-)
+from gapwise.stages.datasets.vision.pictures import FeatureOptions, Load, Picture, featurize_pictures, write_specimen
+from gapwise.stages.datasets.vision.reader import PictureReader
 
 SPLIT_SEED = 2004
 TWINS = (("horse006", "horse018"), ("horse240", "horse274"))
 LONGER_SIDE = 160
 ASPECT_TOLERANCE = 0.02
 NPZ, TAR = "weizmann_horses_160.npz", "weizmann_horses_original.tar"
-WHERE = ("root",)
-LATER = (*names_of(ModelOptions),)
-NEEDS = PICTURE_PACKAGES
 
 
 @dataclass(frozen=True)
-class Weizmann:
-    """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `ModelOptions`."""
+class Weizmann(PictureReader):
+    """The horses."""
 
     root: Annotated[Path, Values(f"the folder that holds {NPZ}, {TAR} or rgb/ and figure_ground/")]
     features: FeatureOptions
@@ -61,6 +48,10 @@ class Weizmann:
     n_test: Whole | None = None
     seed: Natural = 0
     structure = "segmentation"
+    longer_side = LONGER_SIDE
+
+    def __post_init__(self) -> None:
+        _find(self.root)
 
     def files(self) -> dict[str, Path]:
         pictures = _find(self.root)
@@ -70,9 +61,6 @@ class Weizmann:
         return {
             path.relative_to(pictures).as_posix(): path for folder in folders for path in sorted(folder.glob("*.jpg"))
         }
-
-    def source(self) -> Record:
-        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of both splits; see `featurize_pictures`."""
@@ -88,22 +76,8 @@ class Weizmann:
         meta = featurize_pictures(load, items, self.features, self.seed, sink, map_blocks, report, model=self.model)
         return meta | {"images": images}
 
-
-encoder = picture_encoder
-specimen = picture_specimen
-stored_input, show = masks.stored_input, masks.show
-
-
-def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
-    """Pictures from files and folders, reduced as the publisher's are."""
-    return masks.read_new(inputs, meta, LONGER_SIDE)
-
-
-def open(options: Facts) -> Weizmann:
-    """Reader for `dataset.root` (required), `n_train`, `n_test`, `seed`, `FeatureOptions` and `ModelOptions`."""
-    reader = options_of(Weizmann, options)
-    _find(reader.root)
-    return reader
+    def specimen(self, sink: Sink) -> Record:
+        return write_specimen(sink) | self.model.facts()
 
 
 def split(names: list[str], n_train: int) -> tuple[list[str], list[str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gapwise.records import Facts
 from gapwise.stages.certify.verdict import verdict_in
-from gapwise.stages.datasets.inputs import stored_input
+from gapwise.stages.datasets import reader_of
 from gapwise.stages.model.facts import check_features
 from gapwise.stages.model.model import Model, allowing, versions
 from gapwise.storage.backend import DamagedError, Location, location
@@ -134,7 +134,7 @@ def example_of(run: str | Location) -> Any:
     """One raw input of a run's test split; None if its features do not keep any."""
     features = features_of_run(run)
     try:
-        new = stored_input(features.meta, features.arrays("test"))
+        new = reader_of(features.meta["dataset"]).stored_input(features.arrays("test"), features.meta)
     except KeyError as error:
         raise DamagedError(f"{features.path}: its arrays do not fit {features.meta['dataset']}: no {error}") from error
     return None if new is None else new.example

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.datasets import DataError, Known, offered
-from gapwise.stages.datasets.inputs import NewInput, read_new
+from gapwise.stages.datasets import Known, NewInput, reader_of
 from gapwise.stages.model.model import Model
 from gapwise.stages.model.predict import predict
 from gapwise.stages.model.predictions import by_label
@@ -51,14 +50,9 @@ class Measured(NamedTuple):
 
 def read_labelled(model: Model, files: Iterable[str]) -> tuple[NewInput, list[str]]:
     """New input of files, and its labels by name, flat; DataError names file and line, or says that a reader has none."""
-    truth = offered(model.meta["dataset"]).truth
-    if truth is None:
-        raise DataError(
-            f"dataset.name={model.meta['dataset']}: this reader does not read the labels of new input; its module must "
-            "define truth(new, meta)"
-        )
-    new = read_new(model.meta, list(files))
-    return new, truth(new, model.meta)
+    reader = reader_of(model.meta["dataset"])
+    new = reader.read_new(list(files), model.meta)
+    return new, reader.truth(new, model.meta)
 
 
 def measure(model: Model, new: NewInput, truth: list[str]) -> Measured:

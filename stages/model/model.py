@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.datasets import FeatureMap, MapBlocks, tell_known
+from gapwise.stages.datasets import DataError, FeatureMap, MapBlocks, reader_of, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.datasets.inputs.own_class import code_of, with_code
 from gapwise.stages.model.calibration import Calibration
 from gapwise.stages.model.confidence import n_best_of, refuse_without_lists, refuse_without_margins, scores_of
 from gapwise.stages.model.facts import fitting, labels_of
@@ -72,7 +71,8 @@ class Model:
     @property
     def code(self) -> str | None:
         """The user's own class or command that made the features, and that predicting runs; None if it takes none."""
-        return code_of(self.meta)
+        key = reader_of(self.meta["dataset"]).code
+        return None if key is None else str(self.meta[key])
 
     @property
     def labels(self) -> list[Label]:
@@ -189,7 +189,10 @@ def allowing(model: Model, trust: bool, oracle: str | type | None) -> Model:
     """`model` with the code of one's own that the user allows, or with his own in its place."""
     if oracle is not None:
         name = oracle if isinstance(oracle, str) else f"{oracle.__module__}:{oracle.__qualname__}"
-        return replace(model, meta=with_code(model.meta, name), allowed=frozenset([name]))
+        key = reader_of(model.meta["dataset"]).code
+        if key is None:
+            raise DataError(f"oracle: {name} is not needed: {model.meta['dataset']} has no code of your own")
+        return replace(model, meta={**model.meta, key: name}, allowed=frozenset([name]))
     return replace(model, allowed=None if trust else frozenset())
 
 

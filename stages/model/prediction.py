@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import Known
-from gapwise.stages.datasets.inputs import Predicted
+from gapwise.stages.datasets import Known, Predicted
 from gapwise.stages.model.calibration import Calibration
 from gapwise.stages.model.confidence import NBest
 

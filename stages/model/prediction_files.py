@@ -1,6 +1,6 @@
 """Predictions as files, with what was asked for besides the labels: margins, probabilities, the n best labellings.
 
-Readers show labels (`datasets.inputs.show`); this adds to what they show, whatever the reader:
+Readers show labels (`Reader.show`); this adds to what they show, whatever the reader:
 
 * **margins** of tagged text are one more column of each token, after the label; then its probability if the model is
   calibrated. In CSV they are the columns ``margin`` and ``probability`` of each block; numbers of several entries, such as
@@ -20,9 +20,8 @@ from itertools import pairwise
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.datasets import DataError
-from gapwise.stages.datasets.inputs import NewInput, Shown, show
-from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets import DataError, NewInput, Shown, reader_of
+from gapwise.stages.datasets.common.files import csv_text
 from gapwise.stages.datasets.text.tables import Table
 from gapwise.stages.model.confidence import NBest
 from gapwise.stages.model.prediction import Prediction
@@ -30,7 +29,7 @@ from gapwise.stages.model.prediction import Prediction
 
 def shown(meta: Facts, new: NewInput, predicted: Prediction) -> Shown:
     """What was predicted for `new`; DataError if the reader's form has no place for what was asked for."""
-    plain = show(meta, new, predicted)
+    plain = reader_of(meta["dataset"]).show(new, predicted)
     if predicted.n_best is not None:
         return _listed(meta, new, predicted, predicted.n_best)
     if predicted.margins is None:
@@ -74,7 +73,8 @@ def _with_maps(files: Iterable[tuple[str, bytes]], new: NewInput, predicted: Pre
 
 def _listed(meta: Facts, new: NewInput, predicted: Prediction, n_best: NBest) -> Shown:
     """The labellings of each block one after the other, from what the reader shows of all blocks at each rank."""
-    ranks = [show(meta, new, replace(predicted, labels=n_best.rank(r))) for r in range(n_best.n)]
+    reader = reader_of(meta["dataset"])
+    ranks = [reader.show(new, replace(predicted, labels=n_best.rank(r))) for r in range(n_best.n)]
     order = [(i, r) for i in range(len(predicted)) for r in range(n_best.count(i))]
     scores = [f"{n_best.scores[i, r]:.6g}" for i, r in order]
     if isinstance(new.raw, Table):

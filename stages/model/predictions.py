@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets.inputs import Predicted, label_names, show, stored_input
-from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets import Predicted, label_names, reader_of
+from gapwise.stages.datasets.common.files import csv_text
 from gapwise.stages.problems import capabilities
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
@@ -67,9 +67,9 @@ def write_readable(
 def _files(
     problem: Problem, arrays: Mapping[str, np.ndarray], meta: Facts, labels: np.ndarray
 ) -> Iterator[tuple[str, bytes]]:
-    new = stored_input(meta, arrays)
+    new = reader_of(meta["dataset"]).stored_input(arrays, meta) if "dataset" in meta else None
     if new is not None:
-        shown = show(meta, new, Predicted(labels, problem.label_ptr, label_names(meta), arrays))
+        shown = reader_of(meta["dataset"]).show(new, Predicted(labels, problem.label_ptr, label_names(meta), arrays))
         if shown.files is None:
             yield f"predicted{shown.suffix}", shown.text.encode()
         else:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gapwise.stages.datasets import DataError
-from gapwise.stages.datasets.inputs import NewInput, Predicted, read_new, show, stored_input
+from gapwise.stages.datasets import DataError, NewInput, Predicted, reader_of
 from gapwise.stages.datasets.text.crfsuite import listed
 from gapwise.stages.datasets.vision import masks
 
@@ -17,11 +16,11 @@ def predicted(labels, sizes, names=(), **arrays):
 
 def test_benchmarks__have_no_new_input_and_show_blocks_truth_and_predictions():
     with pytest.raises(DataError, match=r"dataset\.name=ocr: this reader takes no new input from files"):
-        read_new({"dataset": "ocr"}, ["letter.data"])
-    new = stored_input({"dataset": "ocr"}, {"labels": np.array([0, 1, 2, 3, 4], np.uint8)})
+        reader_of("ocr").read_new(["letter.data"], {})
+    new = reader_of("ocr").stored_input({"labels": np.array([0, 1, 2, 3, 4], np.uint8)}, {})
     labels = predicted([0, 1, 25, 25, 25], [2, 3], [chr(97 + k) for k in range(26)])
-    assert show({"dataset": "ocr"}, new, labels).text == "block,truth,predicted\n0,a b,a b\n1,c d e,z z z\n"
-    assert show({"dataset": "usps"}, NewInput(None), predicted([7, 1], [1, 1])).text == "block,predicted\n0,7\n1,1\n"
+    assert reader_of("ocr").show(new, labels).text == "block,truth,predicted\n0,a b,a b\n1,c d e,z z z\n"
+    assert reader_of("usps").show(NewInput(None), predicted([7, 1], [1, 1])).text == "block,predicted\n0,7\n1,1\n"
 
 
 def picture(file, height=40, width=60):
@@ -38,7 +37,7 @@ def test_pictures__are_read_from_files_and_folders(tmp_path, name):
     for file in ("b.png", "a.JPG", "notes.txt"):
         (tmp_path / "folder" / file).write_bytes(b"") if file == "notes.txt" else picture(tmp_path / "folder" / file)
     rgb = picture(tmp_path / "c.png")
-    new = read_new({"dataset": name}, [str(tmp_path / "folder"), str(tmp_path / "c.png")])
+    new = reader_of(name).read_new([str(tmp_path / "folder"), str(tmp_path / "c.png")], {})
     assert (new.source.names, new.several) == (("a", "b", "c"), True)
     assert np.array_equal(new.source.rgb[2], rgb)
     assert new.raw[2].shape == ((107, 160, 3) if name == "weizmann" else rgb.shape)
@@ -64,10 +63,10 @@ def test_lines__of_crfsuite_keep_their_form_and_errors_name_the_file_of_the_toke
     meta = {"dataset": "sequences_csv", "text": {"templates": None}}
     (tmp_path / "a.txt").write_text("P\tw=a\tlen:0.5\n\tw=b\n\nQ\tw=c\n")
     (tmp_path / "b.txt").write_text("P\tw=a\n\nQ\tlen:x\n")
-    new = read_new(meta, [str(tmp_path / "a.txt")])
-    shown = show(meta, new, predicted([1, 0, 0], [2, 1], ["P", "Q"]))
+    new = reader_of("sequences_csv").read_new([str(tmp_path / "a.txt")], meta)
+    shown = reader_of("sequences_csv").show(new, predicted([1, 0, 0], [2, 1], ["P", "Q"]))
     assert (shown.text, shown.suffix) == ("P\tw=a\tlen:0.5\tQ\n\tw=b\tP\n\nQ\tw=c\tP\n", ".txt")
-    both = read_new(meta, [str(tmp_path / name) for name in ("a.txt", "b.txt")]).raw
+    both = reader_of("sequences_csv").read_new([str(tmp_path / name) for name in ("a.txt", "b.txt")], meta).raw
     assert both.start.tolist() == [0, 2, 3, 4, 5]
     assert [both.where(token) for token in (2, 4)] == [f"{tmp_path}/a.txt: line 4", f"{tmp_path}/b.txt: line 3"]
     with pytest.raises(DataError, match=r"b\.txt: line 3: 'len:x': expected a finite number"):
@@ -102,10 +101,12 @@ def test_multiclass_arrays__reads_every_form_with_and_without_labels(tmp_path, e
     from scipy import sparse
 
     meta, file, x = rows_of_both(tmp_path, ending)
-    new = read_new(meta, [str(file), str(file)])
+    new = reader_of("multiclass_arrays").read_new([str(file), str(file)], meta)
     raw = new.raw.toarray() if sparse.issparse(new.raw) else new.raw
     assert np.array_equal(raw, np.concatenate([x, x]))
-    shown = show(meta, new, predicted([0, 1, 1, 1, 0, 0], [1] * 6, ("3", "7"))).text.splitlines()
+    shown = (
+        reader_of("multiclass_arrays").show(new, predicted([0, 1, 1, 1, 0, 0], [1] * 6, ("3", "7"))).text.splitlines()
+    )
     if ending in ("npz", "csv", "svmlight"):
         assert shown[:3] == ["example,label,predicted", "0,3,3", "1,7,7"]
     else:

@@ -13,7 +13,7 @@ import yaml
 
 from gapwise.stages import datasets
 from gapwise.stages.datasets import OptionError, open_dataset
-from gapwise.stages.datasets.offers.options import Positive, Share, Values, Whole, names_of, one_of, options_of
+from gapwise.stages.datasets.common.options import Positive, Share, Values, Whole, names_of, one_of, options_of
 
 CONF = Path(__file__).resolve().parents[2] / "conf" / "dataset"
 READERS = {

@@ -14,8 +14,8 @@ from gapwise.stages.datasets.vision.class_list import read_classes
 from gapwise.stages.datasets.vision.features import Words
 from gapwise.stages.datasets.vision.masked_picture import load_masked
 from gapwise.stages.datasets.vision.masks import read_new
-from gapwise.stages.datasets.vision.new_pictures import PictureEncoder
 from gapwise.stages.datasets.vision.photographs import with_classes
+from gapwise.stages.datasets.vision.reader import PictureEncoder
 
 RGB = np.random.default_rng(0).integers(256, size=(12, 20, 3), dtype=np.uint8)
 PLAIN = Image.fromarray(RGB)

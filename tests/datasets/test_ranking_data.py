@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from gapwise.stages.datasets import DataError, FeatureMap, open_dataset, specimen
-from gapwise.stages.datasets.inputs import Predicted, read_new, show, stored_input
+from gapwise.stages.datasets import DataError, FeatureMap, Predicted, open_dataset, specimen
+from gapwise.stages.datasets.ranking import Queries
 from gapwise.stages.problems import build
 
 TRAIN = """# two queries, whose documents take turns, and one without pairs
@@ -84,7 +84,7 @@ def test_new_input__is_ranked_without_its_relevance_in_the_order_of_its_file(tmp
     meta = {**meta, "dataset": "ranking", "structure": "ranking"}
     mixed = tmp_path / "new.svmlight"
     mixed.write_text("0 qid:5 1:1\n0 qid:4 1:3\n0 qid:5 1:2\n0 qid:4 1:9\n0 qid:5 1:3\n", encoding="utf-8")
-    new = read_new(meta, [str(mixed)])
+    new = Queries.read_new([str(mixed)], meta)
     encoded = FeatureMap(meta, {}).encode(new.raw)
     problem = build("ranking", encoded.arrays, encoded.meta)
     assert problem.label_ptr.tolist() == [0, 6, 10]
@@ -93,11 +93,11 @@ def test_new_input__is_ranked_without_its_relevance_in_the_order_of_its_file(tmp
         theta = np.empty(problem.local_ptr[i + 1] - problem.local_ptr[i])
         problem.scores(i, np.array([1.0, 0, 0]), theta)
         problem.decode(i, theta, labels[problem.label_ptr[i] : problem.label_ptr[i + 1]], problem.scratch())
-    shown = show(meta, new, Predicted(labels, problem.label_ptr, [], encoded.arrays)).text.splitlines()
+    shown = Queries.show(new, Predicted(labels, problem.label_ptr, [], encoded.arrays)).text.splitlines()
     assert shown == ["document,query,relevance,rank", "0,5,0.0,3", "1,4,0.0,2", "2,5,0.0,2", "3,4,0.0,1", "4,5,0.0,1"]
-    two = read_new(meta, [str(mixed), str(mixed)])
+    two = Queries.read_new([str(mixed), str(mixed)], meta)
     assert FeatureMap(meta, {}).encode(two.raw).arrays["x_ptr"].tolist() == [0, 3, 5, 8, 10]
-    stored = stored_input(meta, sink.arrays("test"))
+    stored = Queries.stored_input(sink.arrays("test"), meta)
     assert stored.raw["query"].tolist() == [7, 7, 8, 8]
     assert stored.source.tolist() == [0, 3, 1, 0]
     with pytest.raises(DataError, match=r"input: x is \(2, 2\) and query \(2,\); expected \(documents, 3\)"):

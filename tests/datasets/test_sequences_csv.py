@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from gapwise.stages.datasets import Blocks, DataError, open_dataset, sequences_csv
-from gapwise.stages.datasets.inputs import Predicted
+from gapwise.stages.datasets import Blocks, DataError, Predicted, open_dataset, sequences_csv
 from gapwise.stages.featurize import featurize, open_problem
 
 COLUMNS = "a x P\nb x Q\n\na y P\n"
@@ -88,13 +87,13 @@ def test_columns__are_separated_by_blanks_and_tabs_alone(tmp_path, by):
 def test_predictions__have_the_separator_of_the_input(tmp_path, train, new, tagged, met):
     sink, meta = read(open_dataset("sequences_csv", write(tmp_path, train, train, "U:%x[0,0]\n")))
     (tmp_path / "new.txt").write_bytes(new.encode())
-    given = sequences_csv.read_new([str(tmp_path / "new.txt")], meta)
+    given = sequences_csv.Sequences.read_new([str(tmp_path / "new.txt")], meta)
     labels = np.zeros(given.raw.start[-1], np.uint8)
-    assert sequences_csv.show(given, Predicted(labels, given.raw.start, ["P", "Q"])).text == tagged
-    test = sequences_csv.stored_input(sink.arrays("test"), meta)
+    assert sequences_csv.Sequences.show(given, Predicted(labels, given.raw.start, ["P", "Q"])).text == tagged
+    test = sequences_csv.Sequences.stored_input(sink.arrays("test"), meta)
     assert test.raw.rows == [line.split("\t" if "\t" in train else None) for line in train.splitlines() if line]
     encoded = Blocks("chain", decoding=True)
-    known = sequences_csv.encoder(meta, sink.whole[""]).encode(given.raw, encoded, map)
+    known = sequences_csv.Sequences.encoder(meta, sink.whole[""]).encode(given.raw, encoded, map)
     assert known.known == met
 
 

@@ -8,9 +8,8 @@ import pytest
 import zarr
 from memory_sink import problems
 
-from gapwise.stages.datasets import DataError, FeatureMap, open_dataset
-from gapwise.stages.datasets.inputs import Predicted
-from gapwise.stages.datasets.tree_maps import read_new, show, stored_input
+from gapwise.stages.datasets import DataError, FeatureMap, Predicted, open_dataset
+from gapwise.stages.datasets.tree_maps import TreeMaps
 from gapwise.stages.problems.tree.tree import weights
 
 
@@ -69,19 +68,19 @@ def test_maps__are_cut_to_their_size_and_need_no_relations(tmp_path):
 def test_new_maps__are_encoded_as_those_of_the_test_split_and_shown_as_places(tmp_path):
     _, test, sink, meta = problems(opened(tmp_path, arrays()))
     given = {name: array for name, array in arrays(2).items() if name in ("unary", "relations")}
-    new = read_new([stored(tmp_path, ".h5", "new", given | {"names": np.array([b"one", b"two"])})], meta)
+    new = TreeMaps.read_new([stored(tmp_path, ".h5", "new", given | {"names": np.array([b"one", b"two"])})], meta)
     feature_map = FeatureMap(meta | {"dataset": "tree_maps", "structure": "tree"}, sink.whole[""])
     made = feature_map.encode(new.raw)
     for name in ("unary", "relations", "grid"):
         np.testing.assert_array_equal(made.arrays[name], sink.arrays("test")[name])
-    header, *rows = show(new, Predicted(test.truth, test.label_ptr, arrays=made.arrays)).text.splitlines()
+    header, *rows = TreeMaps.show(new, Predicted(test.truth, test.label_ptr, arrays=made.arrays)).text.splitlines()
     assert header == "image,node,row,column"
     cells = arrays(2)["places"]
     assert rows == [
         f"{name},{v},{','.join(map(str, cells[i, v]))}" for i, name in enumerate(new.source) for v in range(3)
     ]
     assert new.source == ["one", "two"]
-    assert stored_input(sink.arrays("test"), meta).source == ["0", "1"]
+    assert TreeMaps.stored_input(sink.arrays("test"), meta).source == ["0", "1"]
     for bad, message in (
         ({"unary": np.zeros((2, 4, 6))}, r"input: image 0: unary is \(2, 4, 6\), expected \(3 nodes"),
         ({"unary": np.zeros((3, 4, 6)), "relations": np.zeros((2, 2, 3, 4, 6))}, "image 0: relations is"),

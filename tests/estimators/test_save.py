@@ -11,9 +11,8 @@ import pytest
 from library import blobs, sentences
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, load_model
-from gapwise.stages.datasets import NothingKnown
-from gapwise.stages.datasets.inputs import NewInput, read_new
-from gapwise.stages.datasets.multiclass_arrays import truth
+from gapwise.stages.datasets import NewInput, NothingKnown, reader_of
+from gapwise.stages.datasets.multiclass_arrays import MulticlassArrays
 from gapwise.stages.datasets.text.attributes import attributes
 from gapwise.stages.model.measures import measure
 from gapwise.stages.model.prediction import Prediction
@@ -139,8 +138,8 @@ def test_tables__go_by_name(tmp_path: Path) -> None:
     ):
         loaded.predict(table.rename(columns={"c0": "x"}))
     table.assign(kind=y)[["kind", *table.columns[::-1]]].to_csv(tmp_path / "new.csv", index=False)
-    new = read_new(loaded.meta, [str(tmp_path / "new.csv")])
-    assert (truth(new, loaded.meta), named(loaded.predict(new.raw))) == ([*map(str, y)], wanted)
+    new = reader_of(loaded.meta["dataset"]).read_new([str(tmp_path / "new.csv")], loaded.meta)
+    assert (MulticlassArrays.truth(new, loaded.meta), named(loaded.predict(new.raw))) == ([*map(str, y)], wanted)
 
 
 def test_costs__are_saved(tmp_path: Path) -> None:

@@ -45,9 +45,11 @@ def said(made: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[s
 
 def text_answers(made: Path, name: str, **asked: object) -> tuple[Model, object]:
     model = load_model(made / name)
-    from gapwise.stages.datasets.inputs import read_new
+    from gapwise.stages.datasets import reader_of
 
-    return model, model.predict(read_new(model.meta, [str(made / "new.txt")]).raw, **asked)
+    return model, model.predict(
+        reader_of(model.meta["dataset"]).read_new([str(made / "new.txt")], model.meta).raw, **asked
+    )
 
 
 def test_margins__are_one_more_column_of_text(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

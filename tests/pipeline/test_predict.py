@@ -200,7 +200,7 @@ def test_commands__refuse_what_cannot_be_done_and_write_nothing(made, tmp_path, 
     )
     ranking = run_of(made, "ranking")
     assert "the structure ranking has none" in refused("predict", ranking, made / "test.svmlight", "--margins")
-    message = "this reader does not read the labels of new input; its module must define truth(new, meta)"
+    message = "this reader does not read the labels of new input; its class must define truth(new, meta)"
     assert message in refused("evaluate", run_of(made, "pictures"), made / "pictures")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "out-is-there"]
 

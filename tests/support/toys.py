@@ -67,16 +67,16 @@ def metrics(problem, arrays, predictions):
 
 READER = '''
 """Two clouds of points around +shift and -shift."""
+from dataclasses import dataclass
 import numpy as np
-from gapwise.stages.datasets import NEW
+from gapwise.stages.datasets import NEW, Reader
 
-class Clouds:
+@dataclass(frozen=True)
+class Clouds(Reader):
+    n: int
+    shift: float
     structure = "sign"
-    def __init__(self, n, shift):
-        self.n, self.shift = n, shift
     def files(self):
-        return {}
-    def source(self):
         return {}
     def featurize(self, sink, map_blocks, report):
         for k, split in enumerate(("train", "test")):
@@ -86,6 +86,9 @@ class Clouds:
             sink.put(split, "labels", labels)
         sink.put("", "scale", np.ones(1))
         return {"d": 3, "n_train": self.n, "n_test": self.n}
+    @classmethod
+    def encoder(cls, meta, shared):
+        return Encoder(shared["scale"])
 
 class Encoder:
     def __init__(self, scale):
@@ -93,12 +96,6 @@ class Encoder:
     def encode(self, raw, sink, map_blocks):
         sink.put(NEW, "x", self.scale * np.asarray(raw, float))
         sink.put(NEW, "labels", np.zeros(len(raw), np.uint8))
-
-def open(options):
-    return Clouds(options["n"], options["shift"])
-
-def encoder(meta, shared):
-    return Encoder(shared["scale"])
 '''
 
 TOYS = {"datasets/clouds.py": READER, "problems/sign.py": STRUCTURE}

@@ -12,7 +12,8 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.datasets import DataError, unpacked
-from gapwise.stages.datasets.text.tables import lines_of, words_of
+from gapwise.stages.datasets.common.files import lines_of, read_lines
+from gapwise.stages.datasets.text.tables import words_of
 
 Links = dict[tuple[int, int], str]
 """S or P of each link (j, k), from 0."""
@@ -42,7 +43,7 @@ def read_links(file: Path, pairs: list[tuple[list[str], list[str]]]) -> list[Lin
 
 def read_pairs(english: Path, french: Path) -> list[tuple[list[str], list[str]]]:
     """Sentences of two files of blank-separated words, line by line; DataError names the line without words."""
-    lines = [_lines(file) for file in (english, french)]
+    lines = [read_lines(file) for file in (english, french)]
     if len(lines[0]) != len(lines[1]):
         count = f"{len(lines[0])} lines, but {french.name} has {len(lines[1])}"
         raise DataError(f"{english}: {count}; expected a line of each for a pair")
@@ -72,11 +73,3 @@ def word_pair(arrays: Facts, i: int) -> tuple[list[str], list[str]]:
     start, stop = np.asarray(arrays["text_ptr"][i : i + 2]).tolist()
     e, f = decoded(arrays["text"][start:stop])
     return e.split(" "), f.split(" ")
-
-
-def _lines(file: Path) -> list[str]:
-    """Lines of a UTF-8 file, decompressed if it ends in .gz."""
-    try:
-        return lines_of(unpacked(file).decode())
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: byte {error.start} is not UTF-8") from error

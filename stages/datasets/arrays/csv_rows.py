@@ -21,7 +21,7 @@ import numpy as np
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.arrays.rows import UNNAMED, Columns, Rows, few, refuse_endless, written
-from gapwise.stages.datasets.text.tables import read_lines
+from gapwise.stages.datasets.common.files import read_lines
 
 MISSING = ("", "NA", "N/A", "<NA>", "NULL", "null", "None", "?")
 log = logging.getLogger("gapwise")

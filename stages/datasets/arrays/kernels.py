@@ -1,27 +1,23 @@
 """Options that turn rows of features with labels into a problem over kernels (`stages.problems.multiclass.kernel`).
 
 ``kernel``: linear, poly or rbf; null: weights, without a kernel. ``gamma`` (poly, rbf; null: 1 / columns), ``coef0`` and
-``degree`` (poly; 0 and 3). That module has the formulas. Any reader of dense rows with the structure
-`multiclass` can offer them: its options have the part `KernelOptions`, its `open` returns ``with_kernel(reader, part)``, and
-it lists `OPTIONS` in its ``LATER``.
+``degree`` (poly; 0 and 3). That module has the formulas. Any reader of dense rows with the structure `multiclass` can have
+the part `KernelOptions` among its options.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, TypeVar, cast
+from typing import Annotated
 
 import numpy as np
 
-from gapwise.records import Facts, Record
-from gapwise.stages.datasets import MapBlocks, OptionError, Reader, Report, Sink
-from gapwise.stages.datasets.offers.options import NonNegative, Positive, Whole, names_of, one_of
+from gapwise.records import Record
+from gapwise.stages.datasets import OptionError, Sink
+from gapwise.stages.datasets.common.options import NonNegative, Positive, Whole, one_of
 
 OF_KERNEL = {"linear": (), "poly": ("gamma", "coef0", "degree"), "rbf": ("gamma",)}
 NAMES = tuple(OF_KERNEL)
-R = TypeVar("R", bound=Reader)
 
 
 @dataclass(frozen=True)
@@ -33,72 +29,27 @@ class KernelOptions:
     coef0: NonNegative | None = None
     degree: Whole | None = None
 
+    def __post_init__(self) -> None:
+        used = OF_KERNEL[self.kernel] if self.kernel else ()
+        for key in ("gamma", "coef0", "degree"):
+            if getattr(self, key) is not None and key not in used:
+                having = [kernel for kernel, keys in OF_KERNEL.items() if key in keys]
+                raise OptionError(
+                    f"dataset.{key}: only with dataset.kernel={' or '.join(having)}, got kernel {self.kernel}"
+                )
 
-OPTIONS = (*names_of(KernelOptions),)
-
-
-@dataclass(frozen=True)
-class Kernelized:
-    """A reader whose training rows are also the points of a kernel."""
-
-    reader: Reader
-    kernel: Facts
-    """kernel, and those of gamma, coef0 and degree that it has; gamma may be None"""
-    structure: str = "multiclass"
-
-    def files(self) -> Mapping[str, Path]:
-        return self.reader.files()
-
-    def source(self) -> Record:
-        return self.reader.source()
-
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
-        """What the reader writes, with the points; facts of the kernel."""
-        into = WithPoints(sink)
-        facts = self.reader.featurize(into, map_blocks, report)
-        return {**facts, **self.facts(into.shape, int(facts["classes"]))}
-
-    def facts(self, shape: tuple[int, ...], classes: int) -> Record:
-        """What the structure needs to know, given the shape of the points (m, D)."""
-        m, width = shape
-        known = {**self.kernel, **({"gamma": 1.0 / width} if self.kernel.get("gamma", 1.0) is None else {})}
-        return {**known, "d": 2 * classes * m}
+    def write(self, sink: Sink, x: np.ndarray, classes: int) -> Record:
+        """Store the training rows x (m, D) as points of the kernel; returns its facts. Without a kernel, there are none."""
+        if self.kernel is None:
+            return {}
+        write_points(sink, x)
+        defaults = {"gamma": 1.0 / x.shape[1], "coef0": 0.0, "degree": 3}
+        given = {key: getattr(self, key) for key in OF_KERNEL[self.kernel]}
+        facts = {key: defaults[key] if value is None else value for key, value in given.items()}
+        return {"kernel": self.kernel, **facts, "d": 2 * classes * len(x)}
 
 
-class WithPoints:
-    """A sink that also stores the training rows as points, and which point each of them is."""
-
-    def __init__(self, sink: Sink) -> None:
-        self.sink, self.shape = sink, (0, 0)
-        self.append: Callable[..., None] = sink.append
-
-    def put(self, split: str, name: str, array: np.ndarray) -> None:
-        """A whole array."""
-        self.sink.put(split, name, array)
-        if (split, name) == ("train", "x"):
-            self.shape = array.shape
-            self.sink.put("", "points", array)
-            self.sink.put("train", "row", np.arange(len(array), dtype=np.int64))
-
-
-def with_kernel(reader: R, options: KernelOptions) -> R | Kernelized:
-    """`reader`, over a kernel if the options of the configuration ask for one; OptionError names one that is of no use."""
-    used, name = OF_KERNEL[options.kernel] if options.kernel else (), options.kernel
-    for key in OPTIONS[1:]:
-        if getattr(options, key) is not None and key not in used:
-            having = [kernel for kernel, keys in OF_KERNEL.items() if key in keys]
-            raise OptionError(f"dataset.{key}: only with dataset.kernel={' or '.join(having)}, got kernel {name}")
-    if name is None:
-        return reader
-    defaults = {"gamma": None, "coef0": 0.0, "degree": 3}
-    given = {key: getattr(options, key) for key in used}
-    return Kernelized(reader, {"kernel": name, **{k: defaults[k] if v is None else v for k, v in given.items()}})
-
-
-def specimen(reader: R | Kernelized, write: Callable[[R, Sink], Record], sink: Sink) -> Record:
-    """Blocks to compile for: `write` writes them for the reader without its kernel; this adds their points."""
-    if not isinstance(reader, Kernelized):
-        return write(reader, sink)
-    into = WithPoints(sink)
-    facts = write(cast("R", reader.reader), into)
-    return {**facts, **reader.facts(into.shape, int(facts["classes"]))}
+def write_points(sink: Sink, x: np.ndarray) -> None:
+    """Store training rows also as points, and which point each of them is."""
+    sink.put("", "points", x)
+    sink.put("train", "row", np.arange(len(x), dtype=np.int64))

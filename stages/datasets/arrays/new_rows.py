@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets import DataError, NewInput, Predicted, Shown
 from gapwise.stages.datasets.arrays.csv_rows import read_more
 from gapwise.stages.datasets.arrays.npz_rows import FEATURES, LABELS, is_sparse, labels_of, names_in, read_csr
 from gapwise.stages.datasets.arrays.rows import Columns, Csr, Label, Rows, numbered
 from gapwise.stages.datasets.arrays.svmlight import read_svmlight
-from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
-from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text
+from gapwise.stages.datasets.common.files import array_of, arrays_of, csv_text
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -13,7 +13,7 @@ import numpy as np
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.arrays.rows import Csr, Rows, refuse_endless, written
-from gapwise.stages.datasets.text.tables import read_lines
+from gapwise.stages.datasets.common.files import read_lines
 
 LARGEST = 2**31 - 2
 NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")

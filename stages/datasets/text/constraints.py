@@ -15,7 +15,8 @@ import numpy as np
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.datasets.text.tables import cells, read_lines
+from gapwise.stages.datasets.common.files import read_lines
+from gapwise.stages.datasets.text.tables import cells
 from gapwise.stages.problems.losses import chunk_roles
 
 START, END = "<start>", "<end>"

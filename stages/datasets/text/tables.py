@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gapwise.stages.datasets import DataError, Raw, unpacked
+from gapwise.stages.datasets import DataError, Raw
+from gapwise.stages.datasets.common.files import lines_of, read_lines
 
 BLANKS = " \t"
 SVM_HMM = re.compile(r"[ \t]*[^ \t#]+[ \t]+qid:|[ \t]*(#|$)")
@@ -74,22 +75,6 @@ class Table:
         return "\n\n".join("\n".join(lines[a:b]) for a, b in pairwise(self.start.tolist())) + "\n"
 
 
-def lines_of(text: str) -> list[str]:
-    """Lines of a text without a byte order mark. They end with LF or CR LF, or with CR if there is no LF."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    lines = text.split("\n" if "\n" in text else "\r")
-    return lines if lines[-1] else lines[:-1]
-
-
-def read_lines(file: Path) -> list[str]:
-    """Lines of a text file in UTF-8, gzipped or not, with a byte order mark or without."""
-    raw = unpacked(file)
-    try:
-        return lines_of(raw.decode())
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: cannot be read as UTF-8 text: {error}") from error
-
-
 def words_of(line: str) -> list[str]:
     """What stands between blanks and tabs."""
     return [word for word in line.replace("\t", " ").split(" ") if word]
@@ -105,6 +90,16 @@ def cells(line: str, separator: str | None = None) -> list[str]:
 def read_table(file: Path, *, separator: str | None = None, equal_columns: bool = True) -> Table:
     """Tokens of a file; raises the errors of `parse_table`."""
     return parse_table(file, read_lines(file), separator=separator, equal_columns=equal_columns)
+
+
+def read_tables(files: Sequence[Path], *, separator: str | None = None, equal_columns: bool = True) -> Table:
+    """Tokens of several files as one table; DataError names file and line, also where files differ in their columns."""
+    tables = [read_table(file, separator=separator, equal_columns=equal_columns) for file in files]
+    first = tables[0]
+    for other in tables[1:] if equal_columns else ():
+        if len(other.rows[0]) != len(first.rows[0]):
+            raise DataError(f"{other.where(0)}: {len(other.rows[0])} columns, but {len(first.rows[0])} in {first.file}")
+    return joined(tables)
 
 
 def parse_table(

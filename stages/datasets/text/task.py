@@ -23,23 +23,38 @@ import numpy as np
 from gapwise.records import Record
 from gapwise.stages.datasets import DataError, OptionError, Sink
 from gapwise.stages.datasets.arrays.costs import read_costs
-from gapwise.stages.datasets.offers.options import one_of
+from gapwise.stages.datasets.common.files import read_lines
+from gapwise.stages.datasets.common.options import one_of
 from gapwise.stages.datasets.text.constraints import SCHEMES, fault, fitting, read_constraints, scheme
-from gapwise.stages.datasets.text.tables import cells, read_lines
-from gapwise.stages.problems.losses import BALANCED, LOSSES, PER_SEQUENCE
+from gapwise.stages.datasets.text.tables import cells
+from gapwise.stages.problems.losses import BALANCED, LOSSES, PER_SEQUENCE, PER_TOKEN
 
 OPTIONS = ("loss", "label_weights", "costs", "constraints")
 NONE = "none"
+CONSTRAINTS = ", ".join((NONE, *SCHEMES))
 
 
 @dataclass(frozen=True)
 class Task:
     """The four options, checked; a path where a file was given."""
 
-    loss: str = PER_SEQUENCE
-    label_weights: str | Path | Mapping[str, float] | None = None
+    loss: Annotated[str, one_of(*LOSSES)] = PER_SEQUENCE
+    label_weights: Annotated[str, one_of(BALANCED)] | dict[str, Any] | Path | None = None
     costs: Path | None = None
-    constraints: str | Path = NONE
+    constraints: Annotated[str, one_of(NONE, *SCHEMES)] | Path = NONE
+
+    def __post_init__(self) -> None:
+        for name, weight in self.label_weights.items() if isinstance(self.label_weights, Mapping) else ():
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+                raise OptionError(f"dataset.label_weights: {name}: expected a number >= 0, got {weight!r}")
+        for option, expected in (
+            ("label_weights", f"{BALANCED}, a table as {{O: 0.5}}, or a file"),
+            ("costs", "a file"),
+            ("constraints", f"{CONSTRAINTS} or a file"),
+        ):
+            given = getattr(self, option)
+            if isinstance(given, Path) and not given.is_file():
+                raise OptionError(f"dataset.{option}: expected {expected}; there is no file {given}")
 
     def files(self) -> dict[str, Path]:
         """The files among them, by option."""
@@ -89,17 +104,18 @@ class Task:
         try:
             return scheme(self.constraints, names)
         except ValueError as error:
-            raise OptionError(f"dataset.{error}; expected {_choices(NONE, *SCHEMES)} or a file") from error
+            raise OptionError(f"dataset.{error}; expected {CONSTRAINTS} or a file") from error
 
     def _weights(self, names: Sequence[str]) -> np.ndarray:
         """Factors (K,) of a table or file."""
         if isinstance(self.label_weights, Path):
             return _read_weights(self.label_weights, names)
         assert isinstance(self.label_weights, Mapping)
-        unknown = [name for name in self.label_weights if name not in names]
+        weights = {str(name): float(weight) for name, weight in self.label_weights.items()}
+        unknown = [name for name in weights if name not in names]
         if unknown:
             raise OptionError(f"dataset.label_weights: {_never(unknown[0], names)}")
-        return np.array([float(self.label_weights.get(name, 1.0)) for name in names])
+        return np.array([weights.get(name, 1.0) for name in names])
 
 
 PAPERS = Task()
@@ -107,36 +123,10 @@ PAPERS = Task()
 
 
 @dataclass(frozen=True)
-class TaskOptions:
-    """The four options as they are given; None: the reader's loss, equal weights and costs."""
+class TokenTask(Task):
+    """The same where each token counts alike unless `loss` says otherwise."""
 
-    loss: Annotated[str, one_of(*LOSSES)] | None = None
-    label_weights: Annotated[str, one_of(BALANCED)] | dict[str, Any] | Path | None = None
-    costs: Path | None = None
-    constraints: Annotated[str, one_of(NONE, *SCHEMES)] | Path = NONE
-
-
-def task_of(options: TaskOptions, loss: str) -> Task:
-    """The task that options of a data set ask for, `loss` if they name none; OptionError names what cannot be used."""
-    weights = options.label_weights
-    if isinstance(weights, Mapping):
-        weights = {str(name): weight for name, weight in weights.items()}
-        for name, weight in weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-                raise OptionError(f"dataset.label_weights: {name}: expected a number >= 0, got {weight!r}")
-    for option, expected in (
-        ("label_weights", f"{BALANCED}, a table as {{O: 0.5}}, or a file"),
-        ("costs", "a file"),
-        ("constraints", f"{_choices(NONE, *SCHEMES)} or a file"),
-    ):
-        given = getattr(options, option)
-        if isinstance(given, Path) and not given.is_file():
-            raise OptionError(f"dataset.{option}: expected {expected}; there is no file {given}")
-    return Task(options.loss or loss, weights, options.costs, options.constraints)
-
-
-def _choices(*names: str) -> str:
-    return ", ".join(names[:-1]) + f" or {names[-1]}" if len(names) < 3 else ", ".join(names)
+    loss: Annotated[str, one_of(*LOSSES)] = PER_TOKEN
 
 
 def _never(name: str, names: Sequence[str]) -> str:

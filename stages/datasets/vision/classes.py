@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.datasets.offers.options import NonNegative, Whole, one_of
+from gapwise.stages.datasets.common.options import NonNegative, Whole, one_of
 from gapwise.stages.problems.losses import PICTURE_LOSSES
 from gapwise.stages.problems.void import VOID
 

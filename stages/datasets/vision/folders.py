@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from gapwise.stages.datasets import DataError
-from gapwise.stages.datasets.text.tables import read_lines
+from gapwise.stages.datasets.common.files import read_lines
 from gapwise.stages.datasets.vision.picture_files import ENDINGS, by_name
 
 MASKS = (".png", ".bmp", ".tif", ".tiff", ".gif", ".pgm", ".ppm", ".jpg", ".jpeg")

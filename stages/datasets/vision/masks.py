@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.datasets import DataError
-from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
-from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets import DataError, NewInput, Predicted, Shown
+from gapwise.stages.datasets.common.files import csv_text
 from gapwise.stages.datasets.vision.picture_files import ENDINGS, by_name, decoded
 
 OPACITY = 0.5

@@ -18,7 +18,7 @@ from typing import Annotated
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.datasets.offers.options import NonNegative, one_of
+from gapwise.stages.datasets.common.options import NonNegative, one_of
 from gapwise.stages.datasets.vision.features import GRID, RINGS
 from gapwise.stages.problems.losses import PICTURE_LOSSES
 

@@ -1,5 +1,5 @@
 """From pictures with masks to blocks of the segmentation structure, in two parallel passes over the pictures: the first
-learns the vocabularies on training pictures, the second writes all blocks. `new_pictures` encodes others with them."""
+learns the vocabularies on training pictures, the second writes all blocks. `reader` encodes others with them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapwise.records import Facts, Record
+from gapwise.records import Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
-from gapwise.stages.datasets.offers.options import Whole, taken_from
-from gapwise.stages.datasets.vision.classes import PottsOptions
+from gapwise.stages.datasets.common.options import Whole
 from gapwise.stages.datasets.vision.features import (
     Words,
     dense_sift,
@@ -31,9 +30,6 @@ from gapwise.stages.datasets.vision.superpixels import adjacency, segment, tally
 
 SHOWN = 6
 """Number of test pictures kept for the figures."""
-
-PICTURE_PACKAGES = ("cv2", "skimage", "sklearn", "PIL")
-"""`NEEDS` of readers of pictures."""
 
 
 class Picture(NamedTuple):
@@ -276,16 +272,6 @@ def write_specimen(sink: Sink, codes: bool = False) -> Record:
             foreground=np.where(labels, 7.0, 0.0),
         )
     return {"d_unary": 3, "d_pairwise": 2}
-
-
-def picture_specimen(options: Facts, sink: Sink) -> Record:
-    """Blocks to compile for; of the reader's options only those of the model matter."""
-    return write_specimen(sink) | taken_from(ModelOptions, options).facts()
-
-
-def potts_specimen(options: Facts, sink: Sink) -> Record:
-    """Blocks of the structure `potts` to compile for, with its options."""
-    return write_specimen(sink) | {"classes": 3, **taken_from(PottsOptions, options).facts()}
 
 
 def unary_blocks(widths: Sequence[int]) -> list[str]:

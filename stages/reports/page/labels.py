@@ -7,8 +7,7 @@ import re
 import numpy as np
 from markupsafe import Markup
 
-from gapwise.stages.datasets import offered
-from gapwise.stages.datasets.inputs import stored_input
+from gapwise.stages.datasets import reader_of
 from gapwise.stages.model.measures import confusions
 from gapwise.stages.problems import build
 from gapwise.stages.reports.html import fill, ink, paragraph, table
@@ -60,9 +59,9 @@ def _sequence(run: StoredRun, i: int, wrong: int, shown: list[str], shape: tuple
 
 
 def picture_shape(run: StoredRun) -> tuple[int, int] | None:
-    """(height, width) of the picture whose pixels are the first features, if the reader declares PICTURE."""
+    """(height, width) of the picture whose pixels are the first features, if the reader declares its `picture`."""
     try:
-        return offered(str(run.meta["dataset"])).picture
+        return reader_of(str(run.meta["dataset"])).picture
     except (ValueError, KeyError):
         return None
 
@@ -70,7 +69,7 @@ def picture_shape(run: StoredRun) -> tuple[int, int] | None:
 def words(run: StoredRun) -> list[str]:
     """The word of every test token as its file has it, seen in training or not; [] where no text is kept."""
     text = run.meta.get("text")
-    new = stored_input(run.meta, run.test_blocks) if text else None
+    new = reader_of(str(run.meta["dataset"])).stored_input(run.test_blocks, run.meta) if text else None
     if new is None or not text:
         return []
     if text.get("columns") is None:  # CRFsuite's lines: a label and attributes

@@ -21,9 +21,12 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gapwise.records import Facts
-from gapwise.stages.datasets import OptionError
 
 Made = TypeVar("Made")
+
+
+class OptionError(ValueError):
+    """An option of a data set that is wrong whatever the data: names the key and says what was expected."""
 
 
 class Values(NamedTuple):

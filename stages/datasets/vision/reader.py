@@ -1,15 +1,17 @@
-"""Blocks of new pictures, from the vocabularies of a feature store that `pictures.featurize_pictures` made."""
+"""Readers of pictures: blocks of new pictures from the vocabularies of a feature store, and predictions as masks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, NewInput, Predicted, Raw, Reader, Shown, Sink
+from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.features import Words
 from gapwise.stages.datasets.vision.picture_files import decoded
 from gapwise.stages.datasets.vision.pictures import check_finite, described, groundwork
@@ -71,3 +73,36 @@ def picture_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEnc
     facts = meta["pictures"]
     words = Words(np.asarray(shared["colour_words"]), np.asarray(shared["sift_words"]))
     return PictureEncoder(words, int(facts["superpixels"]), bool(facts["pairwise"]), bool(facts.get("own", False)))
+
+
+class MaskReader(Reader):
+    """A reader of superpixels: masks show predictions."""
+
+    where: ClassVar[tuple[str, ...]] = ("root",)
+
+    @classmethod
+    def stored_input(cls, arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | None:
+        """The photographs of a test split that are stored for figures; None if no photograph is stored."""
+        return masks.stored_input(arrays, meta)
+
+    @classmethod
+    def show(cls, new: NewInput, predicted: Predicted) -> Shown:
+        """A mask and an overlay a picture, and ``labels.csv``: what the values and colours of masks mean."""
+        return masks.show(new, predicted)
+
+
+class PictureReader(MaskReader):
+    """A reader whose features are made from photographs."""
+
+    needs: ClassVar[tuple[str, ...]] = ("cv2", "skimage", "sklearn", "PIL")
+    longer_side: ClassVar[int | None] = None
+    """Pixels that the longer side of new pictures is reduced to."""
+
+    @classmethod
+    def encoder(cls, meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:
+        return picture_encoder(meta, shared)
+
+    @classmethod
+    def read_new(cls, inputs: Sequence[str], meta: Facts) -> NewInput:
+        """Pictures from files, and from all pictures of folders."""
+        return masks.read_new(inputs, meta, cls.longer_side)
