@@ -109,7 +109,7 @@ class Potts(NamedTuple):
 
     def scores(self, i, w, theta):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
-        label_scores(self.unary, self.label_ptr[i], size, self.classes, w, theta)
+        label_scores(self.unary, self.label_ptr[i], size, self.classes, w, theta, 1, size)
         rows_dot(self.pairwise, 1.0, self.images.edge_ptr[i], w[self.classes * width :], theta[self.classes * size :])
 
     def max_oracle(self, i, theta, y, scratch):

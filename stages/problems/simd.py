@@ -71,21 +71,6 @@ def load(typingctx, array, index):
     return packed(array, index), codegen
 
 
-@operation(lambda array, index: array[int(index) : int(index) + WIDTH].astype(np.float64))
-def widened(typingctx, array, index):
-    """array[index:index + 8] of float32 as doubles; nothing is checked."""
-    if not (isinstance(array, types.Array) and array.dtype == types.float32 and array.layout == "C"):
-        raise errors.TypingError(f"expected a contiguous array of float32, got {array}")
-
-    def codegen(context, builder, signature, args):
-        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=args[0]).data
-        singles = ir.VectorType(ir.FloatType(), WIDTH)
-        address = builder.bitcast(builder.gep(data, [args[1]]), singles.as_pointer())
-        return builder.fpext(builder.load(address, align=4), _VECTOR)
-
-    return packed(array, index), codegen
-
-
 @operation(
     lambda array, index, stride: array[int(index) : int(index) + (WIDTH - 1) * int(stride) + 1 : int(stride)].copy()
 )
@@ -146,18 +131,6 @@ def subtract(typingctx, a, b):
 def multiply(typingctx, a, b):
     """a * b."""
     return packed(packed, packed), lambda context, builder, signature, args: builder.fmul(*args)
-
-
-@operation(lambda a, b, c: a * b + c)
-def multiply_add(typingctx, a, b, c):
-    """a * b + c, rounded once where the processor can."""
-
-    def codegen(context, builder, signature, args):
-        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
-        fused = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{WIDTH}f64")
-        return builder.call(fused, args)
-
-    return packed(packed, packed, packed), codegen
 
 
 @operation(lambda a, b: np.where(a > b, a, b))

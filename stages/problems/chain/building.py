@@ -105,7 +105,7 @@ def _dense(arrays: Mapping[str, np.ndarray], p: int, ptr: np.ndarray) -> Dense:
         _refuse(
             "a value that is not finite", np.array([not np.isfinite(values[a : a + T]).all() for a, T in rows]), blocks
         )
-    return Dense(p - 3, frozen(first), frozen(values, np.float32).reshape(-1))
+    return Dense(frozen(first), frozen(values, np.float32))
 
 
 def _inner_products(

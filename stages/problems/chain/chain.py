@@ -39,7 +39,7 @@ from gapwise.stages.problems.chain.viterbi import forward_backward, path_score, 
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import pair_by_pair
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
-from gapwise.stages.problems.protocol import JIT, PLAIN, U, compile_methods, dot
+from gapwise.stages.problems.protocol import JIT, PLAIN, U, add_scaled, compile_methods, dot
 
 
 @inner(**PLAIN)
@@ -174,9 +174,7 @@ class Chain(NamedTuple):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         c *= self.scale[2 * i + 1]
         self.tokens.push_nodes(i, first, T, K, c, delta, w)
-        edges, weights = delta[T * K :], w[self.d - K * K :]
-        for j in range(K * K):
-            weights[j] += c * edges[j]
+        add_scaled(c, delta[T * K :], w[self.d - K * K :])
 
     def has_gram(self, i):
         """Whether the block has inner products of its tokens."""

@@ -146,8 +146,8 @@ def products(x0, x1, x2, x3, a, b, c, d):
 
 
 @njit(**PLAIN)
-def label_scores(x, first, size, labels, w, out):
-    """out[k size + p] <- <x[first + p], w_k> with w_k = w[k D:(k + 1) D], D the width of x."""
+def label_scores(x, first, size, labels, w, out, of_row, of_label):
+    """out[of_row p + of_label k] <- <x[first + p], w_k> with w_k = w[k D:(k + 1) D], D the width of x."""
     width = x.shape[1]
     grouped = labels // GROUP * GROUP
     for p in range(0, size, GROUP):
@@ -161,8 +161,8 @@ def label_scores(x, first, size, labels, w, out):
             sums = products(x0, x1, x2, x3, a, b, c, d)
             for j in range(GROUP):
                 for r in range(min(GROUP, size - p)):
-                    out[(k + j) * size + p + r] = sums[GROUP * j + r]
+                    out[of_row * (p + r) + of_label * (k + j)] = sums[GROUP * j + r]
         for k in range(grouped, labels):
             a = w[k * width : (k + 1) * width]
             for r in range(min(GROUP, size - p)):
-                out[k * size + p + r] = dot(x[rows + r], a)
+                out[of_row * (p + r) + of_label * k] = dot(x[rows + r], a)

@@ -100,19 +100,10 @@ def _budget() -> float:
 
 
 @njit(**FAST)
-def _product(a, b):
-    total = 0.0
-    for j in range(a.size):
-        total += np.float64(a[j]) * np.float64(b[j])
-    return total
-
-
-@njit(**FAST)
 def _distance2(a, b):
     total = 0.0
     for j in range(a.size):
-        difference = np.float64(a[j]) - np.float64(b[j])
-        total += difference * difference
+        total += (a[j] - b[j]) ** 2
     return total
 
 
@@ -121,7 +112,7 @@ def evaluate(kernel, a, b):
     """k(a, b) of two rows of features (D,)."""
     if kernel.kind == RBF:
         return np.exp(-kernel.gamma * _distance2(a, b))
-    product = _product(a, b)
+    product = dot(a, b)
     if kernel.kind == POLY:
         product = (kernel.gamma * product + kernel.coef0) ** kernel.degree
     return product
@@ -159,9 +150,9 @@ class OverKernel(NamedTuple):
     """Rows of examples whose classes are combinations of m training points."""
 
     x: np.ndarray
-    """float32 or float64, (n, D)"""
+    """float64, (n, D)"""
     points: np.ndarray
-    """like x, (m, D): the training points that w is a combination of"""
+    """float64, (m, D): the training points that w is a combination of"""
     row: np.ndarray
     """int64, (n,): the number of an example among the points; OUTSIDE if it is not a point"""
     weight: np.ndarray
@@ -191,9 +182,8 @@ class OverKernel(NamedTuple):
         bad = (row < OUTSIDE) | (row >= m) if row.shape == (n,) else np.ones(1, bool)
         if bad.any():
             raise ValueError(f"multiclass: block {int(np.argmax(bad))} is none of the {m} points; row must be (n,)")
-        dtype = np.float32 if x.dtype == np.float32 and points.dtype == np.float32 else np.float64
         kept = Kept.empty(m, _budget() if (row >= 0).any() else 0.0)
-        return cls(frozen(x, dtype), frozen(points, dtype), frozen(row), weight, kernel, kept, follow=True)
+        return cls(frozen(x, np.float64), frozen(points, np.float64), frozen(row), weight, kernel, kept, follow=True)
 
     @property
     def n(self) -> int:

@@ -38,7 +38,7 @@ from gapwise.stages.problems.losses import counted, share
 from gapwise.stages.problems.multiclass.kernel import OverKernel, product_of_halves
 from gapwise.stages.problems.multiclass.rows import Csr, Dense
 from gapwise.stages.problems.prefetch import prefetch
-from gapwise.stages.problems.protocol import PLAIN, Problem, frozen
+from gapwise.stages.problems.protocol import PLAIN, Problem, dot, frozen
 from gapwise.stages.problems.scale import check_losses
 
 
@@ -155,10 +155,7 @@ class Multiclass(NamedTuple):
         out[y[0]] += c
 
     def norm2(self, i, delta):
-        total = 0.0
-        for k in range(delta.size):
-            total += delta[k] * delta[k]
-        return total * self.norms2[i]
+        return dot(delta, delta) * self.norms2[i]
 
     def push(self, i, c, delta, w):
         for k in range(delta.size):

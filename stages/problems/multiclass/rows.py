@@ -17,9 +17,8 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.prefetch import prefetch_range
-from gapwise.stages.problems.protocol import FAST, PLAIN, U, compile_methods, frozen
+from gapwise.stages.problems.protocol import U, add_scaled, compile_methods, dot, frozen
 
 
 class ClassRows(Protocol):
@@ -33,23 +32,6 @@ class ClassRows(Protocol):
 
 
 compile_methods(ClassRows)
-
-
-@inner(**FAST)
-def score_row(x, w, k):
-    """<w_k, x> of a dense row."""
-    total, start = 0.0, U(k) * U(x.size)
-    for j in range(U(x.size)):
-        total += x[j] * w[start + j]
-    return total
-
-
-@inner(**PLAIN)
-def push_row(x, c, k, w):
-    """w_k += c x."""
-    start = U(k) * U(x.size)
-    for j in range(U(x.size)):
-        w[start + j] += c * x[j]
 
 
 class Dense(NamedTuple):
@@ -83,13 +65,13 @@ class Dense(NamedTuple):
 
     def scores(self, i, w, theta):
         for k in range(theta.size):
-            theta[k] = score_row(self.x[i], w, k)
+            theta[k] = self.score_class(i, w, k, theta.size)
 
     def score_class(self, i, w, k, K):
-        return score_row(self.x[i], w, k)
+        return dot(self.x[i], w[k * self.x.shape[1] : (k + 1) * self.x.shape[1]])
 
     def push_class(self, i, c, k, K, w):
-        push_row(self.x[i], c, k, w)
+        add_scaled(c, self.x[i], w[k * self.x.shape[1] : (k + 1) * self.x.shape[1]])
 
     def touch(self, i, stage):
         if stage == 1:
