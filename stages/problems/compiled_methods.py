@@ -21,8 +21,7 @@ from gapwise.stages.problems.user_code import told
 
 NAMES = (
     "scores", "max_oracle", "max_bound", "decode", "value", "add", "norm2", "push", "loss", "scratch", "max_oracles",
-    "max_oracles_scratch", "max_marginals", "n_best", "ranked_scratch", "pair_norm2", "pair_norms",
-    "pair_move", "score_labels",
+    "max_oracles_scratch", "max_marginals", "n_best", "ranked_scratch", "pair_norm2", "pair_move", "score_labels",
 )  # fmt: skip
 """Methods that compiled code calls, as far as a structure has them (`protocol`, `moves`)."""
 

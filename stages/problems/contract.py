@@ -20,7 +20,7 @@ import numpy as np
 
 from gapwise.stages.problems.capabilities import lists_several, optional_of
 from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
-from gapwise.stages.problems.moves import pair_move, pair_norm2, pair_norms, score_labels
+from gapwise.stages.problems.moves import pair_move, pair_norm2, score_labels
 from gapwise.stages.problems.protocol import Listing, Problem, Ranked, Scored, Scratch, frozen
 
 ROUNDING = 1e-6
@@ -189,34 +189,6 @@ def moves_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.ra
         _close(P, "pair_move", i, moved, w + c * move)
 
 
-def distances_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
-    """`pair_norms`, called for atom after atom of a list, gives the distances of the joint features.
-
-    Each has the bits that it has when no other is known, as after a restart.
-    """
-    rows, count, width, first = np.array(labellings), min(5, len(labellings)), 7, 3
-    slots = rng.permutation(len(rows))[:count]
-    row_of, squared = np.full(len(rows), -1), np.full(first + width * width, JUNK)
-    square = squared[first:].reshape(width, width)
-    for number, k in enumerate(rng.permutation(count).tolist()):
-        row_of[slots[k]], square[number + 1, number + 1] = number + 1, 0.0
-        pair_norms(P, i, k, rows, slots, row_of, squared, first, width, np.full(size(P, i), JUNK))
-        for j in range(count):
-            other = int(row_of[slots[j]])
-            if j == k or other < 0:
-                continue
-            move = np.zeros(P.d)
-            P.push(i, 1.0, local(P, i, rows[slots[k]]) - local(P, i, rows[slots[j]]), move)
-            _same(P, "pair_norms", i, square[number + 1, other], float(move @ move), 10.0 * float(move @ move))
-            square[other, number + 1] = square[number + 1, other]
-            newer, older = slots[min(j, k)], slots[max(j, k)]
-            alone, again = np.full(len(rows), -1), np.zeros(4)
-            alone[[newer, older]] = 0, 1
-            pair_norms(P, i, min(j, k), rows, slots, alone, again, 0, 2, np.full(size(P, i), JUNK))
-            if again[1] != square[number + 1, other]:
-                raise ContractError(f"{_where(P, 'pair_norms', i)}: a distance depends on which others are known")
-
-
 def few_scores_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
     """`score_labels` gives the differences of `value`."""
     rows, w = np.array(labellings), rng.normal(size=P.d)
@@ -309,7 +281,6 @@ CHECKS: dict[str, Check] = {
     "oracles": oracles_are_best,
     "repeatable": answers_repeat,
     "moves": moves_agree,
-    "distances": distances_agree,
     "scores of few labellings": few_scores_agree,
     "max-marginals": max_marginals_are_best,
     "n best": lists_are_best,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from numba.extending import overload
 
-from gapwise.stages.problems.inner import LINKED, inner
+from gapwise.stages.problems.inner import LINKED
 from gapwise.stages.problems.kernel_cache import Kernel
 from gapwise.stages.problems.protocol import PLAIN, own_function
 
@@ -49,27 +49,6 @@ def pair_norm2(P, i, y, z, delta):
     P.add(i, y, 1.0, delta)
     P.add(i, z, -1.0, delta)
     return P.norm2(i, delta)
-
-
-@optional()
-def pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta):
-    """Row row_of[slots[k]] of a square matrix <- ||B_i (m_i(y_k) - m_i(y_j))||^2 for all other j with row_of[slots[j]] >= 0.
-
-    y_j = labels[slots[j]]. The matrix is `squared[first:]` with rows of `width` entries; its diagonal is 0, and what is
-    between the other atoms is known. delta (p_i,) is workspace.
-    """
-    pair_by_pair(P, i, k, labels, slots, row_of, squared, first, width, delta)
-
-
-@inner(**PLAIN)
-def pair_by_pair(P, i, k, labels, slots, row_of, squared, first, width, delta):
-    """The default of `pair_norms`."""
-    row, length = first + row_of[slots[k]] * width, P.label_ptr[i + 1] - P.label_ptr[i]
-    for j in range(slots.size):
-        other = row_of[slots[j]]
-        if j != k and other >= 0:
-            newer, older = slots[min(j, k)], slots[max(j, k)]
-            squared[row + other] = pair_norm2(P, i, labels[newer, :length], labels[older, :length], delta)
 
 
 @optional()

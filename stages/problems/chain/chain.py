@@ -30,14 +30,12 @@ from gapwise.stages.problems.chain.dense import Dense
 from gapwise.stages.problems.chain.grams import (
     add_edges,
     add_edges_norm2,
-    gram_norms,
     nodes_norm2,
     pair_nodes_norm2,
 )
 from gapwise.stages.problems.chain.sparse import Sparse
 from gapwise.stages.problems.chain.viterbi import forward_backward, path_score, viterbi
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.moves import pair_by_pair
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
 from gapwise.stages.problems.protocol import JIT, PLAIN, U, add_scaled, compile_methods, dot
 
@@ -189,13 +187,6 @@ class Chain(NamedTuple):
             return self.norm2(i, delta)
         norm2 = pair_nodes_norm2(self.gram, self.gram_ptr[i], y, z, T, K, delta)
         return add_edges_norm2(norm2, y, z, T, K, delta[T:]) * self.scale[2 * i + 1] ** 2
-
-    def pair_norms(self, i, k, labels, slots, row_of, squared, first, width, delta):
-        K, T, start = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.gram_ptr[i]
-        if self.tokens.values.size == 0 and self.scale[2 * i + 1] == 1.0 and self.has_gram(i):
-            gram_norms(self.gram, start, labels, slots, k, row_of, T, K, squared, first, width, delta)
-        else:
-            pair_by_pair(self, i, k, labels, slots, row_of, squared, first, width, delta)
 
     def pair_move(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]

@@ -6,7 +6,6 @@ transitions: float32 numbers gram[start:start + T * T]. A block of more than `LO
 
 from __future__ import annotations
 
-from gapwise.stages.problems.chain.viterbi import path_score
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import PLAIN, U
 from gapwise.stages.problems.simd import WIDTH, lowest_bit, nonzero_bits
@@ -91,48 +90,8 @@ def add_edges_norm2(total, y, z, T, K, counts):
 
 
 @inner(**PLAIN)
-def _add_products(gram, start, y, z, T, K, c, theta):
-    for t in range(U(T)):
-        a, b, row = U(y[t]), U(z[t]), U(start) + t * U(T)
-        if a != b:
-            for s in range(U(T)):
-                x, o = c * gram[row + s], s * U(K)
-                theta[o + a] += x
-                theta[o + b] -= x
-
-
-@inner(**PLAIN)
 def add_edges(y, z, T, K, c, out):
     """out (K, K) += c times the transitions of m(y) - m(z)."""
     for t in range(1, T):
         out[U(y[U(t - 1)]) * U(K) + U(y[U(t)])] += c
         out[U(z[U(t - 1)]) * U(K) + U(z[U(t)])] -= c
-
-
-@inner(**PLAIN)
-def gram_norms(gram, start, labels, slots, k, row_of, T, K, squared, first, width, work):
-    """Distances of atom k to the others whose rows are known, into its own row; see `moves.pair_norms`. work: (p_i,).
-
-    With r one of those, g = B' B (m(y) - m(r)) and f(z) = <g, m(z)>, the distance of y to z is
-
-        ||B (m(y) - m(z))||^2 = f(y) - f(r) + ||B (m(r) - m(z))||^2 - 2 (f(z) - f(r)).
-
-    So g, which takes as long as one distance, gives all of them. Only for sums of integers: these are those of `pair_norm2`
-    to the last bit, and others would depend on which distances are known.
-    """
-    row, known = U(first + row_of[slots[k]] * width), -1
-    for j in range(slots.size):
-        known = j if j != k and row_of[slots[j]] >= 0 else known
-    if known < 0:
-        return
-    y, r, edges = labels[slots[k]], labels[slots[known]], work[T * K :]
-    work[:] = 0.0
-    _add_products(gram, start, y, r, T, K, 1.0, work)
-    add_edges(y, r, T, K, 1.0, edges)
-    known_row, at_r = U(first + row_of[slots[known]] * width), path_score(work, edges, r, T, K)
-    own = path_score(work, edges, y, T, K) - at_r
-    for j in range(slots.size):
-        other = row_of[slots[j]]
-        if j != k and other >= 0:
-            at_z = path_score(work, edges, labels[slots[j]], T, K)
-            squared[row + U(other)] = max(own + squared[known_row + U(other)] - 2.0 * (at_z - at_r), 0.0)

@@ -24,7 +24,7 @@ from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.moves import pair_move, pair_norms, score_labels
+from gapwise.stages.problems.moves import pair_move, pair_norm2, score_labels
 from gapwise.stages.problems.protocol import JIT, PLAIN, largest, widest_block
 from gapwise.stages.problems.simd import WIDTH
 from gapwise.stages.solver.block.prefetching import prefetch_visits
@@ -76,17 +76,19 @@ def _copy(distances, wider):
 def measure(P, pool, distances, i, slots, delta):
     """Give each atom of block i that lacks a row one and its distances; `slots`: all its atoms in list order (S15 5)."""
     squared, start, width = distances.squared, distances.start[i], distances.width[i]
+    length = P.label_ptr[i + 1] - P.label_ptr[i]
     for k in range(slots.size):
         if pool.row[slots[k]] >= 0:
             continue
         row = _free_row(pool, slots)
         pool.row[slots[k]] = row
         squared[start + row * width + row] = 0.0
-        pair_norms(P, i, k, pool.labels, slots, pool.row, squared, start, width, delta)
-        for s in slots:
-            other = pool.row[s]
-            if other >= 0:
-                squared[start + other * width + row] = squared[start + row * width + other]
+        for j in range(slots.size):
+            other = pool.row[slots[j]]
+            if j != k and other >= 0:
+                newer, older = pool.labels[slots[min(j, k)], :length], pool.labels[slots[max(j, k)], :length]
+                norm2 = pair_norm2(P, i, newer, older, delta)
+                squared[start + row * width + other] = squared[start + other * width + row] = norm2
 
 
 @inner(**PLAIN)
