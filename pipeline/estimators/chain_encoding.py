@@ -29,8 +29,8 @@ from gapwise.stages.datasets.text.tokens import (
 )
 from gapwise.stages.datasets.text.vocabulary import Rows, number_rows, put_vocabulary
 from gapwise.stages.problems import build
-from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.chain.metrics import encode_names
+from gapwise.stages.problems.losses import BLOCK_WEIGHT
 from gapwise.stages.problems.protocol import Problem
 
 CHAIN = "chain"

@@ -28,9 +28,8 @@ from gapwise.stages.datasets.arrays.kernels import write_points
 from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
 from gapwise.stages.model.confidence import refuse_without_lists
-from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.chain.costs import balanced_weights
-from gapwise.stages.problems.losses import BALANCED
+from gapwise.stages.problems.losses import BALANCED, BLOCK_WEIGHT
 from gapwise.stages.problems.multiclass.rows import class_weights
 from gapwise.storage.backend import Location
 

@@ -21,9 +21,8 @@ from gapwise.stages.datasets import NEW, Blocks
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
 from gapwise.stages.datasets.vision.reader import PictureEncoder, picture_encoder
 from gapwise.stages.problems import build
-from gapwise.stages.problems.block_weight import NAME as BLOCK_WEIGHT
 from gapwise.stages.problems.images.graph import PIXELS
-from gapwise.stages.problems.losses import BALANCED, PER_PIXEL, PICTURE_LOSSES, with_unit
+from gapwise.stages.problems.losses import BALANCED, BLOCK_WEIGHT, PER_PIXEL, PICTURE_LOSSES, with_unit
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import check_single
 from gapwise.storage.backend import Location

@@ -118,7 +118,7 @@ OPTIONAL: Mapping[str, Any] = {
     "certainty": EXACT,  # of its gaps: EXACT, UPPER_BOUNDED or ESTIMATE (`certainty`)
     "accuracy": None,  # the multiplicative accuracy of an oracle whose gaps are an ESTIMATE
     "oracle_cost": 1.0,  # of a call and of what reads the weights for it, in visits that call no oracle (`methods.mpbcfw`)
-    "block_weight": None,  # float64 (n,): what scores and losses of a block are multiplied with (`block_weight`)
+    "block_weight": None,  # float64 (n,): what scores and losses of a block are multiplied with (`losses.block_weights`)
     "inner": None,  # inner(a, b): numbers represent weights otherwise than one by one (`metric`)
     "marginals": None,  # sums over all labellings (`protocol.Summable`)
     "max_marginals": None,  # the best labelling through each label (`protocol.Scored`)

@@ -1,4 +1,4 @@
-"""What structures with losses share: their names, the unit they are counted in, counts of right and wrong labels.
+"""What structures with losses share: their names, the unit they are counted in, weights, counts of right and wrong labels.
 
 The unit of a loss may be a mean over the training blocks, such as the labelled pixels of a picture. The structure's record
 (`Capabilities.unit`) says of what. Whoever makes training blocks adds the mean to their facts, where `build` reads it.
@@ -30,6 +30,8 @@ IN_WORDS = {
     "picture",
 }
 """What the loss of one example is, as the end of a sentence."""
+BLOCK_WEIGHT = "block_weight"
+"""Array of weights of blocks (training examples)."""
 CHUNKS = {"BIO": "BI", "IOBES": "BIES", "BILOU": "BILU", "BMES": "BMES", "BMEWO": "BMEW"}
 """Letters of a chunk's first token, an inner one, its last, and a chunk of one token. O is outside of all chunks."""
 
@@ -65,6 +67,20 @@ class LossUnit(NamedTuple):
 def with_unit(unit: LossUnit | None, facts: Record, arrays: Mapping[str, np.ndarray]) -> Record:
     """The facts of the training blocks in `arrays`, with the mean that their loss needs, if it needs any."""
     return facts if unit is None else unit.added(facts, unit.total(arrays), arrays["labels_ptr"].size - 1)
+
+
+def block_weights(structure: str, arrays: Mapping[str, np.ndarray], n: int) -> np.ndarray:
+    """float64 (n,): ``block_weight`` among the arrays, 1 without any; ValueError unless all are finite and > 0.
+
+    A weight s_i multiplies the hinge of block i. Its loss and its features are s_i times those of the data, so the local
+    coordinates, the max-oracle and all certificates are those of any other block. With weights of mean 1 the objective is
+    (lambda / 2) ||w||^2 plus the weighted mean of the hinges. Predictions do not depend on weights; losses of blocks do.
+    """
+    weight = np.array(arrays.get(BLOCK_WEIGHT, np.ones(n)), np.float64)
+    if weight.shape != (n,) or not ((weight > 0) & (weight < np.inf)).all():
+        raise ValueError(f"{structure}: {BLOCK_WEIGHT} must hold {n} numbers > 0; leave out blocks of weight 0")
+    weight.flags.writeable = False
+    return weight
 
 
 def share(wrong: np.ndarray) -> float:

@@ -24,7 +24,6 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.images.cut import best_labelling, forced_scores, forced_workspace
 from gapwise.stages.problems.images.graph import (
@@ -47,7 +46,7 @@ from gapwise.stages.problems.images.kernels import (
 )
 from gapwise.stages.problems.images.maxflow import workspace
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PICTURE_LOSSES
+from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PICTURE_LOSSES, block_weights
 from gapwise.stages.problems.pair_products import too_large
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.void import silenced

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from memory_sink import problems, read
+from tiny.matching_instances import links
 
 from gapwise.stages.datasets import DataError, open_dataset
 from gapwise.stages.datasets.alignment.lexicon import (
@@ -19,7 +20,6 @@ from gapwise.stages.datasets.alignment.lexicon import (
 )
 from gapwise.stages.datasets.alignment.links import read_links, read_pairs, word_pair
 from gapwise.stages.datasets.alignment.tokens import english, french, normal
-from gapwise.stages.problems.matching.matching import links
 from gapwise.stages.problems.matching.metrics import metrics
 
 WORDS = {"the": "le", "house": "chambre", "votes": "vote", "bill": "projet", "today": "maintenant", "member": "député"}

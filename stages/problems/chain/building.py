@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.chain.chain import Chain
 from gapwise.stages.problems.chain.costs import blocked_scores, cost_table, refuse_lengths, units_of
 from gapwise.stages.problems.chain.dense import Dense
 from gapwise.stages.problems.chain.sparse import Sparse
+from gapwise.stages.problems.losses import block_weights
 from gapwise.stages.problems.protocol import frozen
 
 

@@ -6,7 +6,7 @@ mean loss over the training blocks is the share of wrong tokens. Test blocks are
 
 ``cost`` (K, K) holds costs of predicting b where a is true, else every error costs 1. With ``balanced`` the costs of a true
 label are multiplied by (training tokens) / (K x training tokens with that label), whose mean over these tokens is 1. A
-true label that training lacks costs 1. The weight of a block (`block_weight`) divides its unit.
+true label that training lacks costs 1. The weight of a block (`losses.block_weights`) divides its unit.
 
 Constraints are a table ``forbidden`` (K + 2, K): entry (a, b) says whether label b may not come right after a; row K,
 whether b may not be the first label; row K + 1, whether it may not be the last one. What may not occur scores `BLOCKED`.

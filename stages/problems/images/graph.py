@@ -7,10 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.problems.block_weight import NAME, block_weights
 from gapwise.stages.problems.images.maxflow import adjacency
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.losses import BALANCED, PER_IMAGE, PER_PIXEL, PICTURE_LOSSES, LossUnit
+from gapwise.stages.problems.losses import (
+    BALANCED,
+    BLOCK_WEIGHT,
+    PER_IMAGE,
+    PER_PIXEL,
+    PICTURE_LOSSES,
+    LossUnit,
+    block_weights,
+)
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.void import VOID
 
@@ -104,8 +111,8 @@ def labelled_pixels(block: Mapping[str, np.ndarray]) -> float:
     An image of several counts as often as its ``block_weight`` says.
     """
     area, labels = np.asarray(block["area"], float).reshape(-1), np.asarray(block["labels"]).reshape(-1)
-    if NAME in block and "labels_ptr" in block:
-        area = area * np.repeat(block[NAME], np.diff(block["labels_ptr"]))
+    if BLOCK_WEIGHT in block and "labels_ptr" in block:
+        area = area * np.repeat(block[BLOCK_WEIGHT], np.diff(block["labels_ptr"]))
     return float(np.sum(area[labels != VOID]))
 
 

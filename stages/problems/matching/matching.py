@@ -312,13 +312,3 @@ def not_matchings(problem: Matching, block: np.ndarray, label: np.ndarray, label
     result = np.bincount(which, wrong, minlength=block.size) > 0
     result[pair[links_there > F] // problem.most_columns] = True
     return result
-
-
-def links(problem: Matching, i: int, y: np.ndarray) -> list[tuple[int, int]]:
-    """The links (j, k) of a labelling of block i, from 0, in order."""
-    pairs = []
-    for j, word in enumerate(range(int(problem.word_ptr[i]), int(problem.word_ptr[i + 1]))):
-        begin, end = problem.begin[word : word + 2].tolist()
-        entries = y[j * problem.fertility : (j + 1) * problem.fertility].tolist()
-        pairs += [(j, int(problem.column[begin + e - 1])) for e in entries if 0 < e <= end - begin]
-    return sorted(pairs)

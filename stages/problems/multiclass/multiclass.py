@@ -32,9 +32,8 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems import moves
-from gapwise.stages.problems.block_weight import block_weights
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.losses import counted, share
+from gapwise.stages.problems.losses import block_weights, counted, share
 from gapwise.stages.problems.multiclass.kernel import OverKernel, product_of_halves
 from gapwise.stages.problems.multiclass.rows import Csr, Dense
 from gapwise.stages.problems.prefetch import prefetch
@@ -43,55 +42,13 @@ from gapwise.stages.problems.scale import check_losses
 
 
 @inner(**PLAIN)
-def best_label(theta):
-    """The label of the largest score in theta (K,); the first of equals."""
-    best = 0
-    for k in range(1, theta.size):
-        if theta[k] > theta[best]:
-            best = k
-    return best
-
-
-@inner(**PLAIN)
-def worst_label(theta, cost, weight):
+def best_label(theta, cost, weight):
     """The label of the largest score plus weighted cost, both (K,); the first of equals."""
     best = 0
     for k in range(1, theta.size):
         if theta[k] + weight * cost[k] > theta[best] + weight * cost[best]:
             best = k
     return best
-
-
-@inner(**PLAIN)
-def best_labels(theta, m, labels, values):
-    """labels (m, 1), values (m,) <- the labels of largest score, by falling score; of equals the first; returns how many."""
-    count = 0
-    for k in range(theta.size):
-        if count == m and not theta[k] > values[m - 1]:
-            continue
-        slot = min(count, m - 1)
-        while slot > 0 and theta[k] > values[slot - 1]:
-            labels[slot, 0], values[slot] = labels[slot - 1, 0], values[slot - 1]
-            slot -= 1
-        labels[slot, 0], values[slot] = k, theta[k]
-        count = min(count + 1, m)
-    return count
-
-
-@inner(**PLAIN)
-def class_marginals(theta, c, cost, weight, mu):
-    """mu (K,) <- weights of single labels with scores theta and losses weight * cost (K,); returns (log sum, mean loss)."""
-    top, total, loss = -np.inf, 0.0, 0.0
-    for k in range(mu.size):
-        mu[k] = theta[k] + c * weight * cost[k]
-        top = max(top, mu[k])
-    for k in range(mu.size):
-        mu[k] = np.exp(mu[k] - top)
-        total += mu[k]
-    for k in range(mu.size):
-        mu[k] /= total
-        loss += mu[k] * cost[k]
-    return top + np.log(total), weight * loss
 
 
 class Multiclass(NamedTuple):
@@ -127,23 +84,44 @@ class Multiclass(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         cost = self.cost[self.truth[i]]
-        best = worst_label(theta, cost, self.block_weight[i])
+        best = best_label(theta, cost, self.block_weight[i])
         y[0] = best
         return self.block_weight[i] * cost[best]
 
     def decode(self, i, theta, y, scratch):
-        y[0] = best_label(theta)
+        y[0] = best_label(theta, self.cost[0], 0.0)
 
     def marginals(self, i, theta, c, mu, scratch):
-        return class_marginals(theta, c, self.cost[self.truth[i]], self.block_weight[i], mu)
+        cost, weight = self.cost[self.truth[i]], self.block_weight[i]
+        top, total, loss = -np.inf, 0.0, 0.0
+        for k in range(mu.size):
+            mu[k] = theta[k] + c * weight * cost[k]
+            top = max(top, mu[k])
+        for k in range(mu.size):
+            mu[k] = np.exp(mu[k] - top)
+            total += mu[k]
+        for k in range(mu.size):
+            mu[k] /= total
+            loss += mu[k] * cost[k]
+        return top + np.log(total), weight * loss
 
     def max_marginals(self, i, theta, y, out, scratch):
-        y[0] = best_label(theta)
+        self.decode(i, theta, y, scratch)
         for k in range(theta.size):
             out[0, k] = theta[k]
 
     def n_best(self, i, theta, m, labels, values, scratch):
-        return best_labels(theta, m, labels, values)
+        count = 0
+        for k in range(theta.size):
+            if count == m and not theta[k] > values[m - 1]:
+                continue
+            slot = min(count, m - 1)
+            while slot > 0 and theta[k] > values[slot - 1]:
+                labels[slot, 0], values[slot] = labels[slot - 1, 0], values[slot - 1]
+                slot -= 1
+            labels[slot, 0], values[slot] = k, theta[k]
+            count = min(count + 1, m)
+        return count
 
     def ranked_scratch(self, m):
         return (np.empty(0),)

@@ -1,7 +1,7 @@
 """Rows of features that classes are scored on: dense, or sparse (CSR) for features that are mostly 0, such as words.
 
 Rows score and push classes: they have the methods of `ClassRows`, and Python reads their `n`, `width` and `norms2`. They are
-those of the data times the weights of their blocks (`stages.problems.block_weight`). Over a kernel see `multiclass.kernel`.
+those of the data times the weights of their blocks (`losses.block_weights`). Over a kernel see `multiclass.kernel`.
 
 Dense rows have their weights stacked class by class, w[k D + j] for feature j and class k. For sparse ones they are stacked
 feature by feature, w[j K + k], so that one feature of a row touches K neighbouring weights; `class_weights` gives both by

@@ -7,9 +7,19 @@ import itertools
 import numpy as np
 
 from gapwise.stages.problems import build
-from gapwise.stages.problems.matching.matching import links
+from gapwise.stages.problems.matching import Matching
 from gapwise.stages.problems.protocol import Problem
 from tiny.blocks import ragged
+
+
+def links(problem: Matching, i: int, y: np.ndarray) -> list[tuple[int, int]]:
+    """The links (j, k) of a labelling of block i, from 0, in order."""
+    pairs = []
+    for j, word in enumerate(range(int(problem.word_ptr[i]), int(problem.word_ptr[i + 1]))):
+        begin, end = problem.begin[word : word + 2].tolist()
+        entries = y[j * problem.fertility : (j + 1) * problem.fertility].tolist()
+        pairs += [(j, int(problem.column[begin + e - 1])) for e in entries if 0 < e <= end - begin]
+    return sorted(pairs)
 
 
 def matching_blocks(
