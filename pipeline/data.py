@@ -1,4 +1,4 @@
-"""What a run computes from: the contents of its raw data and the code that reads them, never where they are."""
+"""What a run computes from: the contents of its raw data and the version of their reader, never where they are."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from gapwise.pipeline.config.settings import Settings, on_this_machine
 from gapwise.stages.choice.criteria import criterion_of
-from gapwise.stages.datasets import DataError, open_dataset, source_digest
+from gapwise.stages.datasets import DataError, open_dataset, version_of
 from gapwise.storage.contents import contents
 
 
 def source_of(settings: Settings) -> dict[str, object]:
-    """The part of a key that the raw data make up: digests of all files that featurize reads, and of the reader's code.
+    """The part of a key that the raw data make up: digests of all files that featurize reads, and the reader's version.
 
     Raises
     ------
@@ -25,7 +25,7 @@ def source_of(settings: Settings) -> dict[str, object]:
     reader = open_dataset(settings.dataset["name"], settings.dataset)
     criterion_of("run.criterion", settings.run.criterion, reader.structure)
     known = Path(on_this_machine(settings.run.root)) / "features"
-    code = source_digest(settings.dataset["name"], reader.structure)
+    code = version_of(settings.dataset["name"], reader.structure)
     return {**reader.source(), "reader": code, "contents": contents(reader.files(), known)}
 
 

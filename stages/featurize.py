@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset, source_digest, taken
+from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset, taken, version_of
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.protocol import Problem, leaves
@@ -195,7 +195,7 @@ def featurize(
         sink = _SplittingSink(writer, reader.structure, HeldOut.of(wanted))
         facts = reader.featurize(sink, map_blocks, report) if store is None else _divide(store, writer, sink, report)
         facts = sink.finish(facts)
-        code = source_digest(dataset["name"], reader.structure)
+        code = version_of(dataset["name"], reader.structure)
         facts = {"key": key, "dataset": dataset["name"], "reader": code, "structure": reader.structure, **facts}
         if wanted is not None:
             facts[VALIDATION] = wanted

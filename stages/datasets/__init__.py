@@ -6,11 +6,10 @@ What all of them share is in `common`; what some share in `arrays`, `text`, `vis
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +19,6 @@ import numpy as np
 
 from gapwise.parts import digest_of, files_beside, with_parts
 from gapwise.records import Facts, Record
-from gapwise.stages import problems
 from gapwise.stages.datasets.common.files import UNREADABLE, DataError, unpacked
 from gapwise.stages.datasets.common.options import OptionError
 from gapwise.stages.datasets.common.reader import (
@@ -40,14 +38,37 @@ from gapwise.stages.datasets.common.reader import (
     tell_known,
 )
 from gapwise.stages.datasets.common.sinks import Blocks, Encoded, taken
-from gapwise.stages.problems import capabilities
+from gapwise.stages.problems import capabilities, structure
 from gapwise.stages.problems.losses import with_unit
-from gapwise.stages.problems.user_code import definitions, given_names, imported_names
 
 __all__ = (
-    "NEW", "UNREADABLE", "Blocks", "DataError", "Encoded", "Encoder", "FeatureMap", "Known", "MapBlocks", "NewInput",
-    "NothingKnown", "OptionError", "Predicted", "Raw", "Reader", "Report", "Shown", "Sink", "label_names", "open_dataset",
-    "reader_of", "science", "source_digest", "specimen", "taken", "tell_known", "unpacked",
+    "NEW",
+    "UNREADABLE",
+    "Blocks",
+    "DataError",
+    "Encoded",
+    "Encoder",
+    "FeatureMap",
+    "Known",
+    "MapBlocks",
+    "NewInput",
+    "NothingKnown",
+    "OptionError",
+    "Predicted",
+    "Raw",
+    "Reader",
+    "Report",
+    "Shown",
+    "Sink",
+    "label_names",
+    "open_dataset",
+    "reader_of",
+    "science",
+    "specimen",
+    "taken",
+    "tell_known",
+    "unpacked",
+    "version_of",
 )  # fmt: skip
 __path__ = with_parts(__path__, "datasets")
 
@@ -116,56 +137,18 @@ def specimen(options: Facts) -> Encoded:
     return Encoded(reader.structure, arrays, with_unit(capabilities(reader.structure).unit, facts, arrays))
 
 
-@functools.cache
-def source_digest(name: str, structure_name: str) -> str:
-    """Digest of the code that makes the features of reader `name` and writes them; part of their key.
+def version_of(name: str, structure_name: str) -> str:
+    """The versions of reader `name` and of its structure, part of the features' key; of a user's part a digest of its code.
 
-    It covers the reader's module and what that imports, directly or not, from this package; and of other code of the stages
-    each function, class and constant that these name, that divides blocks into splits, or by which the structure derives
-    what is stored. Of a reader that an installed package offers it covers the whole package.
+    That covers its file, and of a part that an installed package offers the whole package.
     """
-    module, stages = module_of(name), __name__.rpartition(".")[0]
-    files = {**files_beside(Path(str(module.__file__))), **_imported(module.__name__)}
-    names = {f"{stages}.featurize._SplittingSink", f"{stages}.featurize._divide"}
-    names |= {other for file in files.values() for other in imported_names(file)}
-    names |= {f"{stages}.problems.{structure_name}.derived"}
-    if (file := _defining(f"{stages}.problems.{structure_name}")) is not None:
-        given = given_names(file, ("for_training", "stand_ins", "unit"))
-        names |= {f"{stages}.problems.{structure_name}.{other}" for other in given}
-    return digest_of(files, repr(sorted(definitions(names, _defining).items())))[:12]
-
-
-def _defining(module: str) -> Path | None:
-    """The file of a module of the stages; None for other modules, and for those of this package, which count as files."""
-    stages = __name__.rpartition(".")[0]
-    if module in (__name__, f"{stages}.featurize"):
-        return _file([str(Path(__file__).parents[1])], module.removeprefix(f"{stages}."))
-    if module.startswith(f"{stages}.problems."):
-        return _file(problems.__path__, module.removeprefix(f"{stages}.problems."))
-    return None
-
-
-def _imported(module: str) -> dict[str, Path]:
-    """The files of a module of this package and of all that it imports from this package, by module."""
-    imported: dict[str, Path] = {}
-    to_see = [module]
-    while to_see:
-        name = to_see.pop()
-        inner = name.removeprefix(f"{__name__}.").split(".")
-        for depth in range(1, len(inner) + 1):  # with the packages that it lies in
-            relative = ".".join(inner[:depth])
-            file = _file(__path__, relative)
-            if file is not None and relative not in imported:
-                imported[relative] = file
-                to_see += [other for other in imported_names(file) if other.startswith(f"{__name__}.")]
-    return imported
-
-
-def _file(path: Iterable[str], module: str) -> Path | None:
-    """The file of a module of the package whose folders are `path`."""
-    stems = [Path(root, *module.split(".")) for root in path]
-    files = [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py")]
-    return next(filter(Path.is_file, files), None)
+    reader, kind = (module_of(name), reader_of(name)), (structure(structure_name), capabilities(structure_name))
+    stages, versions = Path(__file__).resolve().parents[1], []
+    for module, declares in (reader, kind):
+        file = Path(str(module.__file__)).resolve()
+        ours = file.is_relative_to(stages)
+        versions.append(str(declares.version) if ours else digest_of({"": file, **files_beside(file)})[:12])
+    return ".".join(versions)
 
 
 def _data_folder(name: str) -> str:
@@ -198,9 +181,9 @@ class FeatureMap:
 
         The reader documents what `raw` must be; DataError says what is wrong with it. Without `map_blocks`,
         blocks are made one after the other. What only solving and verifying read is missing, as in a test split.
-        Code of the reader that has changed since the features were made is a warning.
+        A reader or structure that has another version than when the features were made is a warning.
         """
-        if self.meta.get("reader") not in (None, source_digest(self.meta["dataset"], self.meta["structure"])):
+        if self.meta.get("reader") not in (None, version_of(self.meta["dataset"], self.meta["structure"])):
             log.warning(
                 "dataset.name=%s: the code of this reader has changed since the training; predictions are right only if it "
                 "still makes the same features",

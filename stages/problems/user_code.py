@@ -9,7 +9,6 @@ import importlib
 import inspect
 import sysconfig
 import traceback
-from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -78,60 +77,6 @@ def imported_names(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
-
-
-def definitions(names: Iterable[str], file_of: Callable[[str], Path | None]) -> dict[str, str]:
-    """The code of functions, classes and constants, and of all that it names, directly or not, by dotted name.
-
-    `names` are dotted. `file_of` tells the file of a module, None for one whose definitions do not count.
-    """
-    found: dict[str, str] = {}
-    defined: dict[str, dict[str, tuple[str, set[str]]]] = {}
-    to_see = [*names]
-    while to_see:
-        module, _, name = (dotted := to_see.pop()).rpartition(".")
-        if dotted in found or (file := file_of(module)) is None:
-            continue
-        if module not in defined:
-            defined[module] = _defined(module, file)
-        code, used = defined[module].get(name, ("", set()))
-        found[dotted] = code
-        to_see += used
-    return found
-
-
-def given_names(file: Path, keywords: Collection[str]) -> set[str]:
-    """The names that a file gives to arguments with these keywords."""
-    given = (node for node in ast.walk(parsed(file)) if isinstance(node, ast.keyword) and node.arg in keywords)
-    return {node.value.id for node in given if isinstance(node.value, ast.Name)}
-
-
-def _defined(module: str, file: Path) -> dict[str, tuple[str, set[str]]]:
-    """What a module defines or imports at its top, by name: its code, and the dotted names of what may stand in it."""
-    lines, tree = file.read_text(encoding="utf-8").splitlines(), parsed(file)
-    imported = {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0
-        for alias in node.names
-    }  # fmt: skip
-    defined: dict[str, tuple[str, set[str]]] = {name: ("", {dotted}) for name, dotted in imported.items()}
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names = [node.name]
-        else:
-            stored = (part for part in ast.walk(node) if isinstance(part, ast.Name))
-            names = [part.id for part in stored if isinstance(part.ctx, ast.Store)]
-        parts = [*ast.walk(node)]
-        used = {part.id for part in parts if isinstance(part, ast.Name)} - {*names}
-        used_of = {
-            f"{imported[part.value.id]}.{part.attr}"  # of a module
-            for part in parts
-            if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in imported
-        }
-        code = "\n".join(lines[node.lineno - 1 : node.end_lineno])
-        dotted = {imported.get(other, f"{module}.{other}") for other in used} | used_of
-        defined |= dict.fromkeys(names, (code, dotted))
-    return defined
 
 
 def parsed(file: Path) -> ast.Module:

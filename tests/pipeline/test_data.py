@@ -14,9 +14,8 @@ from configs import composed
 
 from gapwise.pipeline.config.settings import Settings, read
 from gapwise.pipeline.data import refuse_others, source_of
-from gapwise.stages import datasets, problems
+from gapwise.stages import datasets
 from gapwise.stages.datasets import DataError
-from gapwise.stages.problems import capabilities, structure, structures
 from gapwise.stages.problems.user_code import imported_names, oracle_source
 
 TEXT = "a x P\nb x Q\n\na y P\n"
@@ -137,63 +136,12 @@ def test_imports__of_a_file_are_read_while_collections_parse_other_code() -> Non
     assert gc.isenabled()
 
 
-def test_key__covers_the_readers_code_and_what_it_imports_beside_it(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = tmp_path / "datasets"
-    shutil.copytree(next(iter(datasets.__path__)), here)
-
-    def key() -> tuple[str, str]:
-        datasets.source_digest.cache_clear()
-        return keys(sequences(folder))
-
-    seen = [key()]
-    monkeypatch.setattr(datasets, "__path__", [str(here)])
-    assert key() == seen[0], "where the code lies does not matter"
-    for name in ("__init__.py", "vision/pictures.py"):
-        (here / name).write_text((here / name).read_text() + "x = 1\n")
-        assert key() == seen[0], f"it does not import {name}"
-    for name in ("sequences_csv.py", "text/vocabulary.py"):
-        (here / name).write_text((here / name).read_text() + "x = 1\n")
-        seen.append(key())
-    assert len({run for run, _ in seen}) == len({features for _, features in seen}) == 3
-    datasets.source_digest.cache_clear()
-
-
-def test_source_digest__covers_what_every_structure_stores_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here, home = tmp_path / "problems", Path(problems.__path__[0])
-    shutil.copytree(home, here, ignore=shutil.ignore_patterns("__pycache__"))
-    parts = {name: (structure(name).derived, capabilities(name).for_training, capabilities(name).stand_ins)
-             for name in structures()}  # fmt: skip
-    monkeypatch.setattr(problems, "__path__", [str(here)])
-
-    def digest(reader: str, name: str) -> str:
-        datasets.source_digest.cache_clear()
-        return datasets.source_digest(reader, name)
-
-    def changes(reader: str, name: str, module: str, edited: str) -> bool:
-        file = here.joinpath(*module.split("."))
-        file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
-        before, text = digest(reader, name), file.read_text()
-        assert edited in text
-        file.write_text(text.replace(edited, f"{edited}  ", 1))
-        after = digest(reader, name)
-        file.write_text(text)
-        return before != after
-
-    for name, functions in parts.items():
-        for function in filter(None, functions):
-            module = function.__module__.removeprefix("gapwise.stages.problems.")
-            assert changes("hard_and_easy", name, module, f"def {function.__name__}("), (name, function.__name__)
-    for reader, name, module, edited, stored in (
-        ("hansards", "matching", "matching.assignment", "def best_matching(", True),
-        ("hansards", "matching", "matching.metrics", "def metrics(", False),
-        ("sequences_csv", "chain", "chain.features", "def with_biases(", True),
-        ("sequences_csv", "chain", "chain.grams", "def ", False),
-        ("sequences_csv", "chain", "segmentation", "def derived(", False),
-        ("sequences_csv", "chain", "chain.features", '"""', False),
-    ):
-        assert changes(reader, name, module, edited) == stored, (module, edited)
-    datasets.source_digest.cache_clear()
+def test_version__of_a_part_of_ones_own_is_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    part = tmp_path / "keyed_part.py"
+    part.write_text("from gapwise.stages.datasets import Reader\nclass Mine(Reader):\n    structure = 'multiclass'\n")
+    monkeypatch.setattr(datasets, "__path__", [*datasets.__path__, str(tmp_path)])
+    before = datasets.version_of("keyed_part", "multiclass")
+    part.write_text(part.read_text() + "    picture = (2, 2)\n")
+    assert datasets.version_of("keyed_part", "multiclass") != before
+    assert datasets.version_of("hard_and_easy", "multiclass") == "1.1"
+    del sys.modules["gapwise.stages.datasets.keyed_part"]

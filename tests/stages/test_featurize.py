@@ -38,7 +38,7 @@ class Pictures:
 
 def run(monkeypatch, target, reader):
     monkeypatch.setattr(module, "open_dataset", lambda name, options: reader)
-    monkeypatch.setattr(module, "source_digest", lambda name, structure: "of no reader")
+    monkeypatch.setattr(module, "version_of", lambda name, structure: "of no reader")
     featurize({"name": "pictures"}, target, key="k", map_blocks=map, report=lambda done, total, task: None)
 
 

@@ -75,7 +75,7 @@ class Numbered:
 
 def stored(monkeypatch, target: Path, structure: str, count: int, validation):
     monkeypatch.setattr(module, "open_dataset", lambda name, options: Numbered(structure, count))
-    monkeypatch.setattr(module, "source_digest", lambda name, structure: "of no reader")
+    monkeypatch.setattr(module, "version_of", lambda name, structure: "of no reader")
     dataset = {"name": "numbered", "validation": validation}
     featurize(dataset, target, key="k", map_blocks=map, report=lambda done, total, task: None)
     return open_features(target)
@@ -129,7 +129,7 @@ def test_featurize__divides_features_that_are_there(monkeypatch, tmp_path: Path,
             return super().featurize(sink, map_blocks, report)
 
     monkeypatch.setattr(module, "open_dataset", lambda name, options: Counted(structure, 13))
-    monkeypatch.setattr(module, "source_digest", lambda name, structure: "of no reader")
+    monkeypatch.setattr(module, "version_of", lambda name, structure: "of no reader")
     dataset, target = {"name": "numbered", "validation": validation}, tmp_path / "divided"
     featurize(dataset, target, key="k", map_blocks=map, report=lambda *_: None, whole=tmp_path / "whole")
     divided = open_features(target)

@@ -228,6 +228,9 @@ class Reader:
     ----------
     structure : str
         The name of the structure of its blocks, a module of `stages.problems`.
+    version : int
+        Of the features: raise it with every edit, of the reader or of code that it uses, that changes what it writes. Then
+        features are made again. (Of a part of your own the key has the code.)
     where : tuple of str
         Options that only say where files are, or that `source` has: the key of a run has the files' contents, or what
         `source` says, instead.
@@ -273,6 +276,7 @@ class Reader:
     """
 
     structure: ClassVar[Any] = ""
+    version: ClassVar[int] = 1
     where: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[str, ...]] = ()
     validations: ClassVar[Mapping[str, tuple[str, ...]]] = {}
