@@ -7,7 +7,10 @@ from pathlib import Path
 
 from gapwise.pipeline.errors import ConfigError
 
-REPORTS = "lists in stages/reports name all figures and sections; gapwise.open_path reads a run for figures of your own"
+PARTS = "parts of your own are datasets and problems; other kinds are files of the repository"
+KINDS = ("backends", "certify", "charts", "commands", "estimators", "methods", "model_formats", "papers", "rules",
+         "run_figures", "sections", "stages", "sweep_figures")  # fmt: skip
+"""Folders that held other kinds."""
 SLURM = "start `dask scheduler`, and `dask worker ADDRESS` in jobs; then compute=cluster compute.address=ADDRESS"
 REMOVED = {
     # commands
@@ -16,11 +19,7 @@ REMOVED = {
     "show": "gapwise ls RUN",
     "diff": "gapwise ls names the keys in which runs differ, MLflow compares their numbers, and --why finds the nearest run",
     # folders of parts of your own
-    "parts/charts": REPORTS,
-    "parts/papers": "python tests/benchmarks/papers FOLDER judges the papers' sentences, which claims.yaml lists",
-    "parts/run_figures": REPORTS,
-    "parts/sections": REPORTS,
-    "parts/sweep_figures": REPORTS,
+    **{f"parts/{kind}": PARTS for kind in KINDS},
     # the group solver
     "solver.method=accelerated_at_mean": "use solver=expensive_oracle, or method=accelerated with exact_passes=at_mean",
     "solver.at_mean.start": "one pass with the oracle comes before those at the mean",

@@ -68,10 +68,8 @@ class Chart(NamedTuple):
         """All panels in one figure, and its size."""
 
         def draw(figure: Figure) -> None:
-            rows = stacked(figure, len(self.panels))
-            for panel, axes in zip(self.panels, rows, strict=True):
+            for panel, axes in zip(self.panels, stacked(figure, len(self.panels), self.title), strict=True):
                 panel.draw(axes)
-            rows[0].set_title(self.title, y=1.1)
 
         return draw, (7.0, 3.2 * len(self.panels) + 0.3)
 
@@ -244,7 +242,14 @@ def convergence(run: StoredRun) -> Chart | None:
             if column == "gap" and not run.attrs.get("relative"):
                 level(axes, float(run.attrs["eps"]), _allowed(run), side="left")
             if len(lams) > 1:
-                axes.legend(ncols=2, fontsize=8)
+                axes.legend(
+                    loc="lower left",
+                    bbox_to_anchor=(0.0, 1.0),
+                    ncols=4,
+                    fontsize=7,
+                    columnspacing=1.0,
+                    handlelength=1.2,
+                )
 
         return Panel(f"{title[:1].upper()}{title[1:]} against {OVER[over]}.", draw)
 

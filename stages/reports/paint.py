@@ -106,13 +106,14 @@ def _drawn(draw: Draw, size: Size, dpi: int) -> Figure:
     return figure
 
 
-def stacked(figure: Figure, count: int) -> list[Axes]:
+def stacked(figure: Figure, count: int, title: str = "") -> list[Axes]:
     """Plots one below the other in their usual margins, for a tenth of a second less than a layout takes to find them."""
     figure.set_layout_engine(None)
     width, height = figure.get_size_inches()
-    grid = figure.add_gridspec(
-        count, 1, left=0.7 / width, right=1 - 0.15 / width, bottom=0.5 / height, top=1 - 0.35 / height, hspace=0.35
-    )
+    left, right, bottom = 0.7 / width, 1 - 0.15 / width, 0.5 / height
+    top = 1 - (0.65 if title else 0.4) / height
+    grid = figure.add_gridspec(count, 1, left=left, right=right, bottom=bottom, top=top, hspace=0.42)
+    figure.suptitle(title, x=left, y=1 - 0.08 / height, ha="left", va="top", fontsize=10)
     return [figure.add_subplot(grid[k]) for k in range(count)]
 
 

@@ -65,7 +65,7 @@ def test_folder__is_named_before_the_command_and_must_be_there(
     read(composed(f"parts={tmp_path / 'own'}"))
 
 
-@pytest.mark.parametrize("kind", ["charts", "run_figures", "sections", "sweep_figures", "papers"])
+@pytest.mark.parametrize("kind", ["charts", "methods", "sections"])
 def test_kinds_that_are_gone__are_refused_with_what_to_do(kind: str, tmp_path: Path) -> None:
     (tmp_path / kind).mkdir()
     with pytest.raises(ConfigError, match=rf"^parts/{kind}: was removed; "):
