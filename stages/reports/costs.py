@@ -189,7 +189,8 @@ def path_lines(rows: Sequence[Row]) -> list[str]:
     heads = {"lambdas": "λ's solved", "passes": "passes", "seconds": "seconds", "last_lambda": "last λ",
              "lambda_low": "certified from λ", "certified gap": "largest gap", "sampled gap": "sampled gap",
              "test_loss": "least test loss"}  # fmt: skip
+    shown = [row if row["certified"] else {**row, "lambda_low": None} for row in rows]
     cells = [
-        [row["variant"], *("–" if row[name] is None else short(float(row[name])) for name in heads)] for row in rows
+        [row["variant"], *("–" if row[name] is None else short(float(row[name])) for name in heads)] for row in shown
     ]
     return ["", *markdown([["path", *heads.values()], *cells])] if rows else []

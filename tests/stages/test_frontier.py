@@ -14,6 +14,7 @@ from PIL import Image
 from tiny import multiclass
 
 from gapwise.stages.reports.bounds import whole_axis
+from gapwise.stages.reports.costs import path_lines
 from gapwise.stages.reports.sweep_figures import compare
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
@@ -91,6 +92,8 @@ def test_compare__tables_and_draws_solves_and_paths(tmp_path: Path, paths: dict[
     assert "\n".join(comparison["text"]).strip() == written.strip()
     assert "not in 61" in written
     assert "| two_sided " in written
+    *_, refuted = path_lines([row | {"certified": False, "lambda_low": 1e-4} for row in comparison["paths"]])
+    assert refuted.split("|")[6].strip() == "–", "certified from no lambda on"
     only = compare("frontier", runs[:1], tmp_path)
     assert (only["figures"], only["paths"]) == (["frontier.png"], [])
 
