@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.certify.kernels import completed, norm2, product
-from gapwise.stages.certify.oracle import Answers, OracleError, compare_stored, exact_pass
+from gapwise.stages.certify.oracle import OracleError, compare_stored, exact_pass
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
@@ -122,22 +122,6 @@ def rebuild_driver(fingerprint: str) -> Callable[..., None]:
     return rebuild
 
 
-def exact(
-    problem: Problem,
-    w: np.ndarray,
-    point: RebuiltDual,
-    supports: tuple[np.ndarray, ...],
-    spread: Spread = HERE,
-) -> tuple[float, float, Answers]:
-    """(sum of block gaps, mean hinge) at w (d,) with the dual point of `supports`, and the answers that they rest on.
-
-    OracleError if an answer is beaten.
-    """
-    answered = exact_pass(problem, w, spread, decode=True)
-    inside = compare_stored(problem, w, answered, supports, spread)
-    return math.fsum((answered.most - point.ell - inside) / problem.n), math.fsum(answered.hinges) / problem.n, answered
-
-
 def primal_at(problem: Problem, w: np.ndarray, lam: float, spread: Spread = HERE, *, least: bool = False) -> float:
     """P_lambda(w) by an exact pass; OracleError if an answer of the max-oracle is beaten.
 
@@ -197,19 +181,12 @@ def summed(
     return psi, float(worst_and_scale[0]), float(worst_and_scale[1])
 
 
-def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int, spread: Spread = HERE) -> RebuiltDual:
-    """Breakpoint b's v (d,) and ell (n,)."""
-    ell = np.zeros(problem.n)
-    psi, simplex, scale = summed(problem, supports_of(arrays, b), ell, spread)
-    return RebuiltDual(completed(problem, psi) / float(arrays["lambda"][b]), ell, simplex, scale)
-
-
 KEPT = 2**28
 """Most bytes of dual points that are kept for their next use, unless two take more."""
 
 
 class DualPoints:
-    """`dual_point` of any breakpoint of a path, kept while memory allows.
+    """v (d,) and ell (n,) of any breakpoint of a path, kept while memory allows.
 
     A dual point is needed for its breakpoint, for the inner products with both neighbours, and at sampled lambdas. Making it
     again each time took half of the time of an audit of CoNLL-2000 (17 breakpoints, d = 1,643,026).
@@ -223,7 +200,10 @@ class DualPoints:
         """That of breakpoint b."""
         point = self._kept.get(b)
         if point is None:
-            point = self._kept[b] = dual_point(self._problem, self._arrays, b, spread)
+            P, ell = self._problem, np.zeros(self._problem.n)
+            psi, simplex, scale = summed(P, supports_of(self._arrays, b), ell, spread)
+            point = RebuiltDual(completed(P, psi) / float(self._arrays["lambda"][b]), ell, simplex, scale)
+            self._kept[b] = point
             size = 8 * (point.v.size + point.ell.size)
             for other in list(self._kept)[: -max(2, KEPT // size)]:  # the oldest ones
                 self._kept.pop(other, None)  # another thread may have done so
@@ -251,13 +231,14 @@ def rebuild(
         return Rebuilt(size2, math.nan, hinge, math.nan, 0.0, 0.0, primal, math.nan, most, 0.0)
     lam, point = float(arrays["lambda"][b]), duals(b, spread)
     w = completed(problem, stored) if own else clip(problem, point.v)
-    gap, hinge, answered = exact(problem, w, point, supports_of(arrays, b), spread)
-    mean_ell, size2 = math.fsum(point.ell) / problem.n, norm2(problem, w)
+    answered = exact_pass(problem, w, spread, decode=True)
+    inside = compare_stored(problem, w, answered, supports_of(arrays, b), spread)
+    hinge, mean_ell, size2 = math.fsum(answered.hinges) / problem.n, math.fsum(point.ell) / problem.n, norm2(problem, w)
     primal = 0.5 * lam * size2 + hinge
     value = dual_at(problem, mean_ell, point.v, lam)
     size = max(_largest_entry(stored), _largest_entry(w))
     error = 0.0 if w is stored or size == 0.0 else _largest_entry(w - stored) / size
-    gap = primal - value if own else gap
+    gap = primal - value if own else math.fsum((answered.most - point.ell - inside) / problem.n)
     numbers = size2, gap, hinge, mean_ell, point.simplex_error, error, primal, value, size, point.psi_scale
     dual_norm2 = lam**2 * (norm2(problem, clip(problem, point.v)) if own else size2)
     return Rebuilt(*numbers, answered.slack / problem.n, float(np.mean(answered.proven)), dual_norm2)
