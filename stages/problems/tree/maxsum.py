@@ -45,37 +45,6 @@ def workspace(nodes, types, most_rows, most_columns):
 
 
 @njit(**PLAIN)
-def _deformations(weights, anchor, sign, unit, square, rows, columns, table, start, length):
-    """Scores of one type by displacement of the child from the parent.
-
-    table[start + k] is that of k - (rows - 1) rows, and table[start + length + k] that of (columns - 1) - k columns: in
-    this order the columns of the parent ascend. weights: of dx, -dx^2, dy, -dy^2; unit and square: `per_cell` and
-    `per_square`. sign: 1 for the parent's types, -1 for the child's, which see the displacement of the parent.
-    """
-    for k in range(length):
-        dy = (sign * (k - (rows - 1)) - anchor[1]) * unit
-        table[start + k] = weights[2] * dy - weights[3] * (square * (dy * dy)) if k < 2 * rows - 1 else LOWEST
-    for k in range(length):
-        dx = (sign * ((columns - 1) - k) - anchor[0]) * unit
-        table[start + length + k] = (
-            weights[0] * dx - weights[1] * (square * (dx * dx)) if k < 2 * columns - 1 else LOWEST
-        )
-
-
-@njit(**PLAIN)
-def _maps(relations, start, scale, types, rows, columns, stride, base, out):
-    """out[t] <- base + scale times the relation map of type t; base is a grid of `rows` padded rows or of length 0."""
-    for t in range(types):
-        for r in range(rows):
-            o, p = (t * rows + r) * stride, start + (t * rows + r) * columns
-            for c in range(columns):
-                x = scale * relations[U(p + c)]
-                out[U(o + c)] = x if base.size == 0 else base[U(r * stride + c)] + x
-            for c in range(columns, stride):
-                out[o + c] = LOWEST
-
-
-@njit(**PLAIN)
 def maximise(P, i, theta, augmented, y, scratch):
     """y <- argmax of <theta, m_i(y)>, plus the loss if `augmented`; returns the loss of y, 0 without it."""
     best, message, child, parent, tables, pair, tops, bounds, order, rooms, ages = scratch
@@ -136,24 +105,23 @@ def _subtree_alone(P, i, v, weight, augmented, out):
 
 @njit(**PLAIN)
 def _deformation_tables(P, arc, theta, rows, columns, tables, length):
-    """Deformation scores of an arc's types, of both of its ends, by displacement."""
+    """Deformation scores of an arc's types, of both of its ends, by displacement.
+
+    With `start` for a type, tables[start + k] is the score of k - (rows - 1) rows from the parent to the child, and
+    tables[start + length + k] that of (columns - 1) - k columns: in this order the columns of the parent ascend.
+    """
     T = P.anchors.shape[2]
     for side in range(2):
+        sign = 1.0 - 2.0 * side  # types of the child see the displacement of the parent
         for t in range(T):
-            o = P.parent.size + ((arc * 2 + side) * T + t) * 4
-            start = 2 * (side * T + t) * length
-            _deformations(
-                theta[o : o + 4],
-                P.anchors[arc, side, t],
-                1.0 - 2.0 * side,
-                P.per_cell,
-                P.per_square,
-                rows,
-                columns,
-                tables,
-                start,
-                length,
-            )
+            o, start = P.parent.size + ((arc * 2 + side) * T + t) * 4, 2 * (side * T + t) * length
+            anchor = P.anchors[arc, side, t]
+            for k in range(length):
+                dx = (sign * ((columns - 1) - k) - anchor[0]) * P.per_cell
+                dy = (sign * (k - (rows - 1)) - anchor[1]) * P.per_cell
+                x, y = P.per_square * (dx * dx), P.per_square * (dy * dy)
+                tables[start + k] = theta[o + 2] * dy - theta[o + 3] * y if k < 2 * rows - 1 else LOWEST
+                tables[start + length + k] = theta[o] * dx - theta[o + 1] * x if k < 2 * columns - 1 else LOWEST
 
 
 @njit(**PLAIN)
@@ -164,8 +132,14 @@ def _relations(P, i, arc, theta, below, child, parent, stride):
     for side in range(2):
         start = P.relations_ptr[i] + (2 * arc + side) * T * rows * columns
         scale, out = theta[weights + side] * P.relation_scale, child if side == 1 else parent
-        base = below if side == 1 else below[:0]
-        _maps(P.relations, start, scale, T, rows, columns, stride, base, out)
+        for t in range(T):
+            for r in range(rows):
+                o, first = (t * rows + r) * stride, start + (t * rows + r) * columns
+                for c in range(columns):
+                    x = scale * P.relations[U(first + c)]
+                    out[U(o + c)] = below[U(r * stride + c)] + x if side == 1 else x
+                for c in range(columns, stride):
+                    out[o + c] = LOWEST
 
 
 @njit(**PLAIN)

@@ -55,19 +55,6 @@ def _four(x, start, stride, count, table, first, out, to):
 
 
 @njit(**PLAIN)
-def _two(x, start, stride, count, table, first, out, to):
-    """As `_four`, for 16 columns."""
-    a0 = a1 = broadcast(-np.inf)
-    o = start
-    for k in range(count):
-        b = broadcast(table[U(first + k)])
-        a0, a1 = larger(add(load(x, o), b), a0), larger(add(load(x, o + 8), b), a1)
-        o += stride
-    store(out, U(to), a0)
-    store(out, U(to + 8), a1)
-
-
-@njit(**PLAIN)
 def _one(x, start, stride, count, table, first, out, to):
     """As `_four`, for 8 columns."""
     a0 = a1 = a2 = a3 = broadcast(-np.inf)
@@ -97,11 +84,9 @@ def best_sums(x, start, stride, count, table, first, out, to, columns):
     while columns - done >= 32:
         _four(x, start + done, stride, count, table, first, out, to + done)
         done += 32
-    if columns - done >= 16:
-        _two(x, start + done, stride, count, table, first, out, to + done)
-        done += 16
-    if columns - done >= 8:
+    while columns - done >= 8:
         _one(x, start + done, stride, count, table, first, out, to + done)
+        done += 8
 
 
 @njit(**PLAIN)

@@ -26,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.protocol import U, frozen
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import PLAIN, U, frozen
 from gapwise.stages.problems.tree.maxsum import maximise, misplaced, workspace
 
 
@@ -87,42 +88,26 @@ class Tree(NamedTuple):
         maximise(self, i, theta, False, y, scratch)
 
     def value(self, i, theta, y):
-        V, T, columns, size = self.parent.size, self.anchors.shape[2], self.hw[i, 1], self.hw[i, 0] * self.hw[i, 1]
-        total = 0.0
-        for v in range(V):
+        total, size = 0.0, self.hw[i, 0] * self.hw[i, 1]
+        for v in range(self.parent.size):
             total += (theta[v] * self.per_unary) * self.unary[U(self.unary_ptr[i] + v * size + y[v])]
-        for arc in range(V - 1):
-            p, c = np.int64(y[self.parent[arc + 1]]), np.int64(y[arc + 1])
-            for side in range(2):
-                t = np.int64(y[V + 2 * arc + side])
-                sign, position = 1.0 - 2.0 * side, c if side else p
-                dx = (sign * (c % columns - p % columns) - self.anchors[arc, side, t, 0]) * self.per_cell
-                dy = (sign * (c // columns - p // columns) - self.anchors[arc, side, t, 1]) * self.per_cell
-                o, r = V + ((arc * 2 + side) * T + t) * 4, self.d - 2 * (V - 1) + 2 * arc + side
-                dx2, dy2 = self.per_square * (dx * dx), self.per_square * (dy * dy)
-                total += theta[o] * dx - theta[o + 1] * dx2 + theta[o + 2] * dy - theta[o + 3] * dy2
-                relation = self.relations[U(self.relations_ptr[i] + ((2 * arc + side) * T + t) * size + position)]
-                total += theta[r] * (self.relation_scale * relation)
+        for end in range(2 * (self.parent.size - 1)):
+            o, dx, dx2, dy, dy2, r, relation = _end_of_arc(self, i, end, y)
+            total += theta[o] * dx - theta[o + 1] * dx2 + theta[o + 2] * dy - theta[o + 3] * dy2
+            total += theta[r] * (self.relation_scale * relation)
         return total
 
     def add(self, i, y, c, out):
-        V, T, columns, size = self.parent.size, self.anchors.shape[2], self.hw[i, 1], self.hw[i, 0] * self.hw[i, 1]
-        for v in range(V):
+        size = self.hw[i, 0] * self.hw[i, 1]
+        for v in range(self.parent.size):
             out[v] += (c * self.per_unary) * self.unary[U(self.unary_ptr[i] + v * size + y[v])]
-        for arc in range(V - 1):
-            start, end = np.int64(y[self.parent[arc + 1]]), np.int64(y[arc + 1])
-            for side in range(2):
-                t = np.int64(y[V + 2 * arc + side])
-                sign, position = 1.0 - 2.0 * side, end if side else start
-                dx = (sign * (end % columns - start % columns) - self.anchors[arc, side, t, 0]) * self.per_cell
-                dy = (sign * (end // columns - start // columns) - self.anchors[arc, side, t, 1]) * self.per_cell
-                o, r = V + ((arc * 2 + side) * T + t) * 4, self.d - 2 * (V - 1) + 2 * arc + side
-                out[o] += c * dx
-                out[o + 1] -= c * (self.per_square * (dx * dx))
-                out[o + 2] += c * dy
-                out[o + 3] -= c * (self.per_square * (dy * dy))
-                relation = self.relations[U(self.relations_ptr[i] + ((2 * arc + side) * T + t) * size + position)]
-                out[r] += c * (self.relation_scale * relation)
+        for end in range(2 * (self.parent.size - 1)):
+            o, dx, dx2, dy, dy2, r, relation = _end_of_arc(self, i, end, y)
+            out[o] += c * dx
+            out[o + 1] -= c * dx2
+            out[o + 2] += c * dy
+            out[o + 3] -= c * dy2
+            out[r] += c * (self.relation_scale * relation)
 
     def norm2(self, i, delta):
         total = 0.0
@@ -148,6 +133,28 @@ class Tree(NamedTuple):
 
     def scratch(self):
         return workspace(self.parent.size, self.anchors.shape[2], self.most_rows, self.most_columns)
+
+
+@inner(**PLAIN)
+def _end_of_arc(self, i, end, y):
+    """Of end 2 * arc + side of block i's arcs: the first of the four weights of its type, what they count at y (dx, its
+    square, dy, its square), the weight of its relation map, and the map's value at y."""
+    V, T, columns, size = self.parent.size, self.anchors.shape[2], self.hw[i, 1], self.hw[i, 0] * self.hw[i, 1]
+    arc, side, t = end // 2, end % 2, np.int64(y[V + end])
+    p, c = np.int64(y[self.parent[arc + 1]]), np.int64(y[arc + 1])
+    sign, position = 1.0 - 2.0 * side, c if side else p
+    dx = (sign * (c % columns - p % columns) - self.anchors[arc, side, t, 0]) * self.per_cell
+    dy = (sign * (c // columns - p // columns) - self.anchors[arc, side, t, 1]) * self.per_cell
+    relation = self.relations[U(self.relations_ptr[i] + (end * T + t) * size + position)]
+    return (
+        V + (end * T + t) * 4,
+        dx,
+        self.per_square * (dx * dx),
+        dy,
+        self.per_square * (dy * dy),
+        self.d - 2 * (V - 1) + end,
+        relation,
+    )
 
 
 def weights(nodes: int, types: int) -> int:
