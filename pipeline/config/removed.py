@@ -22,6 +22,7 @@ REMOVED = {
     **{f"parts/{kind}": PARTS for kind in KINDS},
     # the group solver
     "solver.method=accelerated_at_mean": "use solver=expensive_oracle, or method=accelerated with exact_passes=at_mean",
+    "solver.at_mean.of_tolerance": "solver.at_mean.of_exact is a share of the tolerance as well",
     "solver.at_mean.start": "one pass with the oracle comes before those at the mean",
     "solver=cutting_plane_nslack": "use solver=cutting_plane, which has one slack, or solver=accelerated",
     "solver.method=cutting_plane_nslack": "use cutting_plane, which has one slack, or accelerated",

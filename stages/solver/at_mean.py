@@ -7,7 +7,7 @@ are those that w_bar violates most, in the region where the answer will be. So a
 
     repeat
         cached passes with momentum, their points in the mean, until the gap of w_bar over cached labellings is at most
-            max(of_exact E, of_tolerance eps), `rounds` times at most; E: the last exact gap, or what was predicted since
+            of_exact max(E, eps), `rounds` times at most; E: the last exact gap, or what was predicted since
         an exact pass at w_bar, beginning with the blocks of the largest cache errors; it ends there, as a *partial
             pass*, if the gap that it then predicts is above eps
     until the exact gap is at most eps
@@ -152,17 +152,15 @@ class AcceleratedAtMean(Catalyst):
     def cached_outer(self, bound: float) -> None:
         """Passes over the cache until the mean's gap there is small enough; then a pass at the mean is due."""
         counts, options = self.own, self.options.at_mean
-        exact = 0.0
-        if counts.last_exact < math.inf:
-            exact = options.of_exact * counts.last_exact
-            if self.watch(counts.last_exact):
-                counts.moving = True
-        goal = max(exact, options.of_tolerance * bound)
+        known = counts.last_exact < math.inf
+        if known and self.watch(counts.last_exact):
+            counts.moving = True
+        goal = options.of_exact * (max(counts.last_exact, bound) if known else bound)
         last = self.it.cached_gap(self.it.state.w)
         for _ in range(options.rounds + (self.it.n_best > 1)):
             self.cached_passes(last)
-            known, last = self.both_gaps()
-            if min(known, last) <= goal:
+            mean, last = self.both_gaps()
+            if min(mean, last) <= goal:
                 break
         self.settle()
 

@@ -217,9 +217,7 @@ class AtMeanGroup:
     """The group `solver.at_mean`."""
 
     of_exact: float = 0.25
-    """Cached passes end when the mean's gap over the cache is at most this share of the last exact gap,"""
-    of_tolerance: float = 0.2
-    """or this share of the tolerance;"""
+    """Cached passes end when the mean's gap over the cache is at most this share of the last exact gap or tolerance;"""
     rounds: int = 2
     """or after this many rounds, each of which brings the gap of w down to `acceleration.inner_target` of itself."""
     cache_error: float = 0.7
@@ -229,8 +227,7 @@ class AtMeanGroup:
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        for name in ("of_exact", "of_tolerance"):
-            check(f"solver.at_mean.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0")
+        check("solver.at_mean.of_exact", self.of_exact, self.of_exact > 0, "a number > 0")
         check("solver.at_mean.rounds", self.rounds, self.rounds >= 1, "an integer >= 1")
         for name in ("cache_error", "trust"):
             share = getattr(self, name)

@@ -126,7 +126,7 @@ def test_accelerated__ends_a_path_on_data_far_from_their_mean(method):
 def test_accelerated__reaches_the_optimum_however_often_kappa_is_divided(method, monkeypatch):
     """Where exact passes at the mean stall, passes that move w go on between them."""
     monkeypatch.setattr(catalyst, "STALLED", 0.0)
-    monkeypatch.setattr(catalyst, "STRONG", 0.0)
+    monkeypatch.setattr(catalyst, "SOFTER", 1.1)
     problem = TINY["chain"]()
     solver = accelerated_of(problem, method)
     moving = 0

@@ -22,11 +22,7 @@ FINISH_PASSES = 10
 
 NEAR = 30.0
 """The mean's gap over cached labellings (0.04 to 0.6 of the estimate) is computed once the estimate is below this multiple
-of the tolerance."""
-
-SURE = 0.95
-"""An exact pass for the mean is made once this oracle-free gap is below this share of the tolerance. Below 1e-2 the exact
-gap was 1.00 to 1.16 times as large. A pass that comes too early is not wasted: its labellings stay in the cache."""
+of the tolerance. Computed after every outer iteration it took a tenth of the CPU seconds (OCR-small, USPS; eps = .1)."""
 
 Options = CachedPassOptions
 
@@ -57,7 +53,12 @@ class Accelerated(Catalyst):
         return ended
 
     def outer(self, goal: Goal) -> None:
-        """One BCFW pass and the cached passes after it."""
+        """One BCFW pass and the cached passes after it; an exact pass is due where the mean's gap over them is small enough.
+
+        That gap may be too small: below 1e-2 the exact one was 1.00 to 1.16 times as large. A pass that comes too early is
+        not wasted, for its labellings stay in the cache. On OCR-small (eps = .01, five seeds) a path takes 120 (119 to 123)
+        passes, and 119 (118 to 123) where the gap has to be below .95 of the tolerance.
+        """
         it = self.it
         self.bcfw_pass()
         dual, excess = it.dual_and_excess()
@@ -74,7 +75,7 @@ class Accelerated(Catalyst):
             self.cached_passes(estimate)
             limit = bool(it.ledger.limit())
             if self.own_primal and (limit or estimate <= NEAR * bound):
-                limit |= self.mean_gap() <= SURE * bound
+                limit |= self.mean_gap() <= bound
             if limit:
                 self.settle()
 
