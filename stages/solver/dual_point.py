@@ -34,7 +34,6 @@ from gapwise.stages.solver.running import Flags, State
 from gapwise.stages.solver.state import (
     check_state,
     derive,
-    fill_from_pool,
     new_state,
     pool_of,
     truth_driver,
@@ -195,7 +194,7 @@ class DualPoint:
     def derive(self) -> None:
         """ell, u and w from the pool."""
         margins, counts = self.margins_of_all(), self.counts
-        fill = fill_from_pool if margins is None else margins.derive
+        fill = None if margins is None else margins.derive
         share = self.centre * (counts.kappa / (counts.lam + counts.kappa)) if counts.kappa > 0.0 else None
         derive(self.problem, self.state, self.scale, share, fill, self.ledger.over_blocks)
 

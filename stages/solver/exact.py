@@ -16,6 +16,7 @@ from gapwise.stages.problems.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, widest_block
 from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.block.pairs import atoms_of, score_slots
+from gapwise.stages.solver.block.step import survey
 from gapwise.stages.solver.objective import Certificate, Goal
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import BASES, ORACLES, Answers, answers_at, bases, check_answers, run_driver
@@ -140,11 +141,8 @@ def cached_driver(fingerprint: str) -> Callable[..., None]:
             slots, values = slots_all[: pool.counts[i]], values_all[: pool.counts[i]]
             atoms_of(pool, i, slots, places_all)
             score_slots(P, pool, i, w, slots, theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]], values)
-            best, base = -np.inf, 0.0
-            for k in range(slots.size):
-                best = max(best, values[k])
-                base += pool.alpha[slots[k]] * values[k]
-            gap[i] = max(best - base, 0.0) / gap.size
+            seen = survey(pool, slots, values, slots.size, False)
+            gap[i] = max(seen.h_best - seen.base, 0.0) / gap.size
 
     return cached
 

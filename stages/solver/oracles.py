@@ -26,7 +26,7 @@ from gapwise.stages.problems.moves import optional
 from gapwise.stages.problems.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, frozen, max_label_length
 from gapwise.stages.problems.simd import one_type
-from gapwise.stages.solver.supports import Pool, empty_pool
+from gapwise.stages.solver.supports import Pool, base_of, empty_pool
 
 ORACLES, BOUNDS, BASES = 1, 2, 4
 """Bits that say what a call of the driver computes."""
@@ -119,18 +119,6 @@ def take_list(P, i, k, theta, rows, losses, count, answers):
         answers.most[k] = max(answers.most[k], losses[j] + P.value(i, theta, rows[j]))
         for t in range(rows.shape[1]):
             answers.listed[k, j - 1, t] = rows[j, t]
-
-
-@inner(**PLAIN)
-def base_of(P, i, theta, pool):
-    """ell_i + <theta_i, mu_i> = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>)."""
-    total, length = 0.0, P.label_ptr[i + 1] - P.label_ptr[i]
-    s = pool.head[i]
-    while s >= 0:
-        if pool.alpha[s] > 0.0:
-            total += pool.alpha[s] * (pool.losses[s] + P.value(i, theta, pool.labels[s, :length]))
-        s = pool.next[s]
-    return total
 
 
 def _answers(fingerprint: str, lists: bool) -> Callable[..., None]:

@@ -27,7 +27,7 @@ from gapwise.stages.solver.block.pairs import no_distances
 from gapwise.stages.solver.block.sampling import tree_size
 from gapwise.stages.solver.codes import N_COUNTERS
 from gapwise.stages.solver.running import State, clip
-from gapwise.stages.solver.supports import Pool, Supports, find, insert, unpack
+from gapwise.stages.solver.supports import Pool, Supports, add_mean, base_of, find, insert, unpack
 
 SHORT_CHUNK, FOLDED_PER_BLOCK = 64, 256
 """Blocks in a chunk, unless adding it to u would then take more than this many numbers per block."""
@@ -91,22 +91,16 @@ def block_ell(pool, ell, i):
 def derive_block(P, pool, scale, ell, u, i, delta_all):
     """Block i's ell; adds its share of u."""
     block_ell(pool, ell, i)
-    lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-    first, last = P.label_ptr[i], P.label_ptr[i + 1]
-    delta = delta_all[: hi - lo]
+    delta = delta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
     delta[:] = 0.0
-    s = pool.head[i]
-    while s >= 0:
-        if pool.alpha[s] > 0.0:
-            P.add(i, pool.labels[s, : last - first], -pool.alpha[s], delta)
-        s = pool.next[s]
-    P.add(i, one_type(P.truth[first:last]), 1.0, delta)
+    add_mean(P, pool, i, -1.0, delta)
+    P.add(i, one_type(P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]), 1.0, delta)
     P.push(i, scale, delta, u)
 
 
 @driver
 def derive_driver(fingerprint: str) -> Callable[..., None]:
-    """`derive(P, pool, scale, ell, sums, chunk, start, stop)`: block states and u from the pool alone, of blocks
+    """`derive(P, S, scale, sums, chunk, start, stop)`: block states and u from the pool alone, of blocks
     start to stop - 1. Calls for consecutive ranges come in order and cover all blocks.
 
     u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller first sets u to zero (or the proximal centre's share), and
@@ -114,13 +108,12 @@ def derive_driver(fingerprint: str) -> Callable[..., None]:
     """
 
     @njit(cache=True, **JIT)
-    def derive(P, pool, scale, ell, sums, chunk, start, stop):
+    def derive(P, S, scale, sums, chunk, start, stop):
         fingerprint  # noqa: B018
-        widest = widest_block(P.local_ptr)
-        delta_all = np.empty(widest)
+        delta_all = np.empty(widest_block(P.local_ptr))
         for i in range(start, stop):
-            derive_block(P, pool, scale, ell, sums.part, i, delta_all)
-            fold_due(sums, i + 1, chunk, ell.size)
+            derive_block(P, S.pool, scale, S.ell, sums.part, i, delta_all)
+            fold_due(sums, i + 1, chunk, S.ell.size)
 
     return derive
 
@@ -140,19 +133,14 @@ def truth_driver(fingerprint: str) -> Callable[..., None]:
         n = S.ell.size
         theta_all = np.empty(widest_block(P.local_ptr))
         for i in range(start, stop):
-            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            theta = theta_all[: hi - lo]
+            theta = theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
             P.scores(i, S.w, theta)
             y = one_type(P.truth[P.label_ptr[i] : P.label_ptr[i + 1]])
-            base = 0.0
+            S.gap[i] += (1.0 - rho) / n * (base_of(P, i, theta, S.pool) - P.value(i, theta, y))
             s = S.pool.head[i]
             while s >= 0:
-                if S.pool.alpha[s] > 0.0:
-                    label = S.pool.labels[s, : y.size]
-                    base += S.pool.alpha[s] * (S.pool.losses[s] + P.value(i, theta, label))
                 S.pool.alpha[s] *= rho
                 s = S.pool.next[s]
-            S.gap[i] += (1.0 - rho) / n * (base - P.value(i, theta, y))
             s = find(S.pool, i, y, 0.0)
             if s < 0:
                 s = insert(S.pool, i, y, 0.0, capacity)
@@ -212,11 +200,6 @@ def check_state(problem: Problem, supports: Supports, arrays: Mapping[str, np.nd
     check_array("counters", arrays["counters"], (N_COUNTERS,), np.int64)
 
 
-def restored_state(problem: Problem, supports: Supports, average: bool = False) -> State:
-    """A state around committed supports."""
-    return new_state(problem, pool_of(problem, supports), average)
-
-
 def pool_of(problem: Problem, supports: Supports) -> Pool:
     """The pool of packed supports, with a free slot for each block."""
     return unpack(supports, max_label_length(problem), supports.alpha.size + problem.n + 64)
@@ -226,17 +209,12 @@ Fill = Callable[[Problem, State, float, Sums, int, int, int], None]
 """`fill(problem, state, scale, sums, chunk, start, stop)`: block states and u, as `derive_driver` computes them."""
 
 
-def fill_from_pool(problem: Problem, state: State, scale: float, sums: Sums, chunk: int, start: int, stop: int) -> None:
-    """The plainest `Fill`."""
-    derive_driver(problem)(problem, state.pool, scale, state.ell, sums, chunk, start, stop)
-
-
 def derive(
     problem: Problem,
     state: State,
     scale: float,
     centre_share: np.ndarray | None = None,
-    fill: Fill = fill_from_pool,
+    fill: Fill | None = None,
     over_blocks: OverBlocks = in_one_piece,
 ) -> None:
     """Fill ell, u, w and the current mean loss from the pool.
@@ -247,14 +225,14 @@ def derive(
         1 / ((lambda + kappa) n).
     centre_share : (d,) array, optional
         kappa y / (lambda + kappa) of a proximal subproblem (`catalyst`).
-    fill : callable
-        Computes a piece.
+    fill : callable, optional
+        Computes a piece; by default from the features (`derive_driver`).
     over_blocks : callable
         Makes the pass, in pieces (`Ledger.over_blocks`).
     """
     state.u[:] = 0.0 if centre_share is None else centre_share
-    sums, chunk = Sums.begin(state.u), chunk_length(problem.d)
-    over_blocks(lambda start, stop: fill(problem, state, scale, sums, chunk, start, stop), problem)
+    sums, chunk, run = Sums.begin(state.u), chunk_length(problem.d), fill or derive_driver(problem)
+    over_blocks(lambda start, stop: run(problem, state, scale, sums, chunk, start, stop), problem)
     if problem.lower.size:
         clip(state.u, problem.lower, problem.upper, state.w)
     state.z_ell[1] = np.sum(state.ell) / problem.n

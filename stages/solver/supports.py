@@ -161,6 +161,29 @@ def drop_inactive(pool, i):
         s = following
 
 
+@inner(**PLAIN)
+def add_mean(P, pool, i, c, out):
+    """out += c mu_i, which is summed over the atoms of block i (O16 Alg. 4)."""
+    length = P.label_ptr[i + 1] - P.label_ptr[i]
+    s = pool.head[i]
+    while s >= 0:
+        if pool.alpha[s] > 0.0:
+            P.add(i, pool.labels[s, :length], c * pool.alpha[s], out)
+        s = pool.next[s]
+
+
+@inner(**PLAIN)
+def base_of(P, i, theta, pool):
+    """ell_i + <theta_i, mu_i> = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>)."""
+    total, length = 0.0, P.label_ptr[i + 1] - P.label_ptr[i]
+    s = pool.head[i]
+    while s >= 0:
+        if pool.alpha[s] > 0.0:
+            total += pool.alpha[s] * (pool.losses[s] + P.value(i, theta, pool.labels[s, :length]))
+        s = pool.next[s]
+    return total
+
+
 @njit(cache=True, **JIT)
 def _flatten(pool, order):
     k = 0
@@ -179,47 +202,34 @@ def in_list_order(pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     return order, np.repeat(np.arange(pool.head.size), pool.counts)
 
 
-def _link(pool: Pool, order: np.ndarray, block: np.ndarray) -> None:
-    """Make the lists those of the slots `order`, whose blocks rise; the free list stays."""
+def _pack_slots(pool: Pool, order: np.ndarray, block: np.ndarray) -> None:
+    """Store the atoms in the slots `order`, whose `block` rises, one after another, and make all other slots free.
+
+    So a block's atoms share cache lines.
+    """
+    atoms, slots = order.size, pool.next.size
+    for column in (pool.labels, pool.alpha, pool.losses, pool.used, pool.row):
+        column[:atoms] = column[order]
     pool.counts[:] = np.bincount(block, minlength=pool.head.size)
     end = np.cumsum(pool.counts)
-    pool.next[order[:-1]] = order[1:]
-    some = pool.counts > 0
-    pool.next[order[end[some] - 1]] = -1
-    pool.head[:] = -1
-    pool.head[some] = order[(end - pool.counts)[some]]
+    pool.head[:] = np.where(pool.counts > 0, end - pool.counts, -1)
+    pool.next[:] = np.arange(1, slots + 1)
+    pool.next[end[pool.counts > 0] - 1] = -1
+    pool.next[-1:] = -1
+    pool.free[:] = atoms if atoms < slots else -1, slots - atoms
 
 
 def drop_unused(pool: Pool, before: int) -> None:
-    """Drop all atoms without weight that were last used before a step count."""
+    """Drop all atoms without weight that were last used before a step count; the others get new slots."""
     order, block = in_list_order(pool)
-    gone = (pool.alpha[order] == 0.0) & (pool.used[order] < before)
-    freed = order[gone]
-    if freed.size:
-        _link(pool, order[~gone], block[~gone])
-        pool.next[freed] = np.append(freed[1:], pool.free[0])
-        pool.free[:] = freed[0], pool.free[1] + freed.size
+    kept = (pool.alpha[order] != 0.0) | (pool.used[order] >= before)
+    if not kept.all():
+        _pack_slots(pool, order[kept], block[kept])
 
 
-def repack(pool: Pool) -> np.ndarray:
-    """Store the atoms in list order, with the free slots after them, so that a block's atoms share cache lines.
-
-    Returns the slots that they had before, int64, (atoms,).
-    """
-    order, block = in_list_order(pool)
-    for column in (pool.labels, pool.alpha, pool.losses, pool.used, pool.row):
-        column[: order.size] = column[order]
-    _link_packed(pool, block)
-    return order
-
-
-def _link_packed(pool: Pool, block: np.ndarray) -> None:
-    """Make the lists those of atoms that lie in list order, of these blocks, and all other slots free."""
-    atoms, slots = block.size, pool.next.size
-    pool.next[:] = np.arange(1, slots + 1)
-    pool.next[-1:] = -1
-    _link(pool, np.arange(atoms), block)
-    pool.free[:] = atoms if atoms < slots else -1, slots - atoms
+def repack(pool: Pool) -> None:
+    """Store the atoms in list order."""
+    _pack_slots(pool, *in_list_order(pool))
 
 
 def normalise(pool: Pool) -> None:
@@ -287,7 +297,7 @@ def unpack(supports: Supports, length: int, capacity: int) -> Pool:
     pool.labels[:atoms][mask] = supports.label
     pool.alpha[:atoms], pool.losses[:atoms], pool.used[:atoms] = supports.alpha, supports.losses, supports.used
     pool.row[:atoms] = -1
-    _link_packed(pool, np.repeat(np.arange(n), np.diff(supports.offset)))
+    _pack_slots(pool, np.arange(atoms), np.repeat(np.arange(n), np.diff(supports.offset)))
     return pool
 
 

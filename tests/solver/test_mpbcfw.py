@@ -52,12 +52,17 @@ def test_slope_rule__ends_the_passes_of_a_recorded_sequence(monkeypatch):
 
 
 # -- working sets -----------------------------------------------------------------------------------------------------
+def names(pool, slots):
+    """The first labels of atoms, by which the test tells them apart."""
+    return set(pool.labels[slots, 0].tolist())
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_retire__leaves_the_last_active_ones_and_all_that_has_weight(seed):
     rng = np.random.default_rng(seed)
     pool = empty_pool(3, 60, 2, np.uint8)
-    for _ in range(40):
-        s = insert(pool, int(rng.integers(3)), np.array([0, 0], np.uint8), 0.5, 10**9)
+    for name in range(40):
+        s = insert(pool, int(rng.integers(3)), np.array([name, 0], np.uint8), 0.5, 10**9)
         pool.used[s], pool.alpha[s] = rng.integers(-1, 12), rng.integers(2) * 0.5
     before, most = int(rng.integers(6)), int(rng.integers(1, 8))
     expected = []
@@ -65,12 +70,12 @@ def test_retire__leaves_the_last_active_ones_and_all_that_has_weight(seed):
         slots = slots_of(pool, i)
         recent = [s for s in slots if pool.used[s] >= before]
         order = sorted(recent, key=lambda s: (-pool.used[s], slots.index(s)))
-        expected.append((set(order[:most]), {s for s in slots if pool.alpha[s] > 0.0}))
+        expected.append((names(pool, order[:most]), names(pool, [s for s in slots if pool.alpha[s] > 0.0])))
     retire(pool, before, most)
     for i, (recent_ones, weighted) in enumerate(expected):
         slots = slots_of(pool, i)
-        assert {s for s in slots if pool.used[s] != RETIRED} == recent_ones
-        assert set(slots) == recent_ones | weighted
+        assert names(pool, [s for s in slots if pool.used[s] != RETIRED]) == recent_ones
+        assert names(pool, slots) == recent_ones | weighted
         assert pool.counts[i] == len(slots)
     assert mean_working_set(pool) == np.mean([len(recent_ones) for recent_ones, _ in expected])
 

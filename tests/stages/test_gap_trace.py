@@ -18,7 +18,7 @@ from gapwise.stages.solver.block.sampling import nonuniformity
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
-from gapwise.stages.solver.state import derive, restored_state
+from gapwise.stages.solver.state import derive, new_state, pool_of
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.layout import read_group
 from gapwise.storage.results import read_trace
@@ -105,7 +105,7 @@ def test_snapshots__of_an_accelerated_solve_have_the_dual_of_lambda(tmp_path: Pa
         counts, own = attrs["method"]["counts"], attrs["method"]["own"]
         met += counts["kappa"] > 0.0
         supports = Supports(*(a[name] for name in SUPPORTS))
-        state = restored_state(problem, supports)
+        state = new_state(problem, pool_of(problem, supports))
         derive(problem, state, 1.0 / (counts["lam"] * problem.n))
         dual = dual_value(float(state.z_ell[1]), state.u, state.w, counts["lam"], problem.lower, problem.upper)
         last = read_group(tmp_path / "snapshots" / attrs["snapshots"][-1]["name"])[0]

@@ -12,6 +12,7 @@ from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
 from gapwise.stages.solver.block.prefetching import fetch_now, prefetch_visits
 from gapwise.stages.solver.block.step import note_answer
 from gapwise.stages.solver.codes import FW, PAIRWISE, PERMUTATION
+from gapwise.stages.solver.supports import add_mean
 
 
 class ByFeatures(NamedTuple):
@@ -84,15 +85,8 @@ def by_features(P, S):
 
 @inner(**PLAIN)
 def write_direction(P, pool, i, direction, y, z, delta):
-    """delta <- m(y) - mu_i (FW) or mu_i - m(z) (AWAY), mu_i summed over atoms (O16 Alg. 4)."""
-    sign = -1.0 if direction == FW else 1.0
+    """delta <- m(y) - mu_i (FW) or mu_i - m(z) (AWAY; O16 Alg. 4)."""
+    sign = 1.0 if direction == FW else -1.0
     delta[:] = 0.0
-    s = pool.head[i]
-    while s >= 0:
-        if pool.alpha[s] > 0.0:
-            P.add(i, pool.labels[s, : y.size], sign * pool.alpha[s], delta)
-        s = pool.next[s]
-    if direction == FW:
-        P.add(i, y, 1.0, delta)
-    else:
-        P.add(i, z, -1.0, delta)
+    add_mean(P, pool, i, -sign, delta)
+    P.add(i, y if direction == FW else z, sign, delta)

@@ -28,8 +28,8 @@ from gapwise.stages.problems.moves import pair_move, pair_norm2, score_labels
 from gapwise.stages.problems.protocol import JIT, PLAIN, largest, widest_block
 from gapwise.stages.problems.simd import WIDTH
 from gapwise.stages.solver.block.prefetching import prefetch_visits
-from gapwise.stages.solver.block.step import best_of_working_set, line_search, note_cached_gap, update_weights
-from gapwise.stages.solver.codes import CACHED_STEPS, PAIRWISE, RETIRED, STEPS
+from gapwise.stages.solver.block.step import extremes, line_search, note_cached_gap, update_weights
+from gapwise.stages.solver.codes import CACHED_STEPS, PAIRWISE, STEPS
 from gapwise.stages.solver.running import clip_into
 
 STEP = WIDTH
@@ -112,21 +112,15 @@ def cached_step(P, S, flags, i, theta_all, delta_all, slots_all, rows_all, value
     size, length, count = P.local_ptr[i + 1] - P.local_ptr[i], P.label_ptr[i + 1] - P.label_ptr[i], pool.counts[i]
     theta, delta = theta_all[:size], delta_all[:size]
     slots, rows, values = slots_all[:count], rows_all[:count], values_all[:count]
-    locate(P, S, i, slots, rows, delta)
+    if atoms_of(pool, i, slots, rows) < 0:
+        measure(P, pool, S.distances, i, slots, delta)
+        atoms_of(pool, i, slots, rows)
     start, width = S.distances.start[i], S.distances.width[i]
     score_slots(P, pool, i, S.w, slots, theta, values)
     for turn in range(flags.rounds):
-        best, away, base, h_best, h_away = 0, 0, 0.0, -np.inf, np.inf
-        for k in range(count):  # branch-free: which atoms have weight is not to be foreseen
-            h, alpha = values[k], pool.alpha[slots[k]]
-            base += alpha * h
-            best, h_best = (k, h) if h > h_best else (best, h_best)
-            active = h if alpha > 0.0 else np.inf
-            away, h_away = (k, active) if active < h_away else (away, h_away)
-        if pool.used[slots[best]] == RETIRED:
-            best, h_best = best_of_working_set(pool, slots, values, count)
-            if best < 0:
-                break
+        base, best, h_best, away, h_away, _ = extremes(pool, slots, values, count, True)
+        if best < 0:
+            break
         if turn == 0:
             note_cached_gap(S, flags, i, h_best - base)
         S.counters[CACHED_STEPS] += 1
@@ -157,14 +151,6 @@ def cached_step(P, S, flags, i, theta_all, delta_all, slots_all, rows_all, value
 
 
 @inner(**PLAIN)
-def locate(P, S, i, slots, rows, delta):
-    """The atoms of block i in list order, and their rows in the distances, which are measured where they are not known."""
-    if atoms_of(S.pool, i, slots, rows) < 0:
-        measure(P, S.pool, S.distances, i, slots, delta)
-        rows_of(S.pool, slots, rows)
-
-
-@inner(**PLAIN)
 def atoms_of(pool, i, slots, rows):
     """Write the atoms of block i in list order and their rows in `distances`; returns -1 if one has no row, otherwise 0."""
     s, known = pool.head[i], 0
@@ -172,16 +158,6 @@ def atoms_of(pool, i, slots, rows):
         slots[k], rows[k] = s, pool.row[s]
         known = min(known, rows[k])
         s = pool.next[s]
-    return known
-
-
-@inner(**PLAIN)
-def rows_of(pool, slots, rows):
-    """rows[k] <- the row of slots[k] in the distances; returns -1 if one has none, otherwise 0."""
-    known = 0
-    for k in range(slots.size):
-        rows[k] = pool.row[slots[k]]
-        known = min(known, rows[k])
     return known
 
 

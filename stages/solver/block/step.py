@@ -147,9 +147,17 @@ def step(P, S, V, flags, i):
 # -- what there is -----------------------------------------------------------------------------------------------------
 @inner(**PLAIN)
 def survey(pool, slots, values, count, within):
-    """What is `Seen` of the first `count` of `slots`, whose scores h are `values`. Few branches (O16 Alg. 3-5).
+    """What is `Seen` of the first `count` of `slots`, whose scores h are `values` (`extremes`)."""
+    base, best, h_best, away, h_away, active = extremes(pool, slots, values, count, within)
+    return Seen(base, slots[best] if best >= 0 else -1, h_best, slots[away] if away >= 0 else -1, h_away, active)
 
-    `within`: the best atom is sought in the block's working set (`best_of_working_set`).
+
+@inner(**PLAIN)
+def extremes(pool, slots, values, count, within):
+    """(base, k of the best atom, its h, k of the worst one with weight, its h, number of these); k is -1 if there is none.
+
+    `within`: the best atom is sought in the block's working set (`best_of_working_set`). Few branches, as which atoms have
+    weight cannot be foreseen (O16 Alg. 3-5).
     """
     best, away, base, h_best, h_away, active = -1, -1, 0.0, -np.inf, np.inf, 0
     for k in range(count):
@@ -161,7 +169,7 @@ def survey(pool, slots, values, count, within):
         active += 1 if alpha > 0.0 else 0
     if within and best >= 0 and pool.used[slots[best]] == RETIRED:
         best, h_best = best_of_working_set(pool, slots, values, count)
-    return Seen(base, slots[best] if best >= 0 else -1, h_best, slots[away] if away >= 0 else -1, h_away, active)
+    return base, best, h_best, away, h_away, active
 
 
 @inner(**PLAIN)
