@@ -47,9 +47,11 @@ from gapwise.stages.problems.images.kernels import (
 from gapwise.stages.problems.images.maxflow import workspace
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PICTURE_LOSSES, block_weights
-from gapwise.stages.problems.pair_products import too_large
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.void import silenced
+
+MOST_SUPERPIXELS = 1 << 14
+"""Of an image to train on: its matrix of inner products, which every step reads, then takes 1 GiB."""
 
 
 class Segmentation(NamedTuple):
@@ -205,8 +207,13 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     A block of uint8 ``unary`` must include the shared ``unary_scale``. ValueError, before it takes memory, for an image
     that is too large to train on.
     """
-    if (why := too_large(len(block["unary"]))) is not None:
-        raise ValueError(f"{why}; divide the image, or use larger superpixels")
+    count = len(block["unary"])
+    if count > MOST_SUPERPIXELS:
+        needed, most = 4 * count**2 / 2**30, 4 * MOST_SUPERPIXELS**2 / 2**30
+        raise ValueError(
+            f"{count:,} superpixels, whose inner products with each other take {needed:,.3g} GiB in training; expected at "
+            f"most {MOST_SUPERPIXELS:,} ({most:g} GiB); divide the image, or use larger superpixels"
+        )
     check_features(block["unary"], block["pairwise"], "segmentation")
     x = scale_of(block) * np.asarray(block["unary"], np.float64)
     return {"gram": (x @ x.T).astype(np.float32).reshape(-1)}
