@@ -35,7 +35,7 @@ KEYS = {
     "path/regpath.yaml": ("rule", "eps", "lambda_min", "lambdas", "lambda", "tolerance"),
     "compute/threads.yaml": ("workers",),
     "config.yaml": (
-        *("seed", "dataset.validation", "checkpoint.every_seconds", "run.root", "run.stage", "run.until"),
+        *("seed", "dataset.validation", "checkpoint.every_seconds", "run.root", "run.until"),
         *("parts", "sweep.workers", "sweep.cv"),
     ),
 }

@@ -130,12 +130,10 @@ def worthwhile(settings: Settings) -> bool:
 
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or os.environ.get("GAPWISE_PRECOMPILE") == "0":
         return False
-    if multiprocessing.current_process().daemon:  # a sweep's worker may start no processes
-        return False
     if settings.run.managed or settings.compute.kind == "serial":
         return False
-    whole = settings.run.stage is None and settings.run.until is None
-    return default_workers() > 1 and whole and reader_of(settings.dataset["name"]).specimen is not Reader.specimen
+    own = reader_of(settings.dataset["name"]).specimen is not Reader.specimen
+    return default_workers() > 1 and settings.run.until is None and own
 
 
 def mark_of(settings: Settings) -> Path | None:

@@ -41,7 +41,7 @@ from gapwise.pipeline.progress import Progress
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.rundir import LockedError, RunDir, check_writable, locked, write_json
 from gapwise.pipeline.saved import interruption, saved_of_run
-from gapwise.pipeline.stage_graph import Stage, after, before, flow, flow_of, stages, up_to
+from gapwise.pipeline.stage_graph import Stage, after, flow, flow_of, stages, up_to
 from gapwise.pipeline.tracking.mlflow import Tracker, shown_store
 from gapwise.storage.backend import Location, location
 from gapwise.storage.files import remove
@@ -64,39 +64,26 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
     try:
         settings = read(cfg, experiment=experiment or experiment_name(), overrides=overrides or given_words())
         check_packages(settings.tracking)
-        asked = None if settings.run.stage is None else stages()[settings.run.stage]
-        if asked is not None and asked.check is not None:
-            asked.check(settings)
+        if settings.run.until is not None and settings.run.until not in flow_of(settings):
+            raise ConfigError("run.until: this run has no refit; give dataset.validation, e.g. 0.2, and run.refit=true")
         source = source_of(settings)
     except (ValueError, OSError) as error:
         return refuse_setup(error)
     directory, features, features_key = locations(settings, source)
     tracker = Tracker(settings.tracking, directory)
     try:
-        finished = complete(directory, settings) if asked is None else None
-        if finished:
+        if finished := complete(directory, settings):
             tracker.ensure_shown()
             _export(settings, directory, features)
             return _print_summary(finished, directory, settings.tracking)
-        if asked is not None and not asked.computes and not (directory.path / "manifest.json").is_file():
-            raise FileNotFoundError(
-                f"{directory.path}: there is no such run yet; run.stage={asked.name} only shows what is there"
-            )
         check_scheduler(settings.compute)
-        if asked is None or asked.computes:
-            check_writable(directory.path.parent)
+        check_writable(directory.path.parent)
         with (
             locked(directory.path / "lock", _wait if settings.run.managed else None),
             Stop(ends_process=True, with_parent=settings.run.managed) as stop,
             Compute(settings.compute, stop) as pool,
         ):
-            if asked is not None and not asked.computes:
-                with Progress(None) as progress:
-                    asked.run(Job(settings, directory, features, features_key, pool, progress, stop, tracker))
-                return _print_directory(directory)
             directory.prepare(settings, source, command)
-            if asked is not None:
-                _check_done(directory, asked.name)
             with (
                 directory.invocation(_hydra_files(cfg, overrides)) as invocation,
                 Progress(invocation / "pipeline.log") as progress,
@@ -158,20 +145,17 @@ def _run_stages(job: Job) -> dict[str, object] | None:
     """Run every wanted stage that is not done; returns the content of result.json once all stages are."""
     settings, directory = job.settings, job.dir
     _forget_damaged(job)
-    if settings.run.stage is not None:
-        wanted = [stages()[settings.run.stage]]
-        _check_earlier(job, wanted[0].name)
-    elif settings.run.until is not None:
+    if settings.run.until is not None:
         wanted = [stages()[name] for name in up_to(settings.run.until, settings)]
     else:
         wanted = list(flow_of(settings).values())
 
     def due(stage: Stage) -> bool:
-        return not stage.is_recorded or stage.has_more(directory.manifest["stages"], settings)
+        return stage.has_more(directory.manifest["stages"], settings)
 
     with contextlib.ExitStack() as stack:
         compiling = early = None
-        if any(stage.is_recorded and due(stage) for stage in wanted):
+        if any(map(due, wanted)):
             compiling = stack.enter_context(Compiling(job.progress, job.stop.check))
             early = stack.enter_context(Precompile(settings, job.progress, job.stop))
         for stage in wanted:
@@ -179,7 +163,7 @@ def _run_stages(job: Job) -> dict[str, object] | None:
                 _run_stage(stage, job, early)
     if compiling is not None and early is not None:
         job.seconds["compiling"] = compiling.seconds + early.seconds
-    if not all(stage.is_recorded for stage in wanted) or set(flow_of(settings)) - set(directory.manifest["stages"]):
+    if set(flow_of(settings)) - set(directory.manifest["stages"]):
         return None
     if outcome := complete(directory, settings):
         return outcome
@@ -196,20 +180,16 @@ def _run_stage(stage: Stage, job: Job, early: Precompile | None = None) -> None:
     if early is not None:
         early.wait_for(stage.name)
     work = contextlib.nullcontext() if stage.commits else job.stop.at_once()
-    if not stage.is_recorded:
-        with work:
-            stage.run(job)
-    else:
-        known = stage.name in directory.manifest["stages"]
-        later = set(after(stage.name)) & set(directory.manifest["stages"])
-        (directory.path / "result.json").unlink(missing_ok=True)
-        if (known or later) and not stage.every_invocation:
-            directory.forget(stage.name)
-        with work:
-            facts = stage.run(job)
-        job.seconds[stage.name] = time.monotonic() - start
-        if not (known and stage.every_invocation):
-            directory.record(stage.name, **{"seconds": round(job.seconds[stage.name], 3), **facts})
+    known = stage.name in directory.manifest["stages"]
+    later = set(after(stage.name)) & set(directory.manifest["stages"])
+    (directory.path / "result.json").unlink(missing_ok=True)
+    if (known or later) and not stage.every_invocation:
+        directory.forget(stage.name)
+    with work:
+        facts = stage.run(job)
+    job.seconds[stage.name] = time.monotonic() - start
+    if not (known and stage.every_invocation):
+        directory.record(stage.name, **{"seconds": round(job.seconds[stage.name], 3), **facts})
     job.stop.check()
 
 
@@ -232,29 +212,12 @@ def _forget_damaged(job: Job) -> None:
         job.dir.forget(name)
 
 
-def _check_earlier(job: Job, name: str) -> None:
-    """Raise ValueError if a stage that `name` needs is not done, or if its output can no longer be used."""
-    _check_done(job.dir, name)
-    for stage in (stages()[other] for other in before(name)):
-        if stage.usable is not None:
-            stage.usable(job)
-
-
-def _check_done(directory: RunDir, name: str) -> None:
-    """Raise ValueError if a stage that `name` needs is not done; then nothing is written, and nothing has failed."""
-    for stage in before(name):
-        if stage not in directory.manifest["stages"]:
-            if directory.is_blank:
-                directory.discard()
-            raise ValueError(f"run.stage={name}: stage {stage} has to be done first (run.stage={stage})")
-
-
 def _export(settings: Settings, directory: RunDir, features: Location) -> None:
     """Export the results of the wanted stage, or of all stages of the run if none was named."""
     if settings.run.export is not None:
         from gapwise.pipeline.export import Export
 
-        wanted = settings.run.stage or settings.run.until
+        wanted = settings.run.until
         folder = Path(settings.run.export).expanduser()
         folder.mkdir(parents=True, exist_ok=True)
         for stage in flow().values() if wanted is None else [stages()[wanted]]:

@@ -19,6 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser, "run", more="; or the folder of a sweep")
     add_root(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write this file; report.html in RUN stays as it is")
+    parser.add_argument("--figures", metavar="FORMATS", help="also draw the run's figures again, e.g. as png,pdf")
     parser.add_argument("--open", action="store_true", help="show it in the browser")
 
 
@@ -33,7 +34,10 @@ def run(asked: argparse.Namespace) -> int:
 
         made = write_sweep_report(folder, target)
     else:
-        made = of_run(named(asked.run, asked.root), target)
+        run_dir = named(asked.run, asked.root)
+        made = of_run(run_dir, target)
+        if asked.figures:
+            draw_again(run_dir, asked.figures.split(","))
     print(f"report: {made}", flush=True)
     if asked.open:
         import webbrowser
@@ -58,6 +62,21 @@ def of_run(run_dir: Location, target: Location | None) -> Location:
         if "evaluate" in manifest["stages"]:
             directory.record("report", seconds=round(time.monotonic() - began, 3), report=made.name)
     return made
+
+
+def draw_again(run_dir: Location, formats: list[str]) -> None:
+    """Draw the figures of a run in these formats; ValueError for an unknown format, or if its features are gone."""
+    from gapwise.pipeline.rundir import locked
+    from gapwise.stages.reports import FORMATS
+    from gapwise.stages.reports.figures import draw
+
+    if unknown := [form for form in formats if form not in FORMATS]:
+        raise ValueError(f"--figures: expected some of {', '.join(FORMATS)}, got {unknown[0]!r}")
+    with locked(run_dir / "lock"):
+        stored = features(run_dir, manifest_of(run_dir))
+        if stored is None:
+            raise ValueError(f"{run_dir}: its features are gone, and figures need them; run.until=featurize makes them")
+        draw(run_dir, stored, tuple(formats))
 
 
 def manifest_of(run_dir: Location) -> Record:

@@ -1,4 +1,4 @@
-"""``gapwise sync``: shows stored runs in MLflow, as run.stage=sync does, without their configuration or data."""
+"""``gapwise sync``: shows stored runs in MLflow, without their configuration or data."""
 
 from __future__ import annotations
 

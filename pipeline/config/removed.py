@@ -73,6 +73,8 @@ REMOVED = {
     "compute=slurm": SLURM,
     "compute.kind=slurm": SLURM,
     "compute.slurm": SLURM,
+    # the group run
+    "run.stage": "run.until=STAGE does what is missing up to a stage; gapwise report RUN and gapwise sync RUN repeat these",
     # the group tracking
     "tracking.children": "leave it out; the curves vs_solved/… of a run in MLflow have a step for each λ",
     # the group path

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gapwise.pipeline.errors import ConfigError
-from gapwise.pipeline.stage_graph import flow, stages
+from gapwise.pipeline.stage_graph import stages
 from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.reports import FORMATS
 from gapwise.storage.backend import location
@@ -111,7 +111,6 @@ class RunOptions:
     """Where the run is stored, and which part of it to run now."""
 
     root: str = "runs"
-    stage: str | None = None
     until: str | None = None
     """The last stage to run; the run can be completed later."""
     export: str | None = None
@@ -144,11 +143,8 @@ class RunOptions:
             bool(self.criterion),
             "loss, or a measure of the data set, such as chunk_f1",
         )
-        if self.stage is not None:
-            one_of("run.stage", self.stage, tuple(stages()))
         if self.until is not None:
-            one_of("run.until", self.until, tuple(flow()))
-            expect("run.until", self.until, self.stage is None, "null beside run.stage")
+            one_of("run.until", self.until, tuple(stages()))
 
 
 @dataclass

@@ -35,19 +35,15 @@ class Stage:
     Attributes
     ----------
     name : str
-        Also the name of its module, and its value of `run.stage`.
+        Also the name of its module.
     run : callable
-        Does the work; returns JSON-able facts, which the manifest keeps if the stage is part of a plain run.
+        Does the work; returns JSON-able facts, which the manifest keeps.
     needs : tuple of str
         Stages that must be done before.
     uses : tuple of str
         Stages that are done before it where they are part of the run.
-    in_flow : bool
-        Whether it is part of a plain run; otherwise it runs only as `run.stage=<name>`, and every time.
     wanted : callable, optional
-        Of a stage that is not part of every plain run: whether it is part of those with these settings.
-    computes : bool
-        False for a stage that only displays an existing run: no invocation is begun.
+        Of a stage that is not part of every run: whether it is part of those with these settings.
     every_invocation : bool
         Whether it runs in every invocation and finds out itself what is left to do, because runs share its output.
     commits : bool
@@ -55,14 +51,10 @@ class Stage:
     outputs : tuple of str
         Files and trees of the run directory that later stages and result.json are made from; the manifest keeps their
         checksums. ``tree:pattern,pattern`` are the children of a tree that match.
-    check : callable, optional
-        Raises ConfigError if the settings do not allow `run.stage=<name>`.
     unfinished : callable, optional
         Whether the stage, although done, has more to do under these settings; gets its facts.
     discard : callable, optional
         Removes outputs that were found damaged and that running again would not repair.
-    usable : callable, optional
-        Raises ValueError if its output outside the run directory is damaged; called when a later stage runs alone.
     export : callable, optional
         Writes the frozen copy of its results that `run.export` asks for.
     result : callable, optional
@@ -73,23 +65,14 @@ class Stage:
     run: Callable[[Job], Mapping[str, object]]
     needs: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
-    in_flow: bool = True
     wanted: Callable[[Settings], bool] | None = None
-    computes: bool = True
     every_invocation: bool = False
     commits: bool = False
     outputs: tuple[str, ...] = ()
-    check: Callable[[Settings], None] | None = None
     unfinished: Callable[[Facts, Settings], bool] | None = None
     discard: Callable[[Job], None] | None = None
-    usable: Callable[[Job], None] | None = None
     export: Callable[[Export], None] | None = None
     result: Callable[[Settings, RunDir], Mapping[str, object]] | None = None
-
-    @property
-    def is_recorded(self) -> bool:
-        """Whether the manifest says that it is done; other stages leave nothing that a run lacks without them."""
-        return self.in_flow or self.wanted is not None
 
     def has_more(self, done: Mapping[str, Mapping[str, object]], settings: Settings) -> bool:
         """Whether the stage has to be run or continued; `done` holds the manifest's facts by stage."""
@@ -108,25 +91,20 @@ def stages() -> Mapping[str, Stage]:
         known[stage.name] = stage
     for stage in known.values():
         for name in stage.needs:
-            if name not in known or (stage.in_flow and not known[name].in_flow):
-                others = ", ".join(other.name for other in known.values() if other.in_flow)
-                raise ValueError(f"{__name__}.{stage.name}: needs {name!r}; a stage of the run is one of {others}")
+            if name not in known:
+                raise ValueError(f"{__name__}.{stage.name}: needs {name!r}; a stage is one of {', '.join(known)}")
     order = TopologicalSorter({stage.name: (*stage.needs, *stage.uses) for stage in known.values()}).static_order()
     return {name: known[name] for name in order}
 
 
 def flow() -> dict[str, Stage]:
-    """The stages of a plain run, in order."""
-    return {name: stage for name, stage in stages().items() if stage.in_flow}
+    """The stages of every run, in order."""
+    return {name: stage for name, stage in stages().items() if stage.wanted is None}
 
 
 def flow_of(settings: Settings) -> dict[str, Stage]:
-    """The stages of a plain run with these settings, in order."""
-
-    def is_part(stage: Stage) -> bool:
-        return stage.in_flow or (stage.wanted is not None and stage.wanted(settings))
-
-    return {name: stage for name, stage in stages().items() if is_part(stage)}
+    """The stages of a run with these settings, in order."""
+    return {name: stage for name, stage in stages().items() if stage.wanted is None or stage.wanted(settings)}
 
 
 def before(name: str) -> list[str]:
@@ -148,6 +126,6 @@ def after(name: str) -> list[str]:
 
 
 def up_to(name: str, settings: Settings) -> list[str]:
-    """The stages of a plain run that ends with stage `name`: those it needs, those it uses, and itself, in order."""
+    """The stages of a run that ends with stage `name`: those it needs, those it uses, and itself, in order."""
     used = stages()[name].uses
     return [other for other in flow_of(settings) if other in (*before(name), *used, name)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gapwise.pipeline.stage_graph import Stage, figures
+from gapwise.pipeline.stage_graph import Stage
 from gapwise.storage.format import MEASURES
 
 if TYPE_CHECKING:
@@ -30,7 +30,16 @@ def run(job: Job) -> dict[str, object]:
         spread=job.spread,
         report=job.report,
     )
-    return {**figures.run(job), "pick": pick, **({"train_between": True} if settings.train_between else {})}
+    return {"figures": draw_figures(job), "pick": pick, **({"train_between": True} if settings.train_between else {})}
+
+
+def draw_figures(job: Job) -> list[str]:
+    """Draw the figures of the run; returns their names."""
+    from gapwise.stages.reports.figures import draw
+    from gapwise.storage.features import open_features
+
+    made = draw(job.dir.path, open_features(job.features_path), tuple(job.settings.figures.formats))
+    return [path.name for path in made]
 
 
 def unfinished(facts: Facts, settings: Settings) -> bool:

@@ -83,13 +83,6 @@ def _without_validation(settings: Settings) -> Settings:
     return dataclasses.replace(settings, dataset=dataset)
 
 
-def usable(job: Job) -> None:
-    from gapwise.stages.featurize import damaged
-
-    if damage := damaged(job.features_path):
-        raise ValueError(f"{job.features_path}: {damage}; run.stage=featurize makes the features again")
-
-
 def export(to: Export) -> None:
     from gapwise.pipeline.rundir import read_json
 
@@ -97,4 +90,4 @@ def export(to: Export) -> None:
     to.json("features.json", {name: value for name, value in meta.items() if isinstance(value, str | int | float)})
 
 
-STAGE = Stage("featurize", run, every_invocation=True, usable=usable, export=export)
+STAGE = Stage("featurize", run, every_invocation=True, export=export)

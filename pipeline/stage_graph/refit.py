@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gapwise.pipeline.stage_graph import Stage, figures
+from gapwise.pipeline.stage_graph import Stage
+from gapwise.pipeline.stage_graph.evaluate import draw_figures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +57,7 @@ def run(job: Job) -> dict[str, object]:
     with job.stop.at_once():  # nothing is committed any more
         measure(features, folder, job.spread)
         remove(joined)
-        figures.run(job)  # those of predictions show this model's from now on
+        draw_figures(job)  # those of predictions show this model's from now on
     return {"status": str(status), "max_seconds": settings.solver.max_seconds}
 
 
@@ -67,13 +68,6 @@ def wanted(settings: Settings) -> bool:
 def unfinished(facts: Facts, settings: Settings) -> bool:
     """Whether a refit that ran out of time is now allowed more."""
     return facts["status"] == "TIME_LIMIT" and settings.solver.max_seconds > float(facts["max_seconds"])
-
-
-def check(settings: Settings) -> None:
-    from gapwise.pipeline.errors import ConfigError
-
-    if not settings.chooses_lambda:
-        raise ConfigError("run.stage: refit needs blocks that lambda is chosen on; give dataset.validation, e.g. 0.2")
 
 
 def discard(job: Job) -> None:
@@ -100,7 +94,6 @@ STAGE = Stage(
     "refit",
     run,
     needs=("evaluate",),
-    in_flow=False,
     wanted=wanted,
     outputs=(
         "refit/path.zarr",
@@ -109,7 +102,6 @@ STAGE = Stage(
         "refit/predictions.npz",
         "refit/predictions",
     ),
-    check=check,
     unfinished=unfinished,
     discard=discard,
     commits=True,

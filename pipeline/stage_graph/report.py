@@ -1,18 +1,13 @@
-"""The report for people, report.html; run.stage=report makes it again.
-
-A run is complete without it: if it cannot be made, the log says why, and only run.stage=report fails.
-"""
+"""The report for people, report.html. A run is complete without it: if it cannot be made, the log says why."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
 
 if TYPE_CHECKING:
-    from gapwise.pipeline.config.settings import Settings
     from gapwise.pipeline.export import Export
     from gapwise.pipeline.job import Job
 
@@ -28,16 +23,9 @@ def run(job: Job) -> dict[str, object]:
 
         return {"report": write_report(job.dir.path, open_features(job.features_path)).name}
     except Exception as error:
-        if job.settings.run.stage == STAGE.name:
-            raise
-        log.warning("the report could not be made: %s; run.stage=report tries again", one_line(error))
+        log.warning("the report could not be made: %s; gapwise report tries again", one_line(error))
         log.debug("the report could not be made", exc_info=True)
         return {"error": one_line(error)}
-
-
-def unfinished(facts: Mapping[str, object], settings: Settings) -> bool:
-    """Asked for by name, it is made again."""
-    return settings.run.stage == STAGE.name
 
 
 def export(to: Export) -> None:
@@ -59,6 +47,5 @@ STAGE = Stage(
     needs=("evaluate",),
     uses=("refit",),
     outputs=("report.html",),
-    unfinished=unfinished,
     export=export,
 )

@@ -97,7 +97,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     finished = [location(row["run"]) for row in rows if row["status"] == "complete"]
     print(f"sweep: {len(rows)} runs, {len(finished)} complete; {workers} workers", file=sys.stderr, flush=True)
     tracker = SweepTracker(whole.tracking, whole.folder)
-    tracker.begin(_summary(whole), finished, anew=any(_only_shown(job) for job in whole.jobs))
+    tracker.begin(_summary(whole), finished)
     if todo:
         prepare([whole.jobs[number] for number in todo], stop)
         here = {} if far is None else {"compute": {"kind": "serial", "workers": 1}}
@@ -141,25 +141,18 @@ def _todo(whole: Sweep) -> dict[int, Planned]:
             continue
         if is_complete(RunDir(location(row["run"]), row["key"]), job.settings):
             row |= {"status": "complete", **table.facts(location(row["run"]))}
-        elif not _only_shown(job):
+        else:
             todo.setdefault(row["run"], number)
     return {number: whole.jobs[number] for number in todo.values()}
-
-
-def _only_shown(job: Planned) -> bool:
-    """Whether nothing is to be run and existing results are only displayed again."""
-    asked = None if job.settings is None else job.settings.run.stage
-    return asked is not None and not stages()[asked].computes
 
 
 def is_complete(directory: RunDir, settings: Settings) -> bool:
     """Whether the last requested stage is done."""
     try:
-        shown = settings.run.stage is None or not stages()[settings.run.stage].computes
-        if shown and settings.run.until is None:
+        if settings.run.until is None:
             return complete(directory, settings) is not None
         manifest = read_json(directory.path / "manifest.json")
-        if settings.run.until is None or manifest is None or settings.run.until not in manifest["stages"]:
+        if manifest is None or settings.run.until not in manifest["stages"]:
             return False
         done, directory.manifest = manifest["stages"], manifest
         return directory.damaged() is None and not any(stages()[name].has_more(done, settings) for name in done)

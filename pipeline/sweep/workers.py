@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import signal
 import threading
 import time
@@ -120,6 +121,7 @@ def dask_setup(worker: object) -> None:
     Ctrl-C reaches the whole process group, and the main process answers it. SIGTERM to one worker ends its run at the
     next commit.
     """
+    os.environ["GAPWISE_PRECOMPILE"] = "0"  # the workers share the cores, and the kernels that one of them compiles
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, frame: stop_runs(number))
 

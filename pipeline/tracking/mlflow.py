@@ -72,7 +72,7 @@ class _Guarded:
         except KeyboardInterrupt:
             log.warning("MLflow: interrupted; the same command shows it later.")
         except Exception as error:
-            says = "MLflow at %s: %s. The run goes on; the same command, or run.stage=sync, shows it later."
+            says = "MLflow at %s: %s. The run goes on; the same command, or gapwise sync, shows it later."
             log.log(logging.DEBUG if self._failed else logging.WARNING, says, self._uri, _first_line(error))
             self._failed = True
 
@@ -154,14 +154,11 @@ class SweepTracker(_Guarded):
         self._marker = folder / "tracking.json"
         self._tags: dict[str, str] = {}
 
-    def begin(self, summary: Facts, complete: Sequence[Location], anew: bool = False) -> None:
-        """Show the sweep, and its complete runs that are not shown yet.
-
-        With `anew`, shows everything again (run.stage=sync).
-        """
+    def begin(self, summary: Facts, complete: Sequence[Location]) -> None:
+        """Show the sweep, and its complete runs that are not shown yet."""
         if self._uri is None:
             return
-        marker = {} if anew or not _shows(self._marker, self._uri) else _read(self._marker)
+        marker = _read(self._marker) if _shows(self._marker, self._uri) else {}
         missing = [run for run in complete if not self._shown(run, marker.get("run_id"))]
         if marker and not missing and len(complete) == len(summary["jobs"]):
             return  # all of it is shown

@@ -146,6 +146,6 @@ def _features(run: Location, stages: Facts) -> Features:
     if features is None:
         raise FileNotFoundError(
             f"{stages['featurize']['path']}: the features of {run} are gone; repeat the command of the run with "
-            "run.stage=featurize, which makes them again"
+            "run.until=featurize, which makes them again"
         )
     return features

@@ -52,7 +52,7 @@ def local_copy(source: UrlPath, download: Download) -> Path:
         download(source, folder)
         if damage := changed(folder, _files(folder)):
             shutil.rmtree(folder)
-            raise DamagedError(f"{source}: {damage}; run.stage=featurize makes the features again")
+            raise DamagedError(f"{source}: {damage}; run.until=featurize makes the features again")
         _disk.publish(copy)
     return copy
 

@@ -109,9 +109,12 @@ def measure(name: str, command: list[str], limit: float | None = None) -> Cost:
 def measure_stages(
     overrides: list[str], *, limit: float | None = None, stages: Sequence[str] = STAGES, show: Callable[[str], None]
 ) -> list[Cost]:
-    """Measure these stages of a run, and after the last one the whole command with MLflow; stops at the first that fails."""
+    """Measure these stages of a run, and after the last one the whole command with MLflow; stops at the first that fails.
+
+    Each stage is measured with what is missing before it.
+    """
     pipeline = [sys.executable, "-m", "pipeline", *overrides]
-    commands = {stage: [*pipeline, "tracking=none", f"run.stage={stage}"] for stage in stages}
+    commands = {stage: [*pipeline, "tracking=none", f"run.until={stage}"] for stage in stages}
     costs: list[Cost] = []
     show(HEAD)
     if STAGES[-1] in stages:

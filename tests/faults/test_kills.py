@@ -73,9 +73,9 @@ def test_signal__commits_tells_and_goes_on_to_the_same_bits(
 @pytest.mark.slow
 def test_two_runs__make_their_features_once(fresh: Callable[[Path], Here], calm: Here, tmp_path: Path) -> None:
     sandbox = fresh(tmp_path / "runs")
-    other = sandbox.start("run.stage=featurize", "path.kappa=0.8")
+    other = sandbox.start("run.until=featurize", "path.kappa=0.8")
     wait_for(lambda: any(sandbox.root.glob("features/*.lock")), other)
-    sandbox.finish("run.stage=featurize")
+    sandbox.finish("run.until=featurize")
     assert ended(other).code == 0
     (made,) = sandbox.root.glob("features/*/meta.json")
     assert made.read_bytes() == next(calm.root.glob("features/*/meta.json")).read_bytes()

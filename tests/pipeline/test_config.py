@@ -107,7 +107,7 @@ def test_key__stays_what_it_is(words: tuple[str, ...], key: str) -> None:
         ("+solver.sampler=gap", "solver.sampler", "sampling"),
         ("seed=1.5", "seed", "1.5"),
         ("compute=cluster", "compute.address", "must be given"),
-        ("run.stage=solv", "run.stage", "solve"),
+        ("run.until=solv", "run.until", "solve"),
         ("path=single path.lambdas=[1,2]", "path.lambdas", "is not read with path.rule=single; give path=grid"),
         ("solver=ssg", "solver.method", "one with a dual point, for path.rule=two_sided (path=grid|single need none)"),
         ("solver=eg path=regpath", "solver.method", "one with a dual point, for path.rule=two_sided"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from pathlib import Path
 
 import pytest
@@ -123,12 +122,15 @@ def test_package__that_is_not_installed_is_said_before_anything_is_written(
     assert not (folder / "runs").exists()
 
 
-def test_failure__keeps_a_run_that_has_something(folder: Path, capsys) -> None:
-    """A damaged raw file must not cost what an earlier invocation has left."""
+def test_failure__keeps_a_run_that_has_something(folder: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error must not cost what an earlier invocation has left."""
     words = [*f"{TEXT} tracking=none compute=serial dataset.file=text/tabs dataset.test_file=text/tabs".split()]
-    assert run(composed(*words, "run.stage=featurize")) == 0
+    assert run(composed(*words, "run.until=featurize")) == 0
     (manifest,) = folder.glob("runs/*/manifest.json")
-    (features,) = folder.glob("runs/features/*/meta.json")
-    features.write_text(json.dumps({}))
-    assert run(composed(*words, "run.stage=init_path")) == 1
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr("gapwise.stages.featurize.featurize", fail)
+    assert run(composed(*words, "run.until=init_path")) == 1
     assert manifest.is_file()

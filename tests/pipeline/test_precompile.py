@@ -179,7 +179,7 @@ def test_processes__are_one_on_two_cores_and_two_on_more(settings, monkeypatch) 
 
 def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:
     assert worthwhile(settings)
-    for words in (["compute=serial"], ["run.until=solve"], ["run.stage=verify"], ["run.managed=true"]):
+    for words in (["compute=serial"], ["run.until=solve"], ["run.managed=true"]):
         assert not worthwhile(read(composed(*SAMPLE, *words))), words
     with monkeypatch.context() as patch:  # a sweep's worker, which may start no processes
         patch.setitem(multiprocessing.current_process()._config, "daemon", True)

@@ -12,6 +12,7 @@ import pytest
 from in_process import Here
 from real_runs import Sandbox
 
+from gapwise.pipeline.cli import carry_out
 from gapwise.pipeline.rundir import read_json, write_json
 from gapwise.pipeline.stage_graph import flow
 from gapwise.stages import evaluate, report
@@ -80,28 +81,26 @@ def test_report__that_cannot_be_made_is_in_no_runs_way_and_is_made_later(
     with monkeypatch.context() as patch:
         patch.setattr(report, "write_report", fail)
         done = sandbox.finish()
-        assert "the report could not be made: 'a bug'; run.stage=report tries again" in done.err
+        assert "the report could not be made: 'a bug'; gapwise report tries again" in done.err
         assert json.loads((sandbox.run / "result.json").read_text())["status"] == "CONVERGED"
-        assert sandbox.issue("run.stage=report").code == 1
     assert not (sandbox.run / "report.html").exists()
     solved = (sandbox.run / "path.zarr" / "zarr.json").stat().st_mtime_ns
-    sandbox.finish("run.stage=report")
+    assert carry_out(["report", str(sandbox.run), "--figures", "png,svg"]) == 0
+    assert list((sandbox.run / "figures").glob("*.svg"))
     assert (sandbox.run / "report.html").exists()
     assert (sandbox.run / "path.zarr" / "zarr.json").stat().st_mtime_ns == solved
 
 
-def test_stages__one_alone_needs_those_before_it(chain, tmp_path: Path) -> None:
+def test_until__ends_after_a_stage_and_the_run_goes_on(chain, tmp_path: Path) -> None:
     sandbox = Here(tmp_path / "runs", chain.words)
-    early = sandbox.issue("run.stage=verify")
-    assert early.code == 1
-    assert "stage featurize has to be done first" in early.err
-    assert not list(sandbox.root.glob("sequences_csv-*")), "nothing was done, so nothing is left"
     *stages, last = flow()
     for stage in stages:
-        sandbox.finish(f"run.stage={stage}")
+        sandbox.finish(f"run.until={stage}")
         assert not (sandbox.run / "result.json").exists()
-    sandbox.finish(f"run.stage={last}")
+    sandbox.finish(f"run.until={last}")
     assert (sandbox.run / "result.json").exists()
+    refused = sandbox.issue("run.until=refit")
+    assert (refused.code, "run.until: this run has no refit" in refused.err) == (2, True)
 
 
 def test_manifest__of_another_run_is_refused_with_what_differs(sandbox: Here) -> None:

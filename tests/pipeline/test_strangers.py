@@ -149,7 +149,7 @@ def test_console_script__finds_modules_of_the_current_folder_for_a_run(marker, t
     (tmp_path / "mine.py").write_text("from python_task import Pairs\n")
     (tmp_path / "zarr.py").write_text(f"import pathlib\npathlib.Path({str(marker)!r}).touch()\n")
     code = "import sys; sys.path[:] = filter(None, sys.path); from gapwise.pipeline.entry import script; script()"
-    words = ["dataset=python_oracle", "dataset.oracle=mine:Pairs", "run.stage=featurize", "tracking=none"]
+    words = ["dataset=python_oracle", "dataset.oracle=mine:Pairs", "run.until=featurize", "tracking=none"]
     path = os.pathsep.join([str(Path(python_task.__file__).parent), os.environ.get("PYTHONPATH", "")])
     env = {**os.environ, "PYTHONPATH": path, "GAPWISE_RUNS": str(tmp_path / "own")}
     command = [sys.executable, "-c", code, *words, "compute=serial"]

@@ -134,7 +134,7 @@ def test_broken_database__costs_one_warning(
     holder.close()
     (warning,) = (record.getMessage() for record in caplog.records if record.name == "gapwise")
     assert says in warning
-    assert "the same command, or run.stage=sync, shows it later" in warning
+    assert "the same command, or gapwise sync, shows it later" in warning
     assert not (directory.path / "tracking.json").exists()
 
 

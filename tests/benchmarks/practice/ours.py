@@ -88,9 +88,8 @@ class Command(BaseEstimator):
         return [*self.words, f"dataset.validation={HELD_OUT}", "run.refit=true", "seed=0"]
 
     def fit(self, x: Sequence[Any], y: Sequence[Any]) -> Self:
-        """The whole command but for its report, in processes whose CPU seconds the caller counts."""
-        for part in ("run.until=evaluate", "run.stage=refit"):
-            self.run_ = command([*self._all, part], self.root)
+        """The whole command but for its report, in a process whose CPU seconds the caller counts."""
+        self.run_ = command([*self._all, "run.until=refit"], self.root)
         return self
 
     def size_in(self, folder: Path) -> int:
