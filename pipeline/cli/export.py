@@ -1,4 +1,4 @@
-"""``gapwise export RUN --format gapwise|mlflow|npz``: the model of a run at one λ, to be used without the run.
+"""``gapwise export RUN --format gapwise|mlflow``: the model of a run at one λ, to be used without the run.
 
 (`pipeline.export` is something else: the copies of a run's results that DVC keeps.)
 """

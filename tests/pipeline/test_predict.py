@@ -205,14 +205,6 @@ def test_commands__refuse_what_cannot_be_done_and_write_nothing(made, tmp_path, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "out-is-there"]
 
 
-def test_npz__has_weights_vocabulary_and_facts(made):
-    model = load_model(made / "chain.gapwise")
-    with np.load(made / "chain.npz", allow_pickle=False) as arrays:
-        assert arrays["weights"].tobytes() == model.weights.tobytes()
-        assert arrays["shared_vocabulary"].tobytes() == model.shared["vocabulary"].tobytes()
-        assert json.loads(arrays["facts"].tobytes()) == model.facts
-
-
 def test_oracle__serves_a_split_without_truth_and_says_that_its_code_changed(made, caplog):
     from python_task import Pairs
 

@@ -13,18 +13,16 @@ from gapwise.pipeline.stage_graph import Stage, after, before, flow, stages
 
 def test_flow__is_ordered_by_what_stages_need() -> None:
     assert list(flow()) == ["featurize", "init_path", "solve", "verify", "evaluate", "report"]
-    assert set(stages()) - set(flow()) == {"figures", "refit", "sync"}
+    assert set(stages()) - set(flow()) == {"refit"}
     assert before("verify") == ["featurize", "init_path", "solve"]
-    assert after("solve") == ["verify", "evaluate", "figures", "refit", "report"]
-    assert before("sync") == after("figures") == []
+    assert after("solve") == ["verify", "evaluate", "refit", "report"]
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ('STAGE = Stage("other", print)', "expected STAGE.name 'broken', got 'other'"),
-        ('STAGE = Stage("broken", print, needs=("solv",))', "needs 'solv'; a stage of the run is one of .*solve"),
-        ('STAGE = Stage("broken", print, needs=("figures",))', "needs 'figures'"),
+        ('STAGE = Stage("broken", print, needs=("solv",))', "needs 'solv'; a stage is one of .*solve"),
     ],
 )
 def test_stages__say_what_is_wrong_with_a_record(

@@ -266,7 +266,7 @@ def test_outputs__replace_nothing_without_force_and_never_write_through_a_link(h
     (tmp_path / "nowhere").symlink_to(tmp_path / "not there")
     predict = ["predict", honest, tmp_path / "new.txt", "-o"]
     for name, what in (("link", "is a symbolic link"), ("nowhere", "is a symbolic link"), ("target", "exists")):
-        for command in (predict, ["export", honest, "-o"], ["export", honest, "--format", "npz", "-o"]):
+        for command in (predict, ["export", honest, "-o"]):
             told = refused(capsys, *command, tmp_path / name)
             assert f"{tmp_path / name}: {what}; nothing is overwritten. Give another place, or --force" in told
     assert "is neither a file nor a folder" in refused(capsys, *predict, "/dev/null", "--force")
@@ -275,7 +275,7 @@ def test_outputs__replace_nothing_without_force_and_never_write_through_a_link(h
         assert not (tmp_path / name).is_symlink()
     assert (tmp_path / "target").read_text() == "mine"
     assert not (tmp_path / "not there").exists()
-    for form in ("gapwise", "npz", "mlflow"):
+    for form in ("gapwise", "mlflow"):
         link, words = tmp_path / f"{form}-link", ["export", str(honest), "--format", form, "-o"]
         link.symlink_to(tmp_path / "target")
         assert carry_out([*words, str(link), "--force"]) == 0

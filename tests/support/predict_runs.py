@@ -143,7 +143,7 @@ def _predict_elsewhere(folder: Path) -> None:
         (folder / f"{name}.txt").write_text("\n\n".join(part) + "\n", encoding="utf-8")
     predict(str(run), str(folder / "bare.txt"), out=folder / "bare-shown")
     predict(str(run), *(str(folder / f"{name}.txt") for name in ("first", "rest")), out=folder / "joined-shown")
-    for form in ("gapwise", "npz", "mlflow"):
+    for form in ("gapwise", "mlflow"):
         assert carry_out(["export", str(run), "--format", form, "-o", str(folder / f"chain.{form}")]) == 0
     hidden = run.parent.rename(folder / "runs" / "hidden")
     for file in (folder / "chain.gapwise").rglob("*"):
