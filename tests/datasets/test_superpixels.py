@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from memory_sink import MemorySink
 from skimage.measure import label
-from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
 from gapwise.stages.datasets.vision.features import (
@@ -17,7 +15,6 @@ from gapwise.stages.datasets.vision.features import (
     nearest,
     pairwise_features,
     rings,
-    spread_out,
     unary_features,
 )
 from gapwise.stages.datasets.vision.horse_scenes import compose
@@ -139,13 +136,6 @@ def test_learn_words__does_not_depend_on_the_number_of_threads():
             learned.append(learn_words(samples, 40, seed=0, option="sift_words"))
     assert (learned[0] == learned[1]).all()
     assert len(np.unique(learned[0], axis=0)) == 40
-
-
-@pytest.mark.parametrize("width", [3, 128])
-def test_spread_out__draws_as_scikit_learn_does(width: int) -> None:
-    samples = np.random.default_rng(4).integers(256, size=(700, width)).astype(np.float32)
-    theirs, _ = kmeans_plusplus(samples, 30, random_state=np.random.RandomState(5))
-    assert (spread_out(samples, 30, np.random.RandomState(5)) == theirs).all()
 
 
 def load(item: Picture) -> Picture:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -130,70 +129,12 @@ def learn_words(samples: np.ndarray, count: int, *, seed: int, option: str) -> n
         )
     with threadpool_limits(limits=1):  # sums of several threads would differ in the last bit
         means = MiniBatchKMeans(
-            n_clusters=count, init=spread_out, random_state=seed, n_init=1, batch_size=4096, max_iter=20,
+            n_clusters=count, init="k-means++", random_state=seed, n_init=1, batch_size=4096, max_iter=20,
             max_no_improvement=10, compute_labels=False,
         )  # fmt: skip
         means.fit(samples.astype(np.float32))
     centres = np.clip(np.rint(means.cluster_centers_), 0, 255).astype(np.uint8)
     return centres[np.lexsort(centres.T[::-1])]
-
-
-def learn_vocabularies(colours: np.ndarray, sifts: np.ndarray, counts: tuple[int, int], *, seed: int) -> Words:
-    """Both vocabularies, side by side: uint8 (N, 3), uint8 (M, 128), numbers of words.
-
-    Raises
-    ------
-    DataError : fewer samples than words.
-    """
-    from threadpoolctl import threadpool_limits
-
-    # BLAS has one limit for all threads: it stays until both have ended. That of OpenMP is a thread's own.
-    with threadpool_limits(limits=1), ThreadPoolExecutor(2) as pool:
-        rows = zip((colours, sifts), counts, ("colour_words", "sift_words"), strict=True)
-        learning = [pool.submit(learn_words, samples, count, seed=seed, option=name) for samples, count, name in rows]
-        return Words(*(words.result() for words in learning))
-
-
-def spread_out(samples: np.ndarray, count: int, random_state: np.random.RandomState) -> np.ndarray:
-    """Greedy k-means++ (Arthur and Vassilvitskii 2007), as scikit-learn has it, draw for draw and bit for bit.
-
-    scikit-learn computes distances in float64. Those of rows of 8-bit numbers are integers below 2^24, which float32 holds
-    as well, in a fifth of the time.
-
-    Parameters
-    ----------
-    samples : float32 (N, k), whole numbers 0..255, k <= 128.
-
-    Returns
-    -------
-    float32 (count, k), rows of `samples`.
-    """
-    size, trials = len(samples), 2 + int(np.log(count))
-    norms, weight = (samples * samples).sum(axis=1), np.ones(len(samples), np.float32)
-
-    def distances(rows: np.ndarray) -> np.ndarray:
-        squared = samples[rows] @ samples.T
-        squared *= np.float32(-2.0)
-        squared += norms[rows][:, None]
-        squared += norms
-        return squared
-
-    centres = np.empty((count, samples.shape[1]), np.float32)
-    first = random_state.choice(size, p=weight / weight.sum())
-    centres[0] = samples[first]
-    closest = distances(np.array([first]))
-    total = closest @ weight
-    for number in range(1, count):
-        drawn = random_state.uniform(size=trials) * total
-        candidates = np.searchsorted(np.cumsum(weight * closest), drawn)
-        np.clip(candidates, None, size - 1, out=candidates)
-        nearer = distances(candidates)
-        np.minimum(closest, nearer, out=nearer)
-        totals = nearer @ weight[:, None]
-        best = np.argmin(totals)
-        total, closest = totals[best], nearer[best]
-        centres[number] = samples[candidates[best]]
-    return centres
 
 
 def rings(regions: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -210,7 +151,6 @@ def unary_features(
     regions: np.ndarray,
     edges: np.ndarray,
     words: Words,
-    sift: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> np.ndarray:
     """Feature rows of the superpixels: a constant, then 3 position, 3 colour-word and 3 SIFT-word histograms, each over the
     own pixels, the neighbours' and the second-order neighbours'. Every histogram is the square root of shares, so
@@ -219,7 +159,6 @@ def unary_features(
     Parameters
     ----------
     rgb : uint8 (H, W, 3).   regions : (H, W) ids 0..S-1.   edges : (E, 2).   words : the vocabularies.
-    sift : `dense_sift` of the picture; computed if it is not given.
 
     Returns
     -------
@@ -232,7 +171,7 @@ def unary_features(
     cell_column = np.arange(width) * GRID // width
     cell = (cell_row[:, None] * GRID + cell_column[None, :]).ravel()
     colour = nearest(to_lab(rgb).reshape(-1, 3), words.colour)
-    position, descriptor = dense_sift(rgb) if sift is None else sift
+    position, descriptor = dense_sift(rgb)
     word = nearest(descriptor, words.sift)
     first, second = rings(size, edges)
     columns = [np.ones((size, 1))]

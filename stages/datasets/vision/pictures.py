@@ -3,13 +3,9 @@ learns the vocabularies on training pictures, the second writes all blocks. `rea
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +17,7 @@ from gapwise.stages.datasets.vision.features import (
     Words,
     dense_sift,
     keypoints,
-    learn_vocabularies,
+    learn_words,
     pairwise_features,
     unary_features,
 )
@@ -83,37 +79,16 @@ def _sample(
     return drawn, dense_sift(rgb, chosen)[1]
 
 
-class Groundwork(NamedTuple):
-    """What is made of a picture without the vocabularies, more than half of the work."""
-
-    regions: np.ndarray
-    """uint16 (H, W), ids of superpixels"""
-    sift: tuple[np.ndarray, np.ndarray]
-    """`dense_sift` of the picture"""
-
-    @property
-    def nbytes(self) -> int:
-        return self.regions.nbytes + sum(array.nbytes for array in self.sift)
-
-
-def groundwork(rgb: np.ndarray, superpixels: int) -> Groundwork:
+def described(
+    rgb: np.ndarray, superpixels: int, words: Words, with_pairs: bool, own: bool
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Superpixel map uint16 (H, W) of a picture, and its features and edges; `own`: those of `own_columns`."""
     import cv2
 
     cv2.setNumThreads(1)
-    return Groundwork(segment(rgb, superpixels), dense_sift(rgb))
-
-
-def _groundwork_of(item: Item, load: Load, superpixels: int) -> Groundwork:
-    return groundwork(load(item).rgb, superpixels)
-
-
-def described(
-    rgb: np.ndarray, ground: Groundwork, words: Words, with_pairs: bool, own: bool
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Superpixel map (H, W) of a picture, and its features and edges; `own`: those of `own_columns`."""
-    regions = ground.regions
+    regions = segment(rgb, superpixels)
     edges = adjacency(regions)
-    unary = unary_features(rgb, regions, edges, words, ground.sift)
+    unary = unary_features(rgb, regions, edges, words)
     if not with_pairs:
         edges = edges[:0]
     if own:
@@ -122,17 +97,12 @@ def described(
 
 
 def _block(
-    task: tuple[bool, Item, Groundwork | None],
-    load: Load,
-    words: Words,
-    options: FeatureOptions,
-    count: Tally,
-    own: bool,
+    task: tuple[bool, Item], load: Load, words: Words, options: FeatureOptions, count: Tally, own: bool
 ) -> dict[str, np.ndarray]:
     """Arrays of one block; if the first of `task` is true, including the picture, for figures."""
-    shown, item, ground = task
+    shown, item = task
     rgb, mask = load(item)
-    regions, arrays = described(rgb, ground or groundwork(rgb, options.superpixels), words, options.pairwise, own)
+    regions, arrays = described(rgb, options.superpixels, words, options.pairwise, own)
     arrays |= count(regions, mask)
     if shown:
         arrays |= {
@@ -142,20 +112,6 @@ def _block(
             "hw": np.array([regions.shape], dtype=np.int32),
         }
     return arrays
-
-
-AHEAD_BYTES = 1 << 26
-"""About the most memory for pictures' groundwork that waits for the vocabularies."""
-
-
-def _meanwhile(learning: Future[Words], results: Iterator[Groundwork]) -> list[Groundwork]:
-    """The first of `results`, until the vocabularies are learned; learning them takes one thread."""
-    done: list[Groundwork] = []
-    size = 0
-    while not learning.done() and size < AHEAD_BYTES and (ground := next(results, None)) is not None:
-        done.append(ground)
-        size += ground.nbytes
-    return done
 
 
 NO_PICTURE = {
@@ -200,30 +156,23 @@ def featurize_pictures(
     if not train or not test:
         raise DataError(f"dataset: {len(train)} training and {len(test)} test images; at least one of each is needed")
     draws = []
-    imports = threading.Thread(target=import_module, args=("sklearn.cluster",), daemon=True)  # takes a second
-    imports.start()
     gather = partial(_sample, load=load, options=options, seed=seed)
     for done, drawn in enumerate(map_blocks(gather, list(enumerate(train))), 1):
         draws.append(drawn)
         report(done, len(train), "sampling colours and SIFT descriptors")
     report(0, 2, "learning vocabularies")
     colours, sifts = (np.concatenate(rows) for rows in zip(*draws, strict=True))
-    every = [item for images in items.values() for item in images]
-    imports.join()  # two threads that import parts of scipy side by side may see a module half imported
-    with ThreadPoolExecutor(1) as learner:
-        counts = options.colour_words, options.sift_words
-        learning = learner.submit(learn_vocabularies, colours, sifts, counts, seed=seed)
-        grounds = _meanwhile(
-            learning, map_blocks(partial(_groundwork_of, load=load, superpixels=options.superpixels), every)
-        )
-        words = learning.result()
+    words = Words(
+        learn_words(colours, options.colour_words, seed=seed, option="colour_words"),
+        learn_words(sifts, options.sift_words, seed=seed, option="sift_words"),
+    )
     report(2, 2, "learning vocabularies")
     sink.put("", "colour_words", words.colour)
     sink.put("", "sift_words", words.sift)
 
     where = [split for split, images in items.items() for _ in images]
     shown = [split == "test" and number < SHOWN for split, images in items.items() for number in range(len(images))]
-    tasks = list(zip_longest(shown, every, grounds))
+    tasks = list(zip(shown, (item for images in items.values() for item in images), strict=True))
     describe = partial(_block, load=load, words=words, options=options, count=count, own=model.own)
     superpixels = 0
     for done, arrays in enumerate(map_blocks(describe, tasks), 1):

@@ -14,7 +14,7 @@ from gapwise.stages.datasets import NEW, DataError, MapBlocks, NewInput, Predict
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.features import Words
 from gapwise.stages.datasets.vision.picture_files import decoded
-from gapwise.stages.datasets.vision.pictures import check_finite, described, groundwork
+from gapwise.stages.datasets.vision.pictures import check_finite, described
 from gapwise.stages.datasets.vision.superpixels import tally
 
 
@@ -52,8 +52,7 @@ def _checked(number: int, picture: object) -> np.ndarray:
 
 
 def _new_block(rgb: np.ndarray, encoder: PictureEncoder) -> dict[str, np.ndarray]:
-    ground = groundwork(rgb, encoder.superpixels)
-    regions, arrays = described(rgb, ground, encoder.words, encoder.pairwise, encoder.own)
+    regions, arrays = described(rgb, encoder.superpixels, encoder.words, encoder.pairwise, encoder.own)
     return arrays | unlabelled(regions)
 
 
