@@ -1,1 +1,1 @@
-"""One block at a time: which one is next (`sampling`), and its step (`step`) by one of the views of a block (`views`)."""
+"""One block at a time: which one is next (`sampling`), and its step (`step`), by features or by margins."""

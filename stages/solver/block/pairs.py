@@ -32,9 +32,6 @@ from gapwise.stages.solver.block.step import extremes, line_search, note_cached_
 from gapwise.stages.solver.codes import CACHED_STEPS, PAIRWISE, STEPS
 from gapwise.stages.solver.running import clip_into
 
-STEP = WIDTH
-"""The number of rows of a square matrix is rounded up to a multiple of this, since structures may write rows in vectors."""
-
 
 class Distances(NamedTuple):
     """A square matrix (width_i, width_i) per block; `Pool.row` is the row and column of an atom."""
@@ -56,7 +53,7 @@ def with_room(distances: Distances, counts: np.ndarray) -> Distances:
     """The same distances with room for `counts` (n,) atoms of each block; takes 8 bytes times the squares of the counts."""
     if (counts <= distances.width).all():
         return distances
-    width = np.where(counts <= distances.width, distances.width, STEP * -(-counts // STEP))
+    width = np.where(counts <= distances.width, distances.width, WIDTH * -(-counts // WIDTH))
     start = np.concatenate([[0], np.cumsum(width * width)])
     wider = Distances(start[:-1], width, np.zeros(start[-1]))
     _copy(distances, wider)
