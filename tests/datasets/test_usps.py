@@ -9,6 +9,7 @@ import pytest
 from memory_sink import problems
 
 from gapwise.stages.datasets import DataError, open_dataset
+from gapwise.stages.problems import build
 
 
 def arrays(seed: int = 0) -> dict[str, np.ndarray]:
@@ -97,3 +98,13 @@ def test_usps__real_data_has_the_sizes_of_the_papers(shared_data):
     assert np.bincount(test.truth).tolist() == [359, 264, 198, 166, 200, 160, 170, 147, 166, 177]
     assert train.rows.x.min() == -1.0
     assert train.rows.x.max() == 1.0
+
+
+def test_usps__labels_of_8_bits_do_not_limit_the_columns():
+    x = np.eye(3, 256, dtype=np.float32)
+    problem = build("multiclass", {"x": x, "labels": np.array([0, 1, 2], np.uint8)}, {"classes": 3})
+    w, scores = np.arange(768.0), np.empty(2)
+    problem.score_labels(1, w, np.array([[1], [2]], np.uint8), np.arange(2), np.empty(3), scores)
+    assert scores.tolist() == [257.0, 513.0]
+    problem.pair_move(1, 1.0, np.array([2], np.uint8), np.array([1], np.uint8), np.empty(3), w)
+    assert (w[257], w[513]) == (256.0, 514.0)

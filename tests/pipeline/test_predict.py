@@ -227,7 +227,7 @@ from gapwise.pipeline.entry import main
 assert main() == 0
 print(*sorted({{module.split(".")[0] for module in sys.modules}}), file=sys.stderr)
 """
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT / ".src")}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == (made / "multiclass-shown").read_text()
@@ -244,7 +244,7 @@ blocks = open({str(made / "bare.txt")!r}, encoding="utf-8").read().strip("\\n").
 found = model.predict(pd.DataFrame({{"input": blocks}}))
 print(json.dumps([list(row) for row in found["labels"]]))
 """
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT / ".src")}
     done = subprocess.run([sys.executable, "-c", code], env=env, cwd=made, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     names = load_model(made / "chain.gapwise").labels

@@ -22,7 +22,7 @@ FEW = ("solver.max_passes=8",)
 
 def make(folder: Path) -> None:
     """Make everything below `folder`, in a process of its own."""
-    path = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "support")))
+    path = os.pathsep.join((str(ROOT / ".src"), str(ROOT), str(ROOT / "tests" / "support")))
     env = {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([sys.executable, __file__, str(folder)], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -163,12 +163,12 @@ class Multiclass(NamedTuple):
 
     def pair_move(self, i, c, y, z, delta, w):
         if y[0] != z[0]:
-            self.rows.push_class(i, c, y[0], delta.size, w)
-            self.rows.push_class(i, -c, z[0], delta.size, w)
+            self.rows.push_class(i, c, int(y[0]), delta.size, w)
+            self.rows.push_class(i, -c, int(z[0]), delta.size, w)
 
     def score_labels(self, i, w, labels, slots, theta, scores):
         for k in range(slots.size):
-            scores[k] = self.rows.score_class(i, w, labels[slots[k], 0], theta.size)
+            scores[k] = self.rows.score_class(i, w, int(labels[slots[k], 0]), theta.size)
 
 
 class KernelMulticlass(Multiclass):
