@@ -356,7 +356,9 @@ def faults_of(
         for name in (*COLUMNS, *more):
             check_array(name, A[name], (total,), A[name].dtype)
         check_array("support_offset", A["support_offset"], (total, problem.n + 1), np.int64)
-    except (KeyError, ValueError) as error:
+    except KeyError as error:
+        return [f"lambda of every breakpoint: the array {error} is missing"]
+    except ValueError as error:
         return [f"lambda of every breakpoint: {error}"]
     faults = []
     names = ("support_alpha", "support_loss", "support_label", "label_offset")

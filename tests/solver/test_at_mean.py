@@ -267,11 +267,11 @@ def test_verify__takes_no_bound_at_a_lambda_that_called_oracles(tmp_path: Path) 
         verify(TINY["multiclass"](), run)
 
 
-def test_verify__takes_no_point_of_its_own_from_a_rule_that_needs_that_of_the_supports(tmp_path: Path) -> None:
-    """Saying that w is a point of its own does not make it one: `paper` compares it with the supports all the same."""
+def test_verify__takes_no_point_of_its_own_without_its_dual_norm(tmp_path: Path) -> None:
+    """Saying that w is a point of its own does not make it one: the bounds at other lambdas need its dual point's norm."""
     run = copy_of(run_of("multiclass", "paper"), tmp_path)
     group = zarr.open_group(run / "path.zarr", mode="a")
     group.attrs.update(own_primal=True)
     entry("weights", (1, 2), lambda x: x + 1e-3)(group)
-    with pytest.raises(CertificateError, match=r"breakpoint 1.*stored weights differ"):
+    with pytest.raises(CertificateError, match=r"the array 'dual_norm2' is missing"):
         verify(TINY["multiclass"](), run)
