@@ -17,8 +17,9 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from gapwise.records import Facts
+from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.prefetch import prefetch_range
-from gapwise.stages.problems.protocol import U, add_scaled, compile_methods, dot, frozen
+from gapwise.stages.problems.protocol import FAST, PLAIN, U, compile_methods, frozen
 
 
 class ClassRows(Protocol):
@@ -32,6 +33,23 @@ class ClassRows(Protocol):
 
 
 compile_methods(ClassRows)
+
+
+@inner(**FAST)
+def score_row(x, w, k):
+    """<w_k, x> of a dense row. `dot` of a slice of w is up to 1.15 times as slow, by where the process puts its code."""
+    total, start = 0.0, U(k) * U(x.size)
+    for j in range(U(x.size)):
+        total += x[j] * w[start + j]
+    return total
+
+
+@inner(**PLAIN)
+def push_row(x, c, k, w):
+    """w_k += c x."""
+    start = U(k) * U(x.size)
+    for j in range(U(x.size)):
+        w[start + j] += c * x[j]
 
 
 class Dense(NamedTuple):
@@ -65,13 +83,13 @@ class Dense(NamedTuple):
 
     def scores(self, i, w, theta):
         for k in range(theta.size):
-            theta[k] = self.score_class(i, w, k, theta.size)
+            theta[k] = score_row(self.x[i], w, k)
 
     def score_class(self, i, w, k, K):
-        return dot(self.x[i], w[k * self.x.shape[1] : (k + 1) * self.x.shape[1]])
+        return score_row(self.x[i], w, k)
 
     def push_class(self, i, c, k, K, w):
-        add_scaled(c, self.x[i], w[k * self.x.shape[1] : (k + 1) * self.x.shape[1]])
+        push_row(self.x[i], c, k, w)
 
     def touch(self, i, stage):
         if stage == 1:
