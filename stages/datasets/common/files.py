@@ -119,22 +119,6 @@ def array_of(file: Path) -> np.ndarray:
         raise DataError(f"{file}: cannot be read as an .npy file without pickled objects ({error})") from error
 
 
-def jpegs_of(source: Path) -> dict[str, bytes]:
-    """Contents of the JPEG files in a .tar archive or below a folder, by their paths without ending.
-
-    DataError if the archive cannot be read.
-    """
-    if source.is_dir():
-        paths = {path.relative_to(source).with_suffix("").as_posix(): path for path in sorted(source.rglob("*.jpg"))}
-        return {name: path.read_bytes() for name, path in paths.items()}
-    try:
-        with tarfile.open(source) as tar:
-            members = [m for m in tar.getmembers() if m.isfile() and m.name.endswith(".jpg")]
-            return {m.name.removesuffix(".jpg"): tar.extractfile(m).read() for m in members}  # type: ignore[union-attr]
-    except UNREADABLE as error:
-        raise DataError(f"{source}: cannot be read as a tar archive: {error}; get the file again") from error
-
-
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table as CSV."""
     out = io.StringIO()
