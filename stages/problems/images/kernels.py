@@ -43,6 +43,12 @@ def rows_dot(x, scale, first, w, out):
 
 
 @inner(**FAST)
+def axpy4(a, p, b, q, c, r, d, s, w):
+    for j in range(w.size):
+        w[j] += (a * p[j] + b * q[j]) + (c * r[j] + d * s[j])
+
+
+@inner(**FAST)
 def axpy8(a, p, b, q, c, r, d, s, e, t, f, u, g, v, h, x, w):
     for j in range(w.size):
         w[j] += ((a * p[j] + b * q[j]) + (c * r[j] + d * s[j])) + ((e * t[j] + f * u[j]) + (g * v[j] + h * x[j]))
@@ -58,29 +64,37 @@ def _nonzero(delta, k):
 
 @inner(**PLAIN)
 def _row(x, first, step, delta, k, other):
-    """step delta[j] and row j of the first j >= k where delta is not zero, and j + 1; past the end 0 and row `other`."""
-    j = _nonzero(delta, k)
-    if j < delta.size:
-        return step * delta[j], x[first + j], j + 1
-    return 0.0, x[first + other], j
+    """step delta[k] and row k; past the end 0 and row `other`."""
+    if k < delta.size:
+        return step * delta[k], x[first + k]
+    return 0.0, x[first + other]
 
 
 @inner(**PLAIN)
 def rows_add(x, first, step, delta, w):
-    """w += step sum_k delta[k] x[first + k]; skips zero entries and takes eight others per pass over w."""
+    """w += step sum_k delta[k] x[first + k]; skips zero entries and takes the others eight or four per pass over w."""
     k = _nonzero(delta, 0)
     while k < delta.size:
-        begin = k
-        a, p, k = _row(x, first, step, delta, k, begin)
-        b, q, k = _row(x, first, step, delta, k, begin)
-        c, r, k = _row(x, first, step, delta, k, begin)
-        d, s, k = _row(x, first, step, delta, k, begin)
-        e, t, k = _row(x, first, step, delta, k, begin)
-        f, u, k = _row(x, first, step, delta, k, begin)
-        g, v, k = _row(x, first, step, delta, k, begin)
-        h, y, k = _row(x, first, step, delta, k, begin)
+        k1 = _nonzero(delta, k + 1)
+        k2 = _nonzero(delta, k1 + 1)
+        k3 = _nonzero(delta, k2 + 1)
+        k4 = _nonzero(delta, k3 + 1)
+        a, p = _row(x, first, step, delta, k, k)
+        b, q = _row(x, first, step, delta, k1, k)
+        c, r = _row(x, first, step, delta, k2, k)
+        d, s = _row(x, first, step, delta, k3, k)
+        if k4 >= delta.size:
+            axpy4(a, p, b, q, c, r, d, s, w)
+            return
+        k5 = _nonzero(delta, k4 + 1)
+        k6 = _nonzero(delta, k5 + 1)
+        k7 = _nonzero(delta, k6 + 1)
+        e, t = _row(x, first, step, delta, k4, k)
+        f, u = _row(x, first, step, delta, k5, k)
+        g, v = _row(x, first, step, delta, k6, k)
+        h, y = _row(x, first, step, delta, k7, k)
         axpy8(a, p, b, q, c, r, d, s, e, t, f, u, g, v, h, y, w)
-        k = _nonzero(delta, k)
+        k = _nonzero(delta, k7 + 1)
 
 
 @inner(**JIT)
