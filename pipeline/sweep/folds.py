@@ -35,9 +35,8 @@ def checked(cfg: DictConfig, experiment: str | None, overrides: Sequence[str] = 
     folds, settings = sweep_options(cfg).cv, read(cfg, experiment=experiment, overrides=overrides)
     if settings.run.export is not None:
         raise ConfigError(EXPORT)
-    for name in ("stage", "until"):
-        if getattr(settings.run, name) is not None:
-            raise ConfigError(f"run.{name}: sweep.cv={folds} needs the losses of whole runs; leave it out")
+    if settings.run.until is not None:
+        raise ConfigError(f"run.until: sweep.cv={folds} needs the losses of whole runs; leave it out")
     if "validation" in settings.dataset:
         raise ConfigError(f"dataset.validation: sweep.cv={folds} makes splits of its own; add dataset.validation=null")
     return settings

@@ -38,7 +38,7 @@ from gapwise.stages.datasets.common.reader import (
     tell_known,
 )
 from gapwise.stages.datasets.common.sinks import Blocks, Encoded, taken
-from gapwise.stages.problems import capabilities, structure
+from gapwise.stages.problems import VERSIONS, capabilities, home_of
 from gapwise.stages.problems.losses import with_unit
 
 __all__ = (
@@ -142,12 +142,17 @@ def version_of(name: str, structure_name: str) -> str:
 
     That covers its file, and of a part that an installed package offers the whole package.
     """
-    reader, kind = (module_of(name), reader_of(name)), (structure(structure_name), capabilities(structure_name))
+    homes = (
+        (f"{__name__}.{name}", reader_of(name).version),
+        (home_of(structure_name), VERSIONS.get(structure_name, 1)),
+    )
     stages, versions = Path(__file__).resolve().parents[1], []
-    for module, declares in (reader, kind):
-        file = Path(str(module.__file__)).resolve()
+    for module, version in homes:
+        spec = find_spec(module)
+        assert spec is not None
+        file = Path(str(spec.origin)).resolve()
         ours = file.is_relative_to(stages)
-        versions.append(str(declares.version) if ours else digest_of({"": file, **files_beside(file)})[:12])
+        versions.append(str(version) if ours else digest_of({"": file, **files_beside(file)})[:12])
     return ".".join(versions)
 
 

@@ -30,6 +30,10 @@ if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
 __path__ = with_parts(__path__, "problems")
 
 
+VERSIONS: dict[str, int] = {}
+"""Of structures whose `derived` arrays have changed; others have version 1. It is part of the keys of features."""
+
+
 def structures() -> list[str]:
     """Names of all structures, sorted; imports their modules."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
@@ -39,13 +43,22 @@ def structures() -> list[str]:
 
 def structure(name: str) -> ModuleType:
     """The module of a structure; ValueError lists the known ones."""
+    part = import_module(home_of(name))
+    if hasattr(part, "build"):
+        return part
+    raise _unknown(name)
+
+
+def home_of(name: str) -> str:
+    """Name of the module of a structure, which is not imported; ValueError if there is none."""
     if name in {module.name for module in pkgutil.iter_modules(__path__)}:
-        part = import_module(f"{__name__}.{name}")
-        if hasattr(part, "build"):
-            return part
-    raise ValueError(
-        f"unknown structure {name!r}; known: {', '.join(structures())}. What an earlier version has made, make again"
-    )
+        return f"{__name__}.{name}"
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> ValueError:
+    known = f"known: {', '.join(structures())}"
+    return ValueError(f"unknown structure {name!r}; {known}. What an earlier version has made, make again")
 
 
 def capabilities(name: str) -> Capabilities:

@@ -32,8 +32,6 @@ class Capabilities:
 
     Parameters
     ----------
-    version : int
-        Of what `derived`, `for_training` and `stand_ins` store: raise it with every edit that changes it.
     calls_python : bool
         Whether its oracle is Python code, which holds the GIL: threads then gain nothing.
     margins : bool
@@ -79,7 +77,6 @@ class Capabilities:
     learns: str = "predict structured objects"
     losses: Mapping[str, str] = field(default_factory=dict)
     new_data: str = "NEW_DATA"
-    version: int = 1
     calls_python: bool = False
     margins: bool = False
     n_best: bool = False

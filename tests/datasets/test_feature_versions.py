@@ -1,7 +1,7 @@
 """Tiny features of every kind are those of their version: a reader or structure whose features change has another one.
 
-After an edit that is meant to change features: raise `version` of the reader (or, for what a structure derives, of its
-`CAPABILITIES`), then ``python tests/datasets/test_feature_versions.py`` writes the file anew.
+After an edit that is meant to change features: raise `version` of the reader (or, for what a structure derives, its
+number in `problems.VERSIONS`), then ``python tests/datasets/test_feature_versions.py`` writes the file anew.
 """
 
 from __future__ import annotations
