@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
+import math
 import signal
 import tempfile
 import time
@@ -37,8 +38,16 @@ PAUSE = 0.002
 
 CONNECT_SECONDS = 10
 
+PARTS = 8
+"""Tasks of one map for each thread of the workers: dask takes 2 ms for a task."""
+
 DEATHS = 3
 """Workers that may die of one task before it counts as the cause, as many as a scheduler allows by default."""
+
+
+def each(fn: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """fn(item) for every item, on a worker."""
+    return [fn(item) for item in items]
 
 
 class KeepsOpen(WorkerPlugin):
@@ -194,10 +203,10 @@ class Cluster:
         futures = self._sent(fn, items, places)
         number = {future.key: k for k, future in enumerate(futures)}
         ended = as_completed(futures, loop=self.client.loop, with_results=True, raise_errors=False)
-        results: dict[int, R] = {}
+        results: dict[int, list[R]] = {}
         alone = Alone(self)
         try:
-            while len(results) < len(items):
+            while len(results) < len(futures):
                 for future, value in ended.next_batch(block=False):
                     self._check(future, value)
                     results[number[future.key]] = value
@@ -208,18 +217,21 @@ class Cluster:
                 time.sleep(PAUSE)
         finally:
             if self.client.status == "running":
-                self.client.cancel([futures[k] for k in range(len(items)) if k not in results], force=True)
-        return [results[k] for k in range(len(items))]
+                self.client.cancel([future for k, future in enumerate(futures) if k not in results], force=True)
+        return [result for k in range(len(futures)) for result in results[k]]
 
     def _sent(self, fn: Callable[[T], R], items: Sequence[T], places: Sequence[float] | None) -> list[Future]:
-        workers = [] if places is None else sorted(self.workers())
-        if not workers or places is None:
-            return list(self.client.map(fn, items, pure=False, batch_size=None))
-        homes = [workers[int(place * len(workers))] for place in places]
-        return [
-            self.client.submit(fn, item, pure=False, workers=[home], allow_other_workers=True)
-            for item, home in zip(items, homes, strict=True)
-        ]
+        """A task for every few items in a row, in order."""
+        workers = self.workers()
+        size = math.ceil(len(items) / (PARTS * max(sum(workers.values()), 1))) or 1
+        homes, tasks = sorted(workers), []
+        for start in range(0, len(items), size):
+            home = [homes[int(places[start] * len(homes))]] if places is not None and homes else None
+            part = items[start : start + size]
+            tasks.append(
+                self.client.submit(each, fn, part, pure=False, workers=home, allow_other_workers=home is not None)
+            )
+        return tasks
 
     def _check(self, future: Future, value: object) -> None:
         """Raise the error that a task ended with, if any."""
