@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 
 from omegaconf import DictConfig
@@ -32,11 +31,11 @@ def why(cfg: DictConfig) -> int:
     here = run_state(directory.path)
     done = here.stages if here.manifest.get("key") == directory.key else {}
     left = [name for name in flow_of(settings) if name not in done]
-    out = [f"features: {'reused' if features.is_dir() else 'made'}: {features}"]
+    made = f"features: {'reused' if features.is_dir() else 'made'}: {features}"
     if done or here.state not in ("foreign", "damaged"):
-        out.insert(0, f"this run is there, {here.state}: it would {'do ' + ', '.join(left) if left else 'be shown'}")
+        out = [f"this run is there, {here.state}: it would {'do ' + ', '.join(left) if left else 'be shown'}", made]
     else:
-        out.insert(0, f"a new run, which would do {', '.join(left)}")
+        out = [f"a new run, which would do {', '.join(left)}", made]
         mine = key_of(json.loads(as_json(settings.science)), source)
         others = [run_state(path) for path in (folders(root) if root.is_dir() else [])]
         near = min((run for run in others if run.manifest), key=lambda run: len(differing(mine, run)), default=None)
@@ -45,8 +44,7 @@ def why(cfg: DictConfig) -> int:
         else:
             out.append(f"nearest run: {near.run.name}, {near.state}; it differs in")
             out += [f"  {key}: {number(b)} there, {number(a)} here" for key, (a, b) in differing(mine, near).items()]
-    print("\n".join([*out, f"run: {directory.path}"]))
-    sys.stdout.flush()
+    print("\n".join([*out, f"run: {directory.path}"]), flush=True)
     return DONE
 
 

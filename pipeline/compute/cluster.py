@@ -69,9 +69,9 @@ class Cluster:
     Parameters
     ----------
     options : ComputeOptions
-        With kind `processes` workers of this machine, which end with this process; otherwise those at `address`.
+        Kind `processes` starts workers on this machine, which end with this process; `cluster` uses those at `address`.
     workers : int
-        Number of the former.
+        How many `processes` starts.
     stop : Stop, optional
         Once a stop is requested, maps raise Interrupted.
     deaths, preload
@@ -127,12 +127,10 @@ class Cluster:
 
     def workers(self) -> Mapping[str, int]:
         """Threads of each present worker, by address; none if the scheduler does not answer in time."""
+        self._alive()
         try:
-            self._alive()
             return dict(self.client.sync(self._scheduler.ncores, callback_timeout=CONNECT_SECONDS))
-        except TimeoutError:
-            return {}
-        except OSError:
+        except OSError:  # TimeoutError is one
             self._alive()
             return {}
 

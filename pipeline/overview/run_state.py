@@ -107,7 +107,7 @@ def run_state(run: Location) -> RunState:
     if manifest is None and not state.holder:
         return _without_manifest(run)
     try:
-        known = _known(dataclasses.replace(state, manifest=manifest or {}))
+        known = _state_of(dataclasses.replace(state, manifest=manifest or {}))
         known.facts()  # so that nothing that has another form than ours is met later
         return known
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
@@ -135,7 +135,7 @@ def _is_begun(run: Location) -> bool:
     return any((run / name).exists() for name in ("lock", "state", "invocations"))
 
 
-def _known(known: RunState) -> RunState:
+def _state_of(known: RunState) -> RunState:
     run, manifest = known.run, known.manifest
     if manifest and manifest.get("format_version") != FORMAT_VERSION:
         why = f"format version {manifest.get('format_version')}, this Gapwise reads {FORMAT_VERSION}"

@@ -54,7 +54,7 @@ def shown_store(options: TrackingOptions) -> str:
 
 
 class _Guarded:
-    """Projects on a thread of its own, unless tracking=none. The first error is a warning."""
+    """Projects on one background thread, and nothing with tracking=none. Only the first error is a warning."""
 
     def __init__(self, options: TrackingOptions) -> None:
         self._uri = None if options.kind == "none" else store_uri(options)

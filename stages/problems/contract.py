@@ -202,7 +202,9 @@ def few_scores_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: 
 
 
 def max_marginals_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
-    """`max_marginals` answers as `decode` does, and no labelling is worth more than the number of any of its labels."""
+    """`max_marginals` answers as `decode` does, with labels of the largest number at every place; no labelling is worth more
+    than the number of any of its labels.
+    """
     if optional_of(P, "max_marginals") is None:
         return
     scored = cast("Scored", P)
@@ -217,7 +219,7 @@ def max_marginals_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray],
         terms = 1.0 + 2.0 * np.abs(theta) @ np.abs(local(P, i, y))
         common = P.value(i, theta, y) - float(out[0, y[0]])  # of all labellings
         for t, label in enumerate(y.tolist()):
-            _same(P, "max_marginals", i, float(out[t, label]), float(out[0, y[0]]), terms)
+            _same(P, "max_marginals", i, float(out[t, label]), float(out.max()), terms)
         for rival in labellings:
             worth = float(P.value(i, theta, rival) - common)
             for t, label in enumerate(rival.tolist()):

@@ -200,7 +200,9 @@ def test_relative_path__reaches_zero_where_data_are_separable(name):
     cell = sides.cells[-1]
     assert cell.low == 0.0
     w = weights(records, cell)
-    assert cell.primal[0] >= 1.0  # 1 where the last point has no hinge at all
+    hinge = sides.members[-1].point.worst_hinge
+    assert cell.primal == (1.0 / (1.0 - hinge), 0.0)
+    assert (hinge > 0.0) == (name == "multiclass")
     assert primal_value(problem, w, 1.0) == pytest.approx(0.5 * float(w @ w), abs=1e-12)
     for lam in (cell.high, 0.1 * cell.high, 1e-3 * cell.high):
         primal = primal_value(problem, w, lam)

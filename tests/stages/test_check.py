@@ -165,6 +165,8 @@ def test_check__of_a_structure(wrong: bool, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(checks, "_compiled_seconds", lambda problem, w, seconds: 2e-6)
     problem = (Untruthful if wrong else Multiclass)(*multiclass())
     report = check_problem("mine:Structure", problem)
-    assert [finding.check for finding in report.findings if not finding.ok] == (["oracles", "n best"] if wrong else [])
+    assert [finding.check for finding in report.findings if not finding.ok] == (
+        ["oracles", "max-marginals", "n best"] if wrong else []
+    )
     assert len(report.findings) == 10
     assert report.pass_seconds == (None if wrong else problem.n * 2e-6)
