@@ -202,7 +202,6 @@ def test_relative_path__reaches_zero_where_data_are_separable(name):
     w = weights(records, cell)
     hinge = sides.members[-1].point.worst_hinge
     assert cell.primal == (1.0 / (1.0 - hinge), 0.0)
-    assert (hinge > 0.0) == (name == "multiclass")
     assert primal_value(problem, w, 1.0) == pytest.approx(0.5 * float(w @ w), abs=1e-12)
     for lam in (cell.high, 0.1 * cell.high, 1e-3 * cell.high):
         primal = primal_value(problem, w, lam)
@@ -212,6 +211,7 @@ def test_relative_path__reaches_zero_where_data_are_separable(name):
 def test_cell_to_zero__needs_a_hinge_of_zero_for_the_relative_goal():
     point = SolvedPoint(0.1, 0.001, 0.01, 0.2, 1.9, 0.019, worst_hinge=0.02)
     assert cell_to_zero(point, Goal(0.2, True), 1)[0].primal == (1.0 / 0.98, 0.0)
+    assert cell_to_zero(point._replace(worst_hinge=0.0), Goal(0.2, True), 1)[0].primal == (1.0, 0.0)
     assert cell_to_zero(point._replace(worst_hinge=1.0), Goal(0.2, True), 1) == []
     assert cell_to_zero(point, Goal(0.009, False), 1) == []
 
