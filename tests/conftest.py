@@ -15,6 +15,7 @@ import kernels
 import pytest
 from s3_server import serving
 
+import gapwise
 from gapwise.stages.problems import kernel_cache
 from gapwise.storage.backend import UrlPath
 
@@ -34,8 +35,14 @@ IN_MEMORY = pytest.StashKey[str]()
 def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary files in memory where there is a place, because a commit waits for its disk many times.
 
-    And before several workers run all tests, compile once what most of them need.
+    And before several workers run all tests, compile once what most of them need. Tests of one clone try no other's code.
     """
+    clone, found = Path(__file__).resolve().parents[1], Path(gapwise.__file__).resolve()
+    if not found.is_relative_to(clone):
+        raise pytest.UsageError(
+            f"these tests are of {clone}, but `import gapwise` finds {found}: "
+            "activate an environment into which this clone is installed (pip install -e .), or set PYTHONPATH=$PWD/.src"
+        )
     if config.option.basetemp is None and os.access(MEMORY, os.W_OK):
         config.stash[IN_MEMORY] = config.option.basetemp = tempfile.mkdtemp(prefix="gapwise-tests-", dir=MEMORY)
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.collectonly
