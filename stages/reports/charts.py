@@ -104,7 +104,7 @@ def path(run: StoredRun) -> Chart | None:
             ylabel=gap_label(attrs, relative=relative), ylim=(0.7 * least if log else 0.0, top * (1.5 if log else 1.15))
         )
         if verdict.of_path:
-            axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
+            axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
 
     if not verdict.of_path or verdict.largest_gap is None:
         return Chart([Panel("Duality gap at each λ that was solved.", draw)], f"{lam.size} λ's solved")
@@ -154,7 +154,7 @@ def losses(run: StoredRun) -> Chart | None:
             level(axes, nothing_learnt[1], nothing_learnt[0])
         axes.set_ylim(bottom=0.0)
         lambda_axis(axes, shown_lambdas(run.arrays, run.attrs))
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4)
+        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4)
 
     *first, last = of
     names = f"{', '.join(first)} and {last}" if first else last

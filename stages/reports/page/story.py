@@ -82,7 +82,10 @@ def in_words(verdict: Verdict) -> Markup:
 
 
 def _total(run: StoredRun, name: str, form: str) -> str:
-    return number(float(np.sum(run.arrays[name])), form) if name in run.arrays else "–"
+    if name not in run.arrays:
+        return "–"
+    total = float(np.sum(run.arrays[name]))
+    return number(total, form if total == 0.0 or total >= 1.0 else ".2g")
 
 
 def _tiles(run: StoredRun) -> list[tuple[str, str]]:
