@@ -1,7 +1,7 @@
 """What all estimators share: parameters, the fit, and the model of every lambda.
 
-A subclass says how its data become blocks of a structure (`_learn`), and what decoded labels mean to its users. Its
-constructor lists the parameters again, because scikit-learn reads them off each class's own; a test compares the defaults.
+A subclass says how its data become blocks of a structure (`_learn`), and what decoded labels mean to its users. The fields
+of its dataclass are its parameters, beside those of `GapwiseEstimator`: scikit-learn reads them off the constructor.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import copy
 import math
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -40,7 +41,7 @@ from gapwise.pipeline.estimators.words import library_words
 from gapwise.records import Record
 from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import Blocks
-from gapwise.stages.model.calibration import METHODS, Calibration
+from gapwise.stages.model.calibration import METHODS
 from gapwise.stages.model.confidence import NBest, Scores, n_best_of, scores_of
 from gapwise.stages.model.predict import predict as decode
 from gapwise.stages.problems import build, calls_python
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from gapwise.storage.paths import SolvedPath
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GapwiseEstimator(BaseEstimator):
     """A structured SVM with the interface of scikit-learn.
 
@@ -124,41 +126,21 @@ class GapwiseEstimator(BaseEstimator):
     """
 
     _structure: ClassVar[str]
-    _data_digest: str | None
-    calibration_: Calibration | None
 
-    def __init__(
-        self,
-        *,
-        lam: Lambdas = AUTO,
-        tolerance: float = 1e-3,
-        eps: float | None = None,
-        validation: float | int | None = 0.2,
-        pick: str = PICKS[0],
-        criterion: str = LOSS,
-        calibration: str | None = None,
-        solver: str = "auto",
-        max_passes: float | None = None,
-        max_seconds: float | None = None,
-        verify: bool = True,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Seed = 0,
-    ) -> None:
-        self.lam = lam
-        self.tolerance = tolerance
-        self.eps = eps
-        self.validation = validation
-        self.pick = pick
-        self.criterion = criterion
-        self.calibration = calibration
-        self.solver = solver
-        self.max_passes = max_passes
-        self.max_seconds = max_seconds
-        self.verify = verify
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    lam: Lambdas = AUTO
+    tolerance: float = 1e-3
+    eps: float | None = None
+    validation: float | int | None = 0.2
+    pick: str = PICKS[0]
+    criterion: str = LOSS
+    calibration: str | None = None
+    solver: str = "auto"
+    max_passes: float | None = None
+    max_seconds: float | None = None
+    verify: bool = True
+    warm_start: bool = False
+    n_jobs: int | None = None
+    random_state: Seed = 0
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, Self, overload
 
 import numpy as np
@@ -11,13 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.chain_encoding import CHAIN, ChainEncoding, learned
-from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.sequences import paired, sorted_labels
 from gapwise.pipeline.estimators.token_losses import Constraints, LabelWeights, token_losses
 from gapwise.records import Record
-from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.tokens import Tokens
@@ -37,6 +36,7 @@ class Labelling(NamedTuple):
     score: float
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ChainSVM(GapwiseEstimator):
     """Structured SVM on sequences (the structure `chain`), with Viterbi decoding.
 
@@ -89,39 +89,11 @@ class ChainSVM(GapwiseEstimator):
 
     _structure = CHAIN
 
-    def __init__(
-        self,
-        *,
-        lam: Lambdas = AUTO,
-        tolerance: float = 1e-3,
-        eps: float | None = None,
-        validation: float | int | None = 0.2,
-        pick: str = PICKS[0],
-        criterion: str = LOSS,
-        calibration: str | None = None,
-        min_count: int = 1,
-        loss: str = PER_TOKEN,
-        label_weights: LabelWeights = None,
-        costs: npt.ArrayLike | None = None,
-        constraints: Constraints = None,
-        solver: str = "auto",
-        max_passes: float | None = None,
-        max_seconds: float | None = None,
-        verify: bool = True,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Seed = 0,
-    ) -> None:
-        super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, criterion=criterion,
-            calibration=calibration, solver=solver, max_passes=max_passes, max_seconds=max_seconds, verify=verify,
-            warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
-        )  # fmt: skip
-        self.min_count = min_count
-        self.loss = loss
-        self.label_weights = label_weights
-        self.costs = costs
-        self.constraints = constraints
+    min_count: int = 1
+    loss: str = PER_TOKEN
+    label_weights: LabelWeights = None
+    costs: npt.ArrayLike | None = None
+    constraints: Constraints = None
 
     def fit(
         self,

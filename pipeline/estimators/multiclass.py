@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -16,13 +17,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse
+from gapwise.pipeline.estimators.choices import refuse
 from gapwise.pipeline.estimators.data import Data, Samples, cautions_of_columns, weighted
 from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.kernels import kernel_of, kernel_scores
 from gapwise.pipeline.estimators.portable import stored_labels
 from gapwise.records import Record
-from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.kernels import write_points
 from gapwise.stages.datasets.arrays.rows import Csr
@@ -34,6 +34,7 @@ from gapwise.stages.problems.multiclass.rows import class_weights
 from gapwise.storage.backend import Location
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     """Multiclass SVM of Crammer and Singer (the structure `multiclass`), with a certificate.
 
@@ -92,43 +93,13 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
 
     _structure = "multiclass"
 
-    def __init__(
-        self,
-        *,
-        lam: Lambdas = AUTO,
-        tolerance: float = 1e-3,
-        eps: float | None = None,
-        validation: float | int | None = 0.2,
-        pick: str = PICKS[0],
-        criterion: str = LOSS,
-        calibration: str | None = None,
-        fit_intercept: bool = True,
-        class_weight: Mapping[object, float] | Literal["balanced"] | None = None,
-        costs: npt.ArrayLike | None = None,
-        kernel: str | None = None,
-        gamma: float | Literal["scale", "auto"] = "scale",
-        coef0: float = 0.0,
-        degree: int = 3,
-        solver: str = "auto",
-        max_passes: float | None = None,
-        max_seconds: float | None = None,
-        verify: bool = True,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Seed = 0,
-    ) -> None:
-        super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, criterion=criterion,
-            calibration=calibration, solver=solver, max_passes=max_passes, max_seconds=max_seconds, verify=verify,
-            warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
-        )  # fmt: skip
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.costs = costs
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
+    fit_intercept: bool = True
+    class_weight: Mapping[object, float] | Literal["balanced"] | None = None
+    costs: npt.ArrayLike | None = None
+    kernel: str | None = None
+    gamma: float | Literal["scale", "auto"] = "scale"
+    coef0: float = 0.0
+    degree: int = 3
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self, TypeAlias
 
@@ -12,11 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed, refuse, seed_of, workers_of
+from gapwise.pipeline.estimators.choices import refuse, seed_of, workers_of
 from gapwise.pipeline.estimators.data import Data, Samples, listed, pairs, weighted
 from gapwise.pipeline.estimators.solving import computing
 from gapwise.records import Record
-from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import NEW, Blocks
 from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
 from gapwise.stages.datasets.vision.reader import PictureEncoder, picture_encoder
@@ -34,6 +34,7 @@ WIDTHS = ("unary", "pairwise")
 """Features whose numbers of columns all graphs share."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SegmentationSVM(GapwiseEstimator):
     """Structured SVM for binary segmentation (the structure `segmentation`): superpixels with unary features, neighbours
     with pairwise features whose weights are >= 0, decoding by one minimum cut.
@@ -78,39 +79,11 @@ class SegmentationSVM(GapwiseEstimator):
 
     _structure = "segmentation"
 
-    def __init__(
-        self,
-        *,
-        lam: Lambdas = AUTO,
-        tolerance: float = 1e-3,
-        eps: float | None = None,
-        validation: float | int | None = 0.2,
-        pick: str = PICKS[0],
-        criterion: str = LOSS,
-        calibration: str | None = None,
-        superpixels: int = 147,
-        colour_words: int = 128,
-        sift_words: int = 512,
-        pairwise: bool = True,
-        loss: str = BALANCED,
-        solver: str = "auto",
-        max_passes: float | None = None,
-        max_seconds: float | None = None,
-        verify: bool = True,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Seed = 0,
-    ) -> None:
-        super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, criterion=criterion,
-            calibration=calibration, solver=solver, max_passes=max_passes, max_seconds=max_seconds, verify=verify,
-            warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
-        )  # fmt: skip
-        self.superpixels = superpixels
-        self.colour_words = colour_words
-        self.sift_words = sift_words
-        self.pairwise = pairwise
-        self.loss = loss
+    superpixels: int = 147
+    colour_words: int = 128
+    sift_words: int = 512
+    pairwise: bool = True
+    loss: str = BALANCED
 
     def fit(
         self,

@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -15,12 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import AUTO, Lambdas, Seed
 from gapwise.pipeline.estimators.data import Data, Samples, listed, pairs, part
 from gapwise.pipeline.estimators.examples import LENT, Lent
 from gapwise.pipeline.estimators.fitted import Held
 from gapwise.pipeline.estimators.structured_model import StructuredModel
-from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import Blocks, open_dataset
 from gapwise.stages.problems import build
 from gapwise.stages.problems.answers import labelling, signed
@@ -28,6 +27,7 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
 
 
+@dataclass(eq=False, repr=False)
 class StructuredSVM(GapwiseEstimator):
     """Structured SVM over a `StructuredModel`, the user's own Python code (the structure `python_oracle`).
 
@@ -35,7 +35,7 @@ class StructuredSVM(GapwiseEstimator):
     ----------
     oracle : StructuredModel
         Features, loss, and the two oracles of one example.
-    lam, tolerance, eps, validation, pick, criterion
+    lam, tolerance, eps, validation, pick, criterion, calibration
         As for every estimator: see `GapwiseEstimator`.
     solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
         As for every estimator: see `GapwiseEstimator`. Python holds a lock, so threads gain nothing here; for oracles on
@@ -74,30 +74,7 @@ class StructuredSVM(GapwiseEstimator):
 
     _structure = "python_oracle"
 
-    def __init__(
-        self,
-        oracle: StructuredModel | None = None,
-        *,
-        lam: Lambdas = AUTO,
-        tolerance: float = 1e-3,
-        eps: float | None = None,
-        validation: float | int | None = 0.2,
-        pick: str = PICKS[0],
-        criterion: str = LOSS,
-        solver: str = "auto",
-        max_passes: float | None = None,
-        max_seconds: float | None = None,
-        verify: bool = True,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Seed = 0,
-    ) -> None:
-        super().__init__(
-            lam=lam, tolerance=tolerance, eps=eps, validation=validation, pick=pick, criterion=criterion, solver=solver,
-            max_passes=max_passes, max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs,
-            random_state=random_state,
-        )  # fmt: skip
-        self.oracle = oracle
+    oracle: StructuredModel | None = None
 
     def fit(self, X: Samples, y: Samples, *, run_dir: str | Location | None = None) -> Self:
         """Try the oracle on a few examples, solve and verify.
