@@ -1,4 +1,4 @@
-"""The figures of merit of the fields, from counts that add up over units (sentences, pictures, queries)."""
+"""The figures of merit of the fields, from counts that add up over units (sentences, pictures)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from seqeval.metrics.sequence_labeling import get_entities
 
 RESAMPLES = 1000
 
@@ -54,21 +55,8 @@ def _wrong(truth: Sequence[Any], labels: Sequence[Any]) -> list[float]:
     return [wrong, len(truth), wrong > 0, 1]
 
 
-def chunks_of(tags: Sequence[str]) -> set[tuple[int, int, str]]:
-    """(first token, end, type) of the chunks of one sentence, as conlleval counts them."""
-    chunks, first, kind = set(), 0, ""
-    for t, tag in enumerate([*tags, "O"]):
-        mark, _, own = tag.partition("-")
-        if kind and (mark != "I" or own != kind):
-            chunks.add((first, t, kind))
-            kind = ""
-        if mark != "O" and not kind:
-            first, kind = t, own
-    return chunks
-
-
 def _chunks(truth: Sequence[str], labels: Sequence[str]) -> list[float]:
-    true, predicted = chunks_of(truth), chunks_of(labels)
+    true, predicted = set(get_entities(list(truth))), set(get_entities(list(labels)))
     return [*_wrong(truth, labels), len(true & predicted), len(true), len(predicted)]
 
 
@@ -94,21 +82,6 @@ def _class_accuracy(sums: np.ndarray) -> float:
     return float(np.mean(right[true > 0] / true[true > 0]))
 
 
-def _links(truth: tuple[set[Any], set[Any]], links: set[Any]) -> list[float]:
-    sure, possible = truth
-    return [len(links & sure), len(links & (sure | possible)), len(links), len(sure)]
-
-
-def _order(relevance: np.ndarray, given: Sequence[float]) -> list[float]:
-    """NDCG@10, and the share of pairs in the wrong order, where ties count half; of queries that have an order."""
-    from sklearn.metrics import ndcg_score
-
-    scores, preferred = np.asarray(given, float), relevance[:, None] > relevance[None]
-    apart = (scores[:, None] - scores[None])[preferred]
-    swapped = float(np.mean((apart < 0) + 0.5 * (apart == 0)))
-    return [float(ndcg_score(relevance[None], scores[None], k=10)), swapped, 1]
-
-
 LETTERS = Judge(_wrong, (Figure("letter error", _ratio(0, 1), -1), Figure("word error", _ratio(2, 3), -1)))
 ERROR = Judge(_wrong, (Figure("error", _ratio(0, 1), -1),))
 CHUNKS = Judge(
@@ -120,12 +93,3 @@ CHUNKS = Judge(
 )
 HORSES = Judge(_pixels, (Figure("pixel accuracy", _accuracy, 1), Figure("IoU", _iou, 1)))
 CLASSES = Judge(_pixels, (Figure("pixel accuracy", _accuracy, 1), Figure("class accuracy", _class_accuracy, 1)))
-ALIGNMENT = Judge(
-    _links,
-    (
-        Figure("AER", lambda sums: float(1.0 - (sums[0] + sums[1]) / max(sums[2] + sums[3], 1.0)), -1),
-        Figure("precision", _ratio(1, 2), 1),
-        Figure("recall", _ratio(0, 3), 1),
-    ),
-)
-ORDER = Judge(_order, (Figure("NDCG@10", _ratio(0, 2), 1), Figure("swapped pairs", _ratio(1, 2), -1)))

@@ -17,9 +17,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from gapwise.stages.datasets import DataError
-from gapwise.stages.problems.matching import Matching
-from gapwise.stages.problems.matching.metrics import chosen
-from gapwise.stages.problems.ranking import Ranking, places_of
 
 HELD_OUT = 0.2
 """Share of the training units on which settings are chosen: the default of our estimators."""
@@ -107,7 +104,8 @@ class Command(BaseEstimator):
         """Labels of the first test units of the store."""
         from gapwise.stages.model.predict import predict
 
-        return _by_unit(self.problem_, predict(self.problem_, self.weights_)[0])[: len(x)]
+        labels = predict(self.problem_, self.weights_)[0]
+        return [labels[a:b].astype(int) for a, b in pairwise(self.problem_.label_ptr.tolist())][: len(x)]
 
 
 def command(words: Sequence[str], root: Path) -> Path:
@@ -130,16 +128,6 @@ def seconds_of_commands() -> float:
     """CPU seconds of all commands so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def _by_unit(problem: Any, labels: np.ndarray) -> list[Any]:
-    """Decoded labels as the figures take them: links of word pairs, places of documents, labels of rows."""
-    if isinstance(problem, Matching):
-        block, pair = chosen(problem, labels)
-        return [{tuple(link) for link in pair[block == i].tolist()} for i in range(problem.n)]
-    if isinstance(problem, Ranking):
-        return [places_of(problem, labels, i) for i in range(problem.n)]
-    return [labels[a:b].astype(int) for a, b in pairwise(problem.label_ptr.tolist())]
 
 
 def _bytes(folder: Path) -> int:

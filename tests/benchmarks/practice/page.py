@@ -32,7 +32,7 @@ its own loss.
 
 ± is one standard error: over the folds where there are several, otherwise over 1,000 bootstrap samples of the test
 units. The choice of the held-out fifth is not in it. CPU seconds count tuning and training together, on one core, from
-the same objects in Python. Reading data, features of pictures, lexicons, imports and compiling are not counted. Gapwise
+the same objects in Python. Reading data, features of pictures, imports and compiling are not counted. Gapwise
 with *dataset=* is whole commands, whose starting, verifying and evaluating are counted. A model is what users save.
 Prediction is over all test units.
 

@@ -12,8 +12,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gapwise.stages.datasets.alignment.tokens import normal
-
 Units = Sequence[Any]
 
 
@@ -92,92 +90,3 @@ def _items(sequence: Sequence[Sequence[str]]) -> list[list[str]]:
     items[0].append("BOS")
     items[-1].append("EOS")
     return items
-
-
-class PairsSVM(BaseEstimator):
-    """Ranking by LIBLINEAR: a classifier of differences between documents of a query (Joachims, KDD 2002)."""
-
-    most = 200
-    """Pairs of a query at most, drawn evenly."""
-
-    def __init__(self, C: float = 1.0) -> None:
-        self.C = C
-
-    def fit(self, x: Units, y: Units) -> Self:
-        """LinearSVC without intercept; every other difference with its sign turned."""
-        from sklearn.svm import LinearSVC
-
-        rng, rows = np.random.default_rng(0), []
-        for unit, (relevance, _) in zip(x, y, strict=True):
-            better, worse = np.nonzero(relevance[:, None] > relevance[None])
-            drawn = rng.permutation(better.size)[: self.most]
-            rows.append(unit[better[drawn]] - unit[worse[drawn]])
-        pairs = np.concatenate(rows)
-        sign = np.where(np.arange(len(pairs)) % 2, 1.0, -1.0)
-        self.coef_ = LinearSVC(C=self.C, fit_intercept=False, random_state=0).fit(pairs * sign[:, None], sign).coef_[0]
-        return self
-
-    def predict(self, x: Units) -> list[np.ndarray]:
-        """Scores of each query's documents."""
-        return [unit @ self.coef_ for unit in x]
-
-
-class IBMModel(BaseEstimator):
-    """IBM Model 1 by nltk in both directions, over parallel text and the pairs; links choose how the two are joined."""
-
-    ways = ("intersection", "union", "grow-diag-final-and")
-    iterations = 5
-
-    def __init__(self, text: Units, judge: Any) -> None:
-        self.text = text
-        self.judge = judge
-
-    def fit(self, x: Units, y: Units) -> Self:
-        """EM looks at no links, so held-out pairs need no other model."""
-        from nltk.translate import AlignedSent, IBMModel1
-
-        pairs = [_normal(pair) for pair in [*self.text, *x]]
-        self.to_french_ = IBMModel1([AlignedSent(f, e) for e, f in pairs], self.iterations)
-        self.to_english_ = IBMModel1([AlignedSent(e, f) for e, f in pairs], self.iterations)
-        self.way_ = max(self.ways, key=lambda way: self.judge.score(self.joined_by(way), x, y))
-        self.setting_ = {"way": self.way_}
-        return self
-
-    def joined_by(self, way: str) -> Self:
-        """The same with its directions joined in another way."""
-        self.way_ = way
-        return self
-
-    def predict(self, x: Units) -> list[set[tuple[int, int]]]:
-        """Links (English, French) of each pair."""
-        return [self._joined(*_normal(pair)) for pair in x]
-
-    def _joined(self, e: list[str], f: list[str]) -> set[tuple[int, int]]:
-        from nltk.translate.gdfa import grow_diag_final_and
-
-        forward = {(j, k) for k, j in _aligned(self.to_french_, f, e)}
-        back = set(_aligned(self.to_english_, e, f))
-        if self.way_ == "grow-diag-final-and":
-            texts = [" ".join(f"{j}-{k}" for j, k in sorted(links)) for links in (forward, back)]
-            return set(grow_diag_final_and(len(e), len(f), *texts))
-        return forward & back if self.way_ == "intersection" else forward | back
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What a user would save: the tables."""
-        models = (self.to_french_, self.to_english_)
-        tables = [{word: dict(row) for word, row in model.translation_table.items()} for model in models]
-        return {"tables": tables, "way": self.way_}
-
-
-def _normal(pair: tuple[Sequence[str], Sequence[str]]) -> tuple[list[str], list[str]]:
-    e, f = pair
-    return [normal(word) for word in e], [normal(word) for word in f]
-
-
-def _aligned(model: Any, target: list[str], source: list[str]) -> list[tuple[int, int]]:
-    """(target, source) of every target word that has a source word."""
-    from nltk.translate import AlignedSent
-
-    sentence = AlignedSent(target, source)
-    model.align(sentence)
-    return [(t, s) for t, s in sentence.alignment if s is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,13 +11,13 @@ from typing import Any, NamedTuple
 import judges
 import numpy as np
 from ours import Command, Estimator, command, features_of
-from peers import CRFsuite, IBMModel, PairsSVM, Rows
+from peers import CRFsuite, Rows
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
 from gapwise import ChainSVM, MulticlassSVM
-from gapwise.stages.datasets import Blocks, DataError, open_dataset
+from gapwise.stages.datasets import Blocks, open_dataset
 from gapwise.stages.problems.void import VOID
 from gapwise.storage.features import open_features
 
@@ -34,8 +33,6 @@ class Data(NamedTuple):
     y: Sequence[Any]
     test_x: Sequence[Any]
     test_y: Sequence[Any]
-    text: Sequence[Any] = ()
-    """unlabelled units, where a task has them"""
 
     def first(self, count: int) -> Data:
         """The first units of each part."""
@@ -109,16 +106,12 @@ def _digits(runs: Path, fold: int) -> Data:
     return Data(*parts)
 
 
-def _stored(words: Sequence[str], runs: Path) -> Any:
-    """The feature store of a data set, made by the pipeline if it is not there."""
-    return open_features(features_of(command([*words, "run.until=featurize"], runs)))
-
-
 def _pictures(name: str) -> Callable[[Path, int], Data]:
     """Superpixels as (unary features, pixels), with the pixels of each class as truth; void has no label."""
 
     def load(runs: Path, fold: int) -> Data:
-        features, parts = _stored([f"dataset={name}"], runs), []
+        run = command([f"dataset={name}", "run.until=featurize"], runs)
+        features, parts = open_features(features_of(run)), []
         for split in ("train", "test"):
             arrays = features.arrays(split)
             area = _units(arrays["area"], arrays["area_ptr"])
@@ -134,38 +127,6 @@ def _pictures(name: str) -> Callable[[Path, int], Data]:
         return Data(*parts)
 
     return load
-
-
-def _alignments(runs: Path, fold: int) -> Data:
-    """Pairs of sentences with the annotators' links, and 50,000 pairs of the parallel text at equal steps."""
-    from gapwise.stages.datasets.alignment import tokens
-    from gapwise.stages.datasets.alignment.links import read_pairs, word_pair
-
-    features, parts = _stored(["dataset=hansards"], runs), []
-    for split in ("train", "test"):
-        arrays = features.arrays(split)
-        links = [_units(arrays[name], arrays[f"{name}_ptr"]) for name in ("sure", "possible")]
-        truth = [tuple({tuple(link) for link in kind.tolist()} for kind in pair) for pair in zip(*links, strict=True)]
-        parts += [[word_pair(arrays, i) for i in range(len(truth))], list(zip(truth, truth, strict=True))]
-    files = open_dataset("hansards", {"name": "hansards", "root": None}).files()
-    plain = read_pairs(files["parallel_100k.en"], files["parallel_100k.fr"])
-    text = [(tokens.english(" ".join(e)), tokens.french(" ".join(f))) for e, f in plain]
-    return Data(*parts, text[:: max(1, len(text) // 50_000)])
-
-
-LETOR = Path(os.environ.get("GAPWISE_DATA", "../shared/data")) / "letor"
-QUERIES = ["dataset=ranking", f"dataset.file={LETOR}/train.txt", f"dataset.test_file={LETOR}/test.txt"]
-
-
-def _queries(runs: Path, fold: int) -> Data:
-    if missing := [name for name in ("train.txt", "test.txt") if not (LETOR / name).is_file()]:
-        raise DataError(f"{LETOR}: there is no {missing[0]}; LETOR's files are its publisher's to give")
-    features, parts = _stored(QUERIES, runs), []
-    for split in ("train", "test"):
-        arrays = features.arrays(split)
-        relevance = _units(np.asarray(arrays["relevance"], float), arrays["x_ptr"])
-        parts += [_units(arrays["x"], arrays["x_ptr"]), list(zip(relevance, relevance, strict=True))]
-    return Data(*parts)
 
 
 def _rows(says: str, model: Any, grid: Grid) -> Contestant:
@@ -225,17 +186,6 @@ TASKS = {
         },
         remarks="SVC has a problem for each pair of digits, ours one for all ten.",
     ),
-    "hansards": Task(
-        "Hansards, word alignment", "347 hand-aligned test pairs; 137 train", _alignments, judges.ALIGNMENT,
-        {
-            "gapwise": _command("dataset=hansards", "+experiment=regpath_hansards", "dataset=hansards"),
-            "ibm_1": Contestant(
-                "IBM Model 1 (nltk), both directions", lambda data, runs: IBMModel(data.text, judges.ALIGNMENT)
-            ),
-        },
-        remarks="Our features hold a lexicon: IBM Model 2 over all of the parallel text. Its seconds (about 6) belong to "
-        "featurizing and are not counted. Links train only Gapwise; for nltk they choose how its directions join.",
-    ),
     "conll": Task(
         "CoNLL-2000, chunking", "2,012 test sentences", lambda runs, fold: _tokens("conll"), judges.CHUNKS,
         {
@@ -260,15 +210,5 @@ TASKS = {
     "msrc": Task(
         "MSRC, 21 classes", "256 test pictures", _pictures("msrc"), judges.CLASSES,
         {"gapwise": _command("dataset=msrc", "+experiment=regpath_stanford", "dataset=msrc"), **SUPERPIXELS},
-    ),
-    "letor": Task(
-        "LETOR, ranking", "the queries of test.txt", _queries, judges.ORDER,
-        {
-            "gapwise": _command("dataset=ranking", *QUERIES),
-            "pairs": Contestant(
-                "LIBLINEAR on pairs", lambda data, runs: PairsSVM(), {"C": (1.0, 0.1, 0.01, 10.0, 0.001, 0.0001)}
-            ),
-        },
-        remarks="The data are `examples/lambdarank` of LightGBM, 201 and 50 queries, with each document's query as qid.",
     ),
 }  # fmt: skip
