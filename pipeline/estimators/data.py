@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from gapwise.stages.datasets.arrays.rows import Csr
+from gapwise.stages.datasets.arrays.rows import is_sparse
 
 FAR = 1e3
 """Standard deviations that the mean of a column may be from 0 without a warning."""
@@ -52,9 +52,7 @@ def part(data: Data, chosen: np.ndarray) -> Data:
     rows = np.flatnonzero(chosen)
 
     def of(some: Any) -> Any:
-        if isinstance(some, Csr):
-            return some.taken(rows)
-        return some[rows] if isinstance(some, np.ndarray) else [some[i] for i in rows]
+        return some[rows] if isinstance(some, np.ndarray) or is_sparse(some) else [some[i] for i in rows]
 
     return Data(of(data.x), of(data.y), None if data.weight is None else data.weight[rows])
 

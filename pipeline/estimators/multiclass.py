@@ -25,7 +25,7 @@ from gapwise.pipeline.estimators.portable import stored_labels
 from gapwise.records import Record
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.kernels import write_points
-from gapwise.stages.datasets.arrays.rows import Csr
+from gapwise.stages.datasets.arrays.rows import is_sparse
 from gapwise.stages.datasets.multiclass_arrays import write
 from gapwise.stages.model.confidence import refuse_without_lists
 from gapwise.stages.problems.chain.costs import balanced_weights
@@ -166,7 +166,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         for split, data in (("train", train), ("test", held)):
             if data is not None:
                 rows = write(sink, split, data.x, self._bias)
-                if self._kernel is not None and split == "train" and not isinstance(rows, Csr):
+                if self._kernel is not None and split == "train" and not is_sparse(rows):
                     write_points(sink, rows)
                 sink.put(split, "labels", data.y)
                 weight = data.relative
@@ -174,8 +174,8 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
                     weight = by_class[data.y] * (1.0 if weight is None else weight)
                 if weight is not None:
                     sink.put(split, BLOCK_WEIGHT, weight)
-        classes, self._sparse = self.classes_.size, isinstance(train.x, Csr)
-        self._dtype = (train.x.values if isinstance(train.x, Csr) else train.x).dtype.name
+        classes, self._sparse = self.classes_.size, is_sparse(train.x)
+        self._dtype = train.x.dtype.name
         self._points: np.ndarray | None = sink.whole[""].get("points")
         meta: Record = {"classes": classes, **self._sizes}
         if self.costs is None:
@@ -348,9 +348,11 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         return self._probable(self.margins(X))
 
 
-def _csr(X: sparse.sparray | sparse.spmatrix) -> Csr:
+def _csr(X: sparse.sparray | sparse.spmatrix) -> sparse.csr_array:
     """Rows with rising column numbers and without zeros."""
-    rows = X.copy()
+    from scipy import sparse
+
+    rows = sparse.csr_array(X, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
-    return Csr(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, rows.shape[1])
+    return rows

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -35,11 +35,10 @@ from gapwise.stages.datasets import (
     Shown,
     Sink,
 )
+from gapwise.stages.datasets.arrays.files import first_column, read_svm_lines
+from gapwise.stages.datasets.arrays.rows import Rows, refuse_endless
 from gapwise.stages.datasets.common.files import csv_text, existing
 from gapwise.stages.datasets.common.options import Natural, Share, Values, one_of
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 LARGEST = 4 << 30
 """Bytes of dense rows that are read at most."""
@@ -191,41 +190,26 @@ def read_documents(
     DataError
         Names the file, and what was expected.
     """
-    parts = [_read(file) for file in files]
-    has_zero = [bool((x.indices == 0).any()) for x, _, _ in parts]
-    begin = first if first is not None else int(not any(has_zero))
-    width = width or parts[0][0].shape[1] - begin
-    if begin and any(has_zero):
-        raise DataError(f"{files[has_zero.index(True)]}: has an index 0, but in the training file they count from 1")
+    parts = [read_svm_lines(file, FORM) for file in files]
+    for file, lines in zip(files, parts, strict=True):
+        if len(lines.query) != len(lines.labels):
+            raise DataError(f"{file}: {len(lines.labels)} documents, {len(lines.query)} of them with a qid; {FORM}")
+        refuse_endless(Rows(file, "line", lines.numbers, [], lines.x))
+    begins = [first_column(file, lines, first) for file, lines in zip(files, parts, strict=True)]
+    begin = min(begins)
+    width = width or parts[0].x.shape[1] - begin
     documents = []
-    for file, (x, relevance, query) in zip(files, parts, strict=True):
-        if 8 * x.shape[0] * width > LARGEST:
+    for file, lines in zip(files, parts, strict=True):
+        if 8 * len(lines.labels) * width > LARGEST:
             raise DataError(
-                f"{file}: {x.shape[0]:,} documents of {width:,} columns are more than the {LARGEST >> 30} GB that dense "
-                "rows may take; leave out columns"
+                f"{file}: {len(lines.labels):,} documents of {width:,} columns are more than the {LARGEST >> 30} GB that "
+                "dense rows may take; leave out columns"
             )
-        x.resize(x.shape[0], max(begin + width, x.shape[1]))
-        rows = x[:, begin : begin + width].toarray()
-        bad = ~(np.isfinite(rows).all(axis=1) & np.isfinite(relevance))
-        if bad.any():
-            raise DataError(f"{file}: document {int(np.argmax(bad))} (from 0) has a number that is not finite")
-        documents.append(Documents(rows, np.asarray(relevance, np.float64), np.asarray(query, np.int64)))
+        rows = np.zeros((len(lines.labels), width))
+        some = lines.x[:, begin : begin + width]
+        rows[:, : some.shape[1]] = some.toarray()
+        documents.append(Documents(rows, lines.labels, lines.query))
     return documents, begin
-
-
-def _read(file: Path) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray]:
-    """Sparse rows whose column is the index in the file, relevance, queries."""
-    from sklearn.datasets import load_svmlight_file
-
-    try:
-        x, relevance, query = load_svmlight_file(str(file), query_id=True, dtype=np.float64, zero_based=True)
-    except (OSError, EOFError, ValueError, OverflowError) as error:
-        raise DataError(f"{file}: cannot be read as SVMlight's format with qid ({error}); {FORM}") from error
-    if not x.nnz:
-        raise DataError(f"{file}: holds no document with a feature; {FORM}")
-    if len(query) != x.shape[0]:
-        raise DataError(f"{file}: {x.shape[0]} documents, {len(query)} of them with a qid; {FORM}")
-    return x, relevance, query
 
 
 class QueriesEncoder:

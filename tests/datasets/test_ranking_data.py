@@ -108,9 +108,9 @@ def test_new_input__is_ranked_without_its_relevance_in_the_order_of_its_file(tmp
     ("train", "message"),
     [
         ("1 1:2\n0 1:3\n", r"train.svmlight: 2 documents, 0 of them with a qid; expected lines like"),
-        ("1 qid:a 1:2\n", r"train.svmlight: cannot be read as SVMlight's format with qid \(invalid literal"),
+        ("1 qid:a 1:2\n", r"train.svmlight: line 1: invalid literal.*; expected lines like"),
         ("1 qid:1 1:2\n1 qid:1 1:3\n", "train.svmlight: no train query has documents of different relevance"),
-        ("1 qid:1 1:2\n0 qid:1 1:inf\n", r"train.svmlight: document 1 \(from 0\) has a number that is not finite"),
+        ("1 qid:1 1:2\n0 qid:1 1:inf\n", r"train.svmlight: line 2: feature 1 \(from 0\) is not a finite number"),
     ],
 )
 def test_files__that_cannot_be_used_are_named(tmp_path: Path, train: str, message: str) -> None:

@@ -84,7 +84,7 @@ TEXT = "dataset=sequences_csv dataset.file=text/train dataset.test_file=text/tes
         ("dataset=conll dataset.root=commas", "1 columns, expected 3 (word, part of speech, chunk label) separated by"),
         ("dataset=weizmann dataset.root=horses", "horses/weizmann_horses_original.tar: cannot be read as a tar archi"),
         (TEXT, "text/train: line 1: no tab in 'He PRP B-NP'; expected a label and attributes separated by tabs."),
-        ("dataset=multiclass_arrays dataset.file=arrays/train.svm", "train.svm: line 2: index 2 after 3; expected indices"),
+        ("dataset=multiclass_arrays dataset.file=arrays/train.svm", "train.svm: line 2: Feature indices"),
         ("dataset=multiclass_arrays dataset.file=arrays/train.csv", "train.csv: line 2: column 1 is 'x'; expected a num"),
         ("dataset=images dataset.root=lonely", "lonely/images/one.png: has no mask; expected lonely/masks/one.png"),
     ],

@@ -61,7 +61,7 @@ def read_csv(file: Path, label_column: int | str | None) -> Rows:
     return _rows(file, cells, lines, Columns(names, first[label_at] if header else label_column, len(features)))
 
 
-def read_more(file: Path, columns: Columns, *, labelled: bool = True) -> Rows:
+def read_later(file: Path, columns: Columns, *, labelled: bool = True) -> Rows:
     """Further examples with the columns of a training file; unless they must be `labelled`, perhaps without labels."""
     return _rows(file, *cells_of(file), columns, labelled)
 

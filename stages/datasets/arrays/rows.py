@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
 from gapwise.stages.datasets import DataError
 
+if TYPE_CHECKING:
+    from scipy import sparse
+
+Matrix: TypeAlias = "np.ndarray | sparse.csr_array"
 Label = int | float | str
 """A class as its user has it: a number, true or false, or a name."""
 
@@ -22,37 +27,10 @@ WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 """A whole number as Python writes it, so that different texts are different numbers."""
 
 
-class Csr(NamedTuple):
-    """Sparse rows."""
-
-    row_ptr: np.ndarray
-    """int64, (n + 1,)"""
-    ids: np.ndarray
-    """int32, (row_ptr[-1],): column numbers from 0, rising in every row"""
-    values: np.ndarray
-    """float32 or float64, (row_ptr[-1],)"""
-    width: int
-    """Number of columns."""
-
-    def taken(self, rows: np.ndarray) -> Csr:
-        """Some of the rows, in the order given."""
-        counts = np.diff(self.row_ptr)[rows]
-        ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        entry = np.arange(ptr[-1]) - np.repeat(ptr[:-1], counts) + np.repeat(self.row_ptr[rows], counts)
-        return Csr(ptr, self.ids[entry], self.values[entry], self.width)
-
-    def cut(self, width: int) -> Csr:
-        """The same rows with `width` columns: values in later columns are left out, and so are zeros."""
-        keep = (self.ids < width) & (self.values != 0.0)
-        ptr = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)[self.row_ptr]
-        return Csr(ptr, self.ids[keep], self.values[keep], width)
-
-    def with_constant(self, value: float) -> Csr:
-        """One more column, which is `value` in every row."""
-        ends = self.row_ptr[1:]
-        ids = np.insert(self.ids, ends, np.int32(self.width))
-        values = np.insert(self.values, ends, self.values.dtype.type(value))
-        return Csr(self.row_ptr + np.arange(self.row_ptr.size), ids, values, self.width + 1)
+def is_sparse(x: object) -> TypeGuard[sparse.sparray | sparse.spmatrix]:
+    """Whether `x` is a sparse matrix. Whoever has one has imported scipy.sparse; readers of text need not."""
+    loaded = sys.modules.get("scipy.sparse")
+    return loaded is not None and bool(loaded.issparse(x))
 
 
 class Columns(NamedTuple):
@@ -65,6 +43,8 @@ class Columns(NamedTuple):
     is no feature, or the last."""
     width: int = 0
     """Number of features."""
+    first: int | None = None
+    """Index of the first column in SVMlight's lines."""
 
     def places(self, found: Sequence[str], where: str, *, labelled: bool = False) -> tuple[list[int], int | None]:
         """Where a table with the columns `found` has the features, and the label; None: it has none.
@@ -76,8 +56,9 @@ class Columns(NamedTuple):
         if self.names is None:
             if not labelled and count == self.width:
                 return [*range(count)], None
-            if not labelled and count != self.width + 1:
-                raise DataError(f"{where}: {count} columns; expected {self.width} features, perhaps with a label")
+            if count != self.width + 1:
+                also = "and a label" if labelled else "perhaps with a label"
+                raise DataError(f"{where}: {count} columns; expected {self.width} features, {also}")
             label_at = (-1 if self.label is None else int(self.label)) % count
             return [column for column in range(count) if column != label_at], label_at
         place = {name: column for column, name in enumerate(found)}
@@ -108,8 +89,8 @@ class Rows:
     numbers: np.ndarray
     """int64, (n,): line or row of each example"""
     labels: Sequence[Label]
-    x: np.ndarray | Csr
-    """(n, D), float32 or float64"""
+    x: Matrix
+    """(n, D), float32 or float64; sparse rows with rising columns"""
     columns: Columns = BY_PLACE
     """How further files are read."""
 
@@ -117,15 +98,10 @@ class Rows:
         """File and line of example k, with which error messages begin."""
         return f"{self.file}: {self.unit} {self.numbers[k]}"
 
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return self.x.width if isinstance(self.x, Csr) else int(self.x.shape[1])
-
     def taken(self, chosen: np.ndarray) -> Rows:
         """Some of the examples, in the order given."""
-        x = self.x.taken(chosen) if isinstance(self.x, Csr) else self.x[chosen]
-        return replace(self, numbers=self.numbers[chosen], labels=[self.labels[k] for k in chosen], x=x)
+        labels = [self.labels[k] for k in chosen]
+        return replace(self, numbers=self.numbers[chosen], labels=labels, x=self.x[chosen])
 
 
 def written(labels: Sequence[str]) -> Sequence[Label]:
@@ -159,14 +135,10 @@ def numbered(rows: Rows, names: Sequence[Label], elsewhere: str) -> np.ndarray:
 
 def refuse_endless(rows: Rows) -> None:
     """DataError for the first value that is not finite."""
-    values = rows.x.values if isinstance(rows.x, Csr) else rows.x
-    bad = ~np.isfinite(values)
-    if not bad.any():
+    x = rows.x.tocoo() if is_sparse(rows.x) else rows.x
+    bad = np.flatnonzero(~np.isfinite(x.data if is_sparse(x) else x))
+    if not bad.size:
         return
-    if isinstance(rows.x, Csr):
-        e = int(np.argmax(bad))
-        k, column = int(np.searchsorted(rows.x.row_ptr, e, side="right")) - 1, int(rows.x.ids[e])
-    else:
-        k, column = (int(j) for j in np.argwhere(bad)[0])
+    k, column = (int(j) for j in ((x.row[bad[0]], x.col[bad[0]]) if is_sparse(x) else divmod(bad[0], x.shape[1])))
     name = "" if rows.columns.names is None else f", {rows.columns.names[column]}"
     raise DataError(f"{rows.where(k)}: feature {column} (from 0){name} is not a finite number")

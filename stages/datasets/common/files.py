@@ -86,27 +86,19 @@ def expanded(words: Iterable[str | Path]) -> list[Path]:
 
 def named_arrays(file: Path, names: Sequence[str], otherwise: str = "") -> dict[str, np.ndarray]:
     """The arrays of these names in an .npz file; DataError if one is missing. `otherwise`: what else may help."""
-    expected = f"expected the array{'s'[: len(names) > 1]} {', '.join(names)}{otherwise}"
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            missing = [name for name in names if name not in archive.files]
-            if missing:
-                raise DataError(f"{file}: has no array {missing[0]!r}; {expected}")
-            return {name: np.asarray(archive[name]) for name in names}
-    except UNREADABLE as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{file}: cannot be read as an .npz file ({error}); {expected}") from error
+    arrays = arrays_of(file, names)
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        expected = f"expected the array{'s'[: len(names) > 1]} {', '.join(names)}{otherwise}"
+        raise DataError(f"{file}: has no array {missing[0]!r}; {expected}")
+    return arrays
 
 
 def arrays_of(file: Path, wanted: Sequence[str]) -> dict[str, np.ndarray]:
-    """The `wanted` arrays that an .npz file holds; a file with a single array gives it under the first name."""
+    """The `wanted` arrays that an .npz file holds, in that order."""
     try:
         with np.load(file, allow_pickle=False) as archive:
-            names = {name: name for name in wanted if name in archive.files}
-            if not names and len(archive.files) == 1:
-                names = {wanted[0]: archive.files[0]}
-            return {name: archive[stored] for name, stored in names.items()}
+            return {name: np.asarray(archive[name]) for name in wanted if name in archive.files}
     except UNREADABLE as error:
         raise DataError(f"{file}: cannot be read as an .npz file without pickled objects ({error})") from error
 
