@@ -1,34 +1,38 @@
 """OCR letters of Kassel and Taskar: 6,877 handwritten words of binary 16 x 8 letters, in 10 folds (LJ13 6; O16 5.1).
 
-Options: ``root``, a folder with ``letter.data``, ``letter.data.gz`` (the publisher's file) or ``ocr_letters.npz``
-(the same in arrays), or one of these files; ``size`` small (one fold trains, the rest tests) or large (the other way
-round); ``fold`` (0). With ``validation: fold`` the rest is without ``validation_fold`` (the one after ``fold``): lambda is
-chosen on it. Every ink pixel is an attribute of its letter; with 128 pixels, 26 letters and the three biases,
-d = 26 (128 + 3) + 26^2 = 4,082.
+Options: ``root``, the publisher's file ``letter.data``, gzipped or not, or a folder with it; ``size`` small (one fold
+trains, the rest tests) or large (the other way round); ``fold`` (0). With ``validation: fold`` the rest is without
+``validation_fold`` (the one after ``fold``): lambda is chosen on it. Every ink pixel is an attribute of its letter; with
+128 pixels, 26 letters and the three biases, d = 26 (128 + 3) + 26^2 = 4,082.
 """
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from gapwise.records import Record
-from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Reader, Report, Sink, unpacked
-from gapwise.stages.datasets.common.files import named_arrays, one_of_files
+from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Reader, Report, Sink
+from gapwise.stages.datasets.common.files import one_of_files
 from gapwise.stages.datasets.common.options import Values, between, one_of
 from gapwise.stages.datasets.text.sequences import write_parts, write_specimen
 from gapwise.stages.datasets.text.task import OPTIONS, Task
 from gapwise.stages.datasets.text.vocabulary import Rows
 
 PIXELS = 16 * 8
+PIECE = 100_000
+"""Lines in memory at a time."""
 FOLDS = 10
 LETTERS = [chr(ord("a") + k) for k in range(26)]
 SPLITS = {"train": "small", "test": "large"}
 """The size for which a split is the chosen fold, and not the rest."""
-FILES = ("ocr_letters.npz", "letter.data.gz", "letter.data")
+FILES = ("letter.data.gz", "letter.data")
 Fold = Annotated[int, between(0, FOLDS - 1)]
 
 
@@ -46,7 +50,7 @@ class Words:
 class Ocr(Reader):
     """The OCR letters."""
 
-    root: Annotated[Path, Values(f"the folder that holds one of {', '.join(FILES)}")]
+    root: Annotated[Path, Values("the folder that holds letter.data (or .gz)")]
     task: Task
     size: Annotated[str, one_of(*SPLITS.values())] = "small"
     fold: Fold = 0
@@ -83,7 +87,7 @@ class Ocr(Reader):
         from gapwise.stages.problems.chain.features import BIASES
         from gapwise.stages.problems.chain.metrics import encode_names
 
-        words = read_npz(self.file) if self.file.suffix == ".npz" else read_letter_data(self.file)
+        words = read_letter_data(self.file)
         folds = np.unique(words.fold)
         for name, fold in (("fold", self.fold), ("validation_fold", self.held_out)):
             if fold is not None and fold not in folds:
@@ -133,58 +137,53 @@ def _ink(pixels: np.ndarray) -> Rows:
     return Rows(ink.sum(axis=1), np.nonzero(ink)[1])
 
 
-def read_npz(file: Path) -> Words:
-    """Words of ``ocr_letters.npz``; DataError names the field and the row."""
-    data = named_arrays(file, ("pixels", "letter", "word_start", "word_fold"))
-    words = Words(data["pixels"], data["letter"], data["word_start"].astype(np.int64), data["word_fold"])
-    letters = words.letter.size
-    shape = words.pixels.shape
-    if shape != (letters, PIXELS):
-        raise DataError(f"{file}: pixels has shape {shape}, expected ({letters}, {PIXELS})")
-    if words.start.size != words.fold.size + 1 or words.start[0] != 0 or words.start[-1] != letters:
-        raise DataError(f"{file}: word_start must go from 0 to {letters} in {words.fold.size + 1} entries")
-    _refuse(file, "word_start: word", np.diff(words.start) <= 0, "has no letters")
-    _refuse(file, "pixels: row", words.pixels.max(axis=1, initial=0) > 1, "has a pixel that is neither 0 nor 1")
-    _refuse(file, "letter: row", words.letter >= len(LETTERS), "is not in 0..25")
-    return words
-
-
 def read_letter_data(file: Path) -> Words:
     """Words of the publisher's tab-separated file, gzipped or not; DataError names the line.
 
     Columns: id, letter, next id (-1 at the end of a word), word id, position from 1, fold, 128 pixels.
     """
-    lines = unpacked(file).splitlines()
-    if not lines:
-        raise DataError(f"{file}: the file is empty")
-    parts = [line.rstrip(b"\t").split(b"\t", 6) for line in lines]
-    width = 2 * PIXELS - 1
-    ragged = [len(part) != 7 or part[6].count(b"\t") != PIXELS - 1 for part in parts]
-    _refuse(file, "line", np.array(ragged), f"has not {6 + PIXELS} tab-separated columns", first=1)
-    long = [len(part[6]) != width for part in parts]
-    _refuse(file, "line", np.array(long), "has a pixel that is neither 0 nor 1", first=1)
-    text = np.frombuffer(b"".join(part[6] for part in parts), dtype=np.uint8).reshape(-1, width)
-    pixels = text[:, ::2] - ord("0")
-    _refuse(file, "line", np.any(pixels > 1, axis=1), "has a pixel that is neither 0 nor 1", first=1)
-    bad_letter = [len(part[1]) != 1 or not b"a" <= part[1] <= b"z" for part in parts]
-    _refuse(file, "line", np.array(bad_letter), "has a letter outside a-z", first=1)
-    letter = np.frombuffer(b"".join(part[1] for part in parts), dtype=np.uint8) - ord("a")
+    pieces: list[tuple[np.ndarray, ...]] = []
     try:
-        word, position, fold = (np.array([int(part[column]) for part in parts]) for column in (3, 4, 5))
-    except ValueError:
-        bad = [not all(part[c].lstrip(b"-").isdigit() for c in (3, 4, 5)) for part in parts]
-        _refuse(file, "line", np.array(bad), "has a word id, position or fold that is not a whole number", first=1)
-        raise
-    begins = np.concatenate([[True], word[1:] != word[:-1]])
-    start = np.flatnonzero(begins)
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            while lines := [*islice(stream, PIECE)]:
+                pieces.append(_piece(file, lines, PIECE * len(pieces)))
+    except UNREADABLE as error:
+        raise error if isinstance(error, DataError) else DataError(f"{file}: cannot be read: {error}") from error
+    if not pieces:
+        raise DataError(f"{file}: the file is empty")
+    pixels, letter, places = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
+    word, position, fold = places.T
+    start = np.flatnonzero(np.concatenate([[True], word[1:] != word[:-1]]))
     lengths = np.diff(np.append(start, word.size))
-    expected = np.arange(word.size) - np.repeat(start, lengths) + 1
-    _refuse(file, "line", position != expected, "is not the next letter of its word", first=1)
-    _refuse(file, "line", fold != np.repeat(fold[start], lengths), "changes its fold", first=1)
+    _refuse(
+        file, position != np.arange(word.size) - np.repeat(start, lengths) + 1, "is not the next letter of its word"
+    )
+    _refuse(file, fold != np.repeat(fold[start], lengths), "changes its fold")
     return Words(pixels, letter, np.append(start, word.size).astype(np.int64), fold[start])
 
 
-def _refuse(file: Path, where: str, bad: np.ndarray, fault: str, first: int = 0) -> None:
-    """DataError at the first True of `bad`, whose rows are counted from `first`."""
-    if bad.any():
-        raise DataError(f"{file}: {where} {int(np.argmax(bad)) + first} {fault}")
+def _piece(file: Path, lines: list[bytes], before: int) -> tuple[np.ndarray, ...]:
+    """Pixels, letters, and word, position and fold (letters, 3), of lines with so many `before` them."""
+    parts = [line.rstrip(b"\r\n\t").split(b"\t", 6) for line in lines]
+    ragged = [len(part) != 7 or part[6].count(b"\t") != PIXELS - 1 for part in parts]
+    _refuse(file, ragged, f"has not {6 + PIXELS} tab-separated columns", before)
+    width = 2 * PIXELS - 1
+    _refuse(file, [len(part[6]) != width for part in parts], "has a pixel that is neither 0 nor 1", before)
+    text = np.frombuffer(b"".join(part[6] for part in parts), dtype=np.uint8).reshape(-1, width)
+    pixels = text[:, ::2] - ord("0")
+    _refuse(file, (pixels > 1).any(axis=1), "has a pixel that is neither 0 nor 1", before)
+    wrong = [len(part[1]) != 1 or not b"a" <= part[1] <= b"z" for part in parts]
+    _refuse(file, wrong, "has a letter outside a-z", before)
+    letter = np.frombuffer(b"".join(part[1] for part in parts), np.uint8) - ord("a")
+    places = [part[column] for column in (3, 4, 5) for part in parts]
+    wrong = [not place.isdigit() for place in places]
+    _refuse(
+        file, np.reshape(wrong, (3, -1)).any(axis=0), "has a word id, position or fold that is no whole number", before
+    )
+    return pixels, letter, np.array([*map(int, places)]).reshape(3, -1).T
+
+
+def _refuse(file: Path, bad: npt.ArrayLike, fault: str, before: int = 0) -> None:
+    """DataError at the first True of `bad`, whose lines have so many `before` them."""
+    if np.any(bad):
+        raise DataError(f"{file}: line {int(np.argmax(bad)) + before + 1} {fault}")

@@ -45,8 +45,8 @@ def main() -> int:
     try:
         for words in [SMALL, *asked.words]:
             data, root = folder / f"letters-{words}", folder / f"runs-{words}"
-            if not (data / "ocr_letters.npz").is_file():
-                synthetic_letters(asked.data / "ocr_letters.npz", words, data / "ocr_letters.npz")
+            if not (data / "letter.data").is_file():
+                synthetic_letters(asked.data / "letter.data.gz", words, data / "letter.data")
             print(f"{words:,} words", flush=True)
             choices = [f"dataset.root={data}", f"run.root={root}", f"tracking.uri=sqlite:///{root}/mlflow.db"]
             overrides = ["dataset=ocr", "dataset.size=large", *choices, *options]

@@ -170,7 +170,10 @@ def test_csv__bad_lines_are_named(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 1:2\n2 3:1 2:5\n", r"train\.svm: line 2: Feature indices .* should be sorted and unique; expected lines like"),
+        (
+            "1 1:2\n2 3:1 2:5\n",
+            r"train\.svm: line 2: Feature indices .* should be sorted and unique; expected lines like",
+        ),
         ("1 1:2\n\n2 x:1\n", r"train\.svm: line 3: invalid literal for int.*'x'; expected lines like"),
         (
             "1 qid:3 1:2\n",

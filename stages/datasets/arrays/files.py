@@ -46,7 +46,9 @@ def read_more(file: Path, form: str, columns: Columns, *, labelled: bool = True)
     """
     if form == "svmlight":
         return read_svmlight(file, columns.first)
-    rows = read_later(file, columns, labelled=labelled) if form == "csv" else read_npz(file, "train" if labelled else None)
+    rows = (
+        read_later(file, columns, labelled=labelled) if form == "csv" else read_npz(file, "train" if labelled else None)
+    )
     if rows.x.shape[1] != columns.width:
         raise DataError(f"{file}: {rows.x.shape[1]} features, but {columns.width} in the training data")
     return rows
@@ -107,9 +109,7 @@ def read_svmlight(file: Path, first: int | None = None) -> Rows:
     """The examples of a file; `first`: index of the first column, or None for what the file says (`first_column`)."""
     lines = read_svm_lines(file, "expected lines like '1 3:0.5 17:1', with a number for a label and indices that rise")
     if lines.query.size:
-        raise DataError(
-            f"{file}: has a qid; dataset=ranking reads queries, dataset=sequences_csv SVM-HMM's sequences"
-        )
+        raise DataError(f"{file}: has a qid; dataset=ranking reads queries, dataset=sequences_csv SVM-HMM's sequences")
     begin = first_column(file, lines, first)
     x = lines.x[:, begin:]
     columns = Columns(width=int(x.shape[1]), first=begin)
@@ -143,7 +143,9 @@ def read_npz(file: Path, split: str | None) -> Rows:
     if split is None and [array.shape for array in of_labels.values()] != [(n,)]:
         of_labels = {}
     elif split is not None and (len(of_labels) != 1 or n == 0):
-        raise DataError(f"{file}: expected the labels of {n} >= 1 rows in one array called {' or '.join(LABELS[split])}")
+        raise DataError(
+            f"{file}: expected the labels of {n} >= 1 rows in one array called {' or '.join(LABELS[split])}"
+        )
     named = [label for name, array in of_labels.items() for label in _labels(file, name, array, n)]
     rows = Rows(file, "row", np.arange(n), named, x, Columns(width=int(x.shape[1])))
     refuse_endless(rows)
@@ -162,7 +164,9 @@ def _csr(file: Path, arrays: Mapping[str, np.ndarray]) -> sparse.csr_array:
 
     values, ids, ptr, shape = (arrays[name] for name in SPARSE)
     try:
-        x = sparse.csr_array((values if values.dtype == np.float32 else values.astype(np.float64), ids, ptr), tuple(shape))
+        x = sparse.csr_array(
+            (values if values.dtype == np.float32 else values.astype(np.float64), ids, ptr), tuple(shape)
+        )
         x.check_format()
     except UNREADABLE as error:
         raise DataError(
