@@ -151,7 +151,7 @@ def solver_line(counters: Facts, total: int = 0) -> str:
         f"{counters['tolerance']:.0e}" if math.isfinite(counters["tolerance"]) else "–"
     )  # without a dual point there is none
     if counters.get("relative"):
-        tolerance += " of the objective"
+        tolerance += " (shares of the objective)"
     sign, kind = KINDS.get(counters.get("certainty", EXACT), ("", "")) if known != "–" else ("", "")
     gap = f"gap {sign} {known} ({kind}), target {tolerance}" if kind else f"gap {known}, target {tolerance}"
     calls = f"{thousands(counters['oracle_calls'])} oracle calls"

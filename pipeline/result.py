@@ -148,7 +148,8 @@ def summary(
         if verdict.dual_point and verdict.bound_slack_share is not None:  # rounding may leave less than none
             text += f"; its bounds use {max(verdict.bound_slack_share, 0.0):.2%} of ε"
         lines.append(("", text))
-    losses = f"test loss {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
+    before = " before the refit" if result.get("refit") else ""
+    losses = f"test loss{before} {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
     lines.append(("best", f"λ {_number(best['best_lambda'])} ({_picked(best)}) · {losses}"))
     if best.get("best_edge"):
         lines.append(("", f"this λ lies {Edge(best['best_edge']).words}: a better one may lie beyond"))

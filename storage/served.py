@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from gapwise.records import Facts
 from gapwise.storage.backend import Location
 
 REFIT = "refit"
 """The folder of the refitted model in that of its path."""
+
+
+def measures_of(result: Facts) -> Facts:
+    """Losses and measures of that model, by the content of a run's result.json or what it will be; those of evaluate name
+    the model before the refit."""
+    measures: Facts = result.get("refit") or result["evaluate"]
+    return measures
 
 
 def served_at(run_dir: Location) -> Location:

@@ -8,41 +8,36 @@ from __future__ import annotations
 import argparse
 
 from gapwise.pipeline.cli import Command
-from gapwise.pipeline.cli.predict import (
-    add_calibration,
-    add_force,
-    lam,
+from gapwise.pipeline.cli._models import (
+    add_lambda,
+    add_output,
+    is_link,
     output,
     refuse_existing,
     run_or_model,
-    unlink,
     with_calibration,
 )
 from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.model_formats import form, known
-from gapwise.pipeline.overview.states import add_root, add_run
+from gapwise.pipeline.overview.states import add_run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser, "run")
-    parser.add_argument(
-        "--lambda", dest="lam", type=lam, default="best", metavar="best|VALUE", help="any λ it certifies"
-    )
-    add_root(parser)
+    add_lambda(parser)
     parser.add_argument("--format", choices=known(), default="gapwise", help="form of the model (gapwise)")
-    parser.add_argument("-o", metavar="OUT", dest="out", help="file or folder (RUN's name and the form, here)")
-    add_calibration(parser)
-    add_force(parser)
+    add_output(parser, "file or folder (RUN's name and the form, here)")
 
 
 def run(asked: argparse.Namespace) -> int:
-    from gapwise.stages.model.from_run import model_of
+    from gapwise.stages.model.from_run import BEST, model_of
 
     there, made = run_or_model(asked.run, asked.root), form(asked.format)
     target = output(asked.out or f"{there.name}.{made.ENDING}")
     refuse_existing(target, asked.force)
-    model = with_calibration(model_of(there, asked.lam), there, asked.calibrate)
-    unlink(target)
+    model = with_calibration(model_of(there, asked.lam or BEST), there, asked.calibrate)
+    if is_link(target):
+        target.unlink()
     made.write(model, target, there)
     print(f"{target}: the model at lambda {model.lambda_:g}, {_worth(model.certificate)}")
     if model.code is not None:

@@ -19,6 +19,7 @@ from gapwise.storage.backend import Holder, Location
 from gapwise.storage.files import DamagedError, changed_at, holder, listed, read_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.glance import committed, harmed, record, rows
+from gapwise.storage.served import measures_of
 
 SILENT_SECONDS = 600.0
 """After so long without a sign of life, a process that cannot be looked up is no longer taken to be running."""
@@ -72,6 +73,7 @@ class RunState:
         """What `gapwise ls --json` says of it."""
         path = (self.result or {}).get("path") or []
         best, verdict = (self.result or {}).get("evaluate", {}), self.verdict
+        served = {} if self.result is None else measures_of(self.result)
         counts = (self.commit or {}).get("counts", {})
         science = self.manifest.get("science", {})
         number, lam = len(path) or self.lambdas, path[-1]["lambda"] if path else None
@@ -89,7 +91,8 @@ class RunState:
             "gap": verdict and verdict.largest_gap, "epsilon": verdict and verdict.allowed,
             "certified": verdict and verdict.certified, "verdict": verdict and verdict.words,
             "certainty": verdict and verdict.sense,
-            "best_lambda": best.get("best_lambda"), "test_loss": best.get("test_loss"), "train_loss": best.get("train_loss"),
+            "best_lambda": best.get("best_lambda"), "test_loss": served.get("test_loss"),
+            "before_refit_test_loss": best.get("test_loss") if served is not best else None, "train_loss": best.get("train_loss"),
             "holder": None if self.holder is None else self.holder._asdict(), "science": flat(science),
         }  # fmt: skip
 

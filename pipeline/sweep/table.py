@@ -14,6 +14,7 @@ from gapwise.stages.certify.verdict import CLAIMED, Doubt, read_verdict, verdict
 from gapwise.stages.solver.options import Status
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
+from gapwise.storage.served import measures_of
 
 Row = Record
 COLUMNS = (
@@ -95,7 +96,7 @@ def solved_facts(directory: Location) -> Row:
         row["solve_seconds"] = round(float(sum(seconds)), 3)
         if result is not None:
             row["solve_status"] = result["status"]
-            row |= {name: result["evaluate"][name] for name in ("best_lambda", "test_loss")}
+            row |= {"best_lambda": result["evaluate"]["best_lambda"], "test_loss": measures_of(result)["test_loss"]}
     return row
 
 

@@ -7,7 +7,7 @@ without a slash      0, one number a run: the headline
 vs_lambda/…          lambda: ONE + 100 log10 lambda. A path is read off every EVERY steps; given lambdas stay where they are
 vs_passes/…          the work so far: hundredths of an effective pass. One point for each exact gap pass
 vs_solved/…          the number of the lambda
-with_best_lambda/…   0: losses and measures at the best lambda
+with_best_lambda/…   0: losses and measures at the best lambda, before a refit
 with_refit/…         0: those of the model trained again on all training examples, with its lambda and gap
 ===================  ==================================================================================================
 
@@ -27,6 +27,7 @@ from gapwise.stages.certify.verdict import Verdict, read_verdict, verdict_of
 from gapwise.stages.solver.counts import CERTIFIED
 from gapwise.storage.backend import Location
 from gapwise.storage.mixture import Mixture
+from gapwise.storage.served import measures_of
 
 ONE = 1000
 """The step of lambda = 1; MLflow's charts leave out negative steps when zoomed."""
@@ -56,7 +57,7 @@ def headline(result: Facts, stamp: int) -> Iterator[MetricValue]:
     """What a comparison begins with, and the measures at the best lambda."""
     path, best, verdict = result["path"], result["evaluate"], verdict_of(result["verdict"])
     numbers = {
-        "best_test_loss": best["test_loss"],
+        "best_test_loss": measures_of(result)["test_loss"],
         "best_lambda": best["best_lambda"],
         **({"best_validation_loss": best["validation_loss"]} if "validation_loss" in best else {}),
         **({"certified_gap": verdict.largest_gap} if verdict.bounded and verdict.largest_gap is not None else {}),

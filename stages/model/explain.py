@@ -8,53 +8,35 @@ difference of two weights of transitions. These are the *parts*; they sum to the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from pandas import DataFrame
 
-from gapwise.records import Facts
+from gapwise.records import Record
 from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.model.facts import labels_of
-from gapwise.stages.model.named_weights import NamedWeights, columns, named_weights
+from gapwise.stages.model.named_weights import NamedWeights, strongest
 from gapwise.stages.problems.capabilities import optional_of
 from gapwise.stages.problems.chain import Chain
 from gapwise.stages.problems.chain.costs import BLOCKED
-from gapwise.stages.problems.chain.features import BIASES
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.kernel_cache import Kernel
 from gapwise.stages.problems.multiclass import Multiclass
-from gapwise.stages.problems.multiclass.rows import Csr, Dense, class_weights
+from gapwise.stages.problems.multiclass.rows import Csr, Dense
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 from gapwise.stages.problems.simd import one_type
 
-EXPLAINED = ("chain", "multiclass")
-"""Structures whose predictions are explained."""
 EXCLUDED = 1e10 * BLOCKED
 """Score of a label that a rival must not have: where no other is possible, the rival breaks a constraint instead."""
-
-
-class Part(NamedTuple):
-    """One term of a margin."""
-
-    entry: int
-    """The token, from 0."""
-    feature: str
-    """An attribute or column; of neighbouring labels "A → B, not C → B"."""
-    predicted: Label
-    """The label of the token in the prediction."""
-    rival: Label
-    """And in the rival."""
-    score: float
-    """> 0 speaks for the prediction, < 0 against it."""
+COLUMNS = ["entry", "attribute", "predicted", "rival", "score"]
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why an entry has its label.
+    """Why an entry has its label; printed, the margin and the parts that speak most for the label and against it.
 
     Attributes
     ----------
@@ -64,28 +46,32 @@ class Explanation:
         Labels of the whole block: those predicted, and the best with another label at the entry.
     margin : float
         By how much the prediction scores more.
-    parts : list of Part
-        Not 0, by falling score; their sum is the margin.
+    parts : DataFrame
+        By falling score, which is > 0 for what speaks for the prediction; none is 0 and their sum is the margin. Each has
+        its entry, its attribute (of neighbouring labels "A → B, not C → B"), and the labels there, predicted and rival.
     """
 
     entry: int
     predicted: list[Label]
     rival: list[Label]
     margin: float
-    parts: list[Part]
+    parts: DataFrame = field(compare=False)
 
     @property
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> Record:
         """All of it, JSON-able."""
-        return {**vars(self), "parts": [part._asdict() for part in self.parts]}
+        return {**vars(self), "parts": self.parts.to_dict("records")}
 
-    def speak_for(self, k: int = 10) -> list[Part]:
-        """The `k` parts that speak most for the prediction, the strongest first."""
-        return [part for part in self.parts[:k] if part.score > 0.0]
+    def text(self, k: int = 10) -> str:
+        """In lines: the margin, and the `k` parts that speak most for the label and the `k` most against it."""
+        t, shown = self.entry, strongest(self.parts, "score", k)
+        head = f"entry {t}: {self.predicted[t]}, not {self.rival[t]}: margin {self.margin:.4f}"
+        left = len(self.parts) - len(shown)
+        rest = [f"{left} more: {self.margin - shown['score'].sum():+.4f}"] if left else []
+        return "\n".join([head, shown.to_string(index=False, float_format="{:+.4f}".format), *rest])
 
-    def speak_against(self, k: int = 10) -> list[Part]:
-        """The `k` parts that speak most against it, the strongest first."""
-        return [part for part in self.parts[::-1][:k] if part.score < 0.0]
+    def __str__(self) -> str:
+        return self.text()
 
 
 @driver
@@ -120,7 +106,7 @@ def explain(
     problem, w
         New blocks, and the model's weights (d,).
     names : NamedWeights
-        Of these weights (`names_of`).
+        Of these weights.
     rival : str or int, optional
         The other label; None: the one whose best labelling scores most.
 
@@ -131,29 +117,32 @@ def explain(
         constraints allow no other there.
     """
     if not 0 <= i < problem.n:
-        raise ValueError(f"explain: there is no block {i}; expected 0 to {problem.n - 1}")
+        raise ValueError(f"there is no block {i}; expected 0 to {problem.n - 1}")
     length = int(problem.label_ptr[i + 1] - problem.label_ptr[i])
     if not 0 <= entry < length:
-        raise ValueError(f"explain: block {i} has no entry {entry}; expected 0 to {length - 1}")
+        raise ValueError(f"block {i} has no entry {entry}; expected 0 to {length - 1}")
     if rival is not None and rival not in names.labels:
-        raise ValueError(f"explain: there is no label {rival!r}; known: {', '.join(map(str, names.labels))}")
+        raise ValueError(f"there is no label {rival!r}; known: {', '.join(map(str, names.labels))}")
     if w.shape != (problem.d,):
-        raise ValueError(f"explain: weights have shape {w.shape}, expected ({problem.d},) for this problem")
+        raise ValueError(f"weights have shape {w.shape}, expected ({problem.d},) for this problem")
     y, z = np.empty((2, length), problem.truth.dtype)
     given = -1 if rival is None else names.labels.index(rival)
     rival_driver(problem)(problem, frozen(w), i, entry, given, problem.labels, y, z)
     if given == y[entry]:
-        raise ValueError(f"explain: block {i}, entry {entry}: {rival!r} is the predicted label; expected another one")
+        raise ValueError(f"block {i}, entry {entry}: {rival!r} is the predicted label; expected another one")
     breaks = optional_of(problem, "forbidden")
     if breaks is not None and breaks(np.array([i]), z, np.array([0, length])).any():
         which = "no other label" if rival is None else f"no {rival!r}"
-        raise ValueError(f"explain: block {i}, entry {entry}: the constraints allow {which} there")
-    parts = sorted(_parts(problem, names, i, y.tolist(), z.tolist()), key=lambda part: -part.score)
+        raise ValueError(f"block {i}, entry {entry}: the constraints allow {which} there")
+    parts = DataFrame(_parts(problem, names, i, y.tolist(), z.tolist()), columns=COLUMNS)
+    parts = parts.sort_values("score", ascending=False, kind="stable", ignore_index=True)
     predicted, other = ([names.labels[k] for k in row.tolist()] for row in (y, z))
-    return Explanation(entry, predicted, other, sum(part.score for part in parts), parts)
+    return Explanation(entry, predicted, other, float(parts["score"].sum()), parts)
 
 
-def _parts(problem: Problem, names: NamedWeights, i: int, y: list[int], z: list[int]) -> Iterator[Part]:
+def _parts(
+    problem: Problem, names: NamedWeights, i: int, y: list[int], z: list[int]
+) -> Iterator[tuple[int, str, Label, Label, float]]:
     """All parts that are not 0, token by token."""
     labels, pairs = names.labels, names.pairs
     for t, (a, b) in enumerate(zip(y, z, strict=True)):
@@ -162,12 +151,12 @@ def _parts(problem: Problem, names: NamedWeights, i: int, y: list[int], z: list[
             scores = values * (names.emissions[ids, a] - names.emissions[ids, b])
             for k, score in zip(ids.tolist(), scores.tolist(), strict=True):
                 if score != 0.0:
-                    yield Part(t, names.attributes[k], labels[a], labels[b], score)
+                    yield t, names.attributes[k], labels[a], labels[b], score
     for t, (two, other) in enumerate(zip(pairwise(y), pairwise(z), strict=True), 1):
         score = float(pairs[two] - pairs[other])
         if score != 0.0:
             said = ", not ".join(f"{labels[a]} → {labels[b]}" for a, b in (two, other))
-            yield Part(t, said, labels[two[1]], labels[other[1]], score)
+            yield t, said, labels[two[1]], labels[other[1]], score
 
 
 def _row(problem: Problem, i: int, entry: int) -> tuple[np.ndarray, np.ndarray]:
@@ -183,20 +172,3 @@ def _row(problem: Problem, i: int, entry: int) -> tuple[np.ndarray, np.ndarray]:
     assert isinstance(problem, Chain)
     first, end = problem.label_ptr[i : i + 2].tolist()
     return problem.tokens.row(i, first, end - first, entry)
-
-
-def names_of(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) -> NamedWeights:
-    """Weights w (d,) with the names of features and labels; ValueError unless it is one of `EXPLAINED`, without a kernel."""
-    structure = str(meta["structure"]) + (" over a kernel" if "kernel" in meta else "")
-    if structure not in EXPLAINED:
-        raise ValueError(
-            f"explain: models of the structure {structure} are not explained; expected {', '.join(EXPLAINED)}"
-        )
-    if structure == "chain":
-        return named_weights(meta, shared, w)
-    K, arrays = int(meta["classes"]), meta.get("arrays") or {}
-    emissions = class_weights(w, K, bool(arrays.get("sparse"))).T
-    bias = arrays.get("bias") is not None
-    names = arrays.get("columns") or columns(len(emissions) - bias)
-    attributes = [*names, *([BIASES[0]] if bias else [])]
-    return NamedWeights(labels_of(meta) or [*range(K)], attributes, emissions, np.zeros((K, K)))

@@ -18,7 +18,7 @@ from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.model.calibration import Calibration
 from gapwise.stages.model.confidence import n_best_of, refuse_without_lists, refuse_without_margins, scores_of
 from gapwise.stages.model.facts import fitting, labels_of
-from gapwise.stages.model.named_weights import Feature, NamedWeights, Transition, named_weights
+from gapwise.stages.model.named_weights import NamedWeights, named_weights
 from gapwise.stages.model.prediction import Prediction
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.trust import only
@@ -26,6 +26,8 @@ from gapwise.storage.backend import Location, location
 from gapwise.storage.models import write_model
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from gapwise.stages.model.explain import Explanation
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "scikit-image", "opencv-python-headless")
@@ -90,26 +92,23 @@ class Model:
         return FeatureMap(self.meta, self.shared)
 
     @property
-    def named_weights(self) -> NamedWeights:
-        """The weights of a chain with the names of attributes and labels; ValueError for other structures."""
-        return named_weights(self.meta, self.shared, self.weights)
+    def named_weights(self) -> DataFrame:
+        """A row for each weight of a chain or of classes: attribute, label, weight (`NamedWeights.frame`)."""
+        return self._named.frame
 
-    def top_features(self, label: Label, k: int = 10, *, against: bool = False) -> list[Feature]:
-        """The `k` attributes that speak most for a label of a chain, or against it (`NamedWeights.top_features`)."""
-        return self.named_weights.top_features(label, k, against=against)
-
-    def transitions(self) -> list[Transition]:
-        """All pairs of neighbouring labels of a chain, by falling weight."""
-        return self.named_weights.transitions()
+    @property
+    def _named(self) -> NamedWeights:
+        with fitting(self.source):
+            return named_weights(self.meta, self.shared, self.weights)
 
     def explain(self, raw: Any, block: int = 0, entry: int = 0, rival: Label | None = None) -> Explanation:
         """What spoke for the label of one entry of new inputs, and against it: `explain.explain`, with `predict`'s inputs.
 
         `block`: number of the sequence or example, from 0; `entry`: that of the token. `rival`: the label to compare with.
         """
-        from gapwise.stages.model.explain import explain, names_of
+        from gapwise.stages.model.explain import explain
 
-        names = names_of(self.meta, self.shared, self.weights)
+        names = self._named
         with fitting(self.source), contextlib.nullcontext() if self.allowed is None else only(self.allowed):
             encoded = self.feature_map.encode(raw)
             problem = build(encoded.structure, encoded.arrays, encoded.meta)

@@ -1,10 +1,9 @@
-"""Weights of a chain by name: what speaks for a label and against it, and which labels follow one another."""
+"""Weights of chains and classes by name: what speaks for a label and against it, and which labels follow one another."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,42 +13,25 @@ from gapwise.stages.datasets.text.vocabulary import read_vocabulary
 from gapwise.stages.model.facts import labels_of
 from gapwise.stages.problems.chain.dense import emissions_of
 from gapwise.stages.problems.chain.features import BIASES
+from gapwise.stages.problems.multiclass.rows import class_weights
+
+if TYPE_CHECKING:  # loading it takes longer than many a prediction
+    from pandas import DataFrame
+
+NAMED = ("chain", "multiclass")
+"""Structures whose weights have names, and whose predictions are explained; not over a kernel."""
 
 
-class Feature(NamedTuple):
-    """The weight of an attribute for a label."""
-
-    attribute: str
-    label: Label
-    weight: float
-
-
-class Transition(NamedTuple):
-    """The weight of a label right before another."""
-
-    before: Label
-    after: Label
-    weight: float
-
-
-@dataclass(frozen=True)
-class NamedWeights:
-    """The weights of a chain, with names.
-
-    Attributes
-    ----------
-    labels : sequence of str or int, K of them
-    attributes : sequence of str, p of them
-        The last three are the biases of all, of first and of last tokens.
-    emissions : array, shape (p, K)
-    pairs : array, shape (K, K)
-        Of label a (row) before b (column).
-    """
+class NamedWeights(NamedTuple):
+    """Weights with names: of p attributes for K labels and, of a chain, of pairs of labels."""
 
     labels: Sequence[Label]
-    attributes: Sequence[str] = field(repr=False)
-    emissions: np.ndarray = field(repr=False)
-    pairs: np.ndarray = field(repr=False)
+    attributes: Sequence[str]
+    """Those of a chain end with the biases of all, of first and of last tokens."""
+    emissions: np.ndarray
+    """(p, K)"""
+    pairs: np.ndarray
+    """(K, K), of label a (row) right before b (column); (0, K) of classes."""
 
     @classmethod
     def of(cls, w: np.ndarray, labels: Sequence[Label], attributes: Sequence[str], dense: bool = False) -> NamedWeights:
@@ -60,35 +42,46 @@ class NamedWeights:
         K = len(labels)
         return cls(labels, [*attributes, *BIASES], emissions_of(w, K, dense), w[w.size - K * K :].reshape(K, K))
 
-    def top_features(self, label: Label, k: int = 10, *, against: bool = False) -> list[Feature]:
-        """The `k` attributes that speak most for a label, by falling weight; or most against it, by rising weight.
+    @property
+    def frame(self) -> DataFrame:
+        """A row for each weight: attribute, label, weight. The attribute "A →" is label A at the token before.
 
-        Only attributes with a weight above 0, or below it, so there may be fewer. ValueError if there is no such label.
+        So ``frame[frame.label == "B"].nlargest(10, "weight")`` is what speaks most for B.
         """
-        if label not in self.labels:
-            raise ValueError(f"label: there is no {label!r}; known: {', '.join(map(str, self.labels))}")
-        column = self.emissions[:, self.labels.index(label)]
-        sign = 1.0 if against else -1.0
-        order = np.argsort(sign * column, kind="stable")[:k]
-        return [Feature(self.attributes[a], label, float(column[a])) for a in order.tolist() if sign * column[a] < 0.0]
+        import pandas as pd
 
-    def transitions(self) -> list[Transition]:
-        """All pairs of neighbouring labels, by falling weight."""
-        order = np.argsort(-self.pairs, axis=None, kind="stable").tolist()
-        cells = (divmod(cell, len(self.labels)) for cell in order)
-        return [Transition(self.labels[a], self.labels[b], float(self.pairs[a, b])) for a, b in cells]
+        names = [*self.attributes, *(f"{label} →" for label in self.labels[: len(self.pairs)])]
+        weights = np.concatenate([self.emissions, self.pairs])
+        labels = pd.Categorical.from_codes(np.tile(np.arange(len(self.labels)), len(names)), list(self.labels))
+        return pd.DataFrame(
+            {"attribute": np.repeat(np.array(names, object), len(self.labels)), "label": labels, "weight": weights.ravel()}
+        )
+
+
+def strongest(frame: DataFrame, column: str, k: int) -> DataFrame:
+    """The `k` rows of largest value > 0 in a column and the `k` of least value < 0, by falling value."""
+    import pandas as pd
+
+    most, least = frame.nlargest(k, column), frame.nsmallest(k, column)[::-1]
+    return pd.concat([most[most[column] > 0.0], least[least[column] < 0.0]])
 
 
 def named_weights(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) -> NamedWeights:
-    """The weights of a model or run by the facts and shared arrays of its features; ValueError unless it is a chain,
-    or if there are more weights than names, or fewer."""
-    if meta["structure"] != "chain":
-        raise ValueError(
-            f"weights: only chains have weights by name, this is a model of the structure {meta['structure']}"
-        )
+    """The weights w (d,) of a model or run by the facts and shared arrays of its features.
+
+    ValueError unless it is one of `NAMED`, or if there are more weights than names, or fewer.
+    """
+    structure = str(meta["structure"]) + (" over a kernel" if "kernel" in meta else "")
+    if structure not in NAMED:
+        raise ValueError(f"weights of the structure {structure} have no names; expected {', '.join(NAMED)}")
     K = int(meta["classes"])
+    if structure == "multiclass":
+        arrays = meta.get("arrays") or {}
+        emissions = class_weights(w, K, bool(arrays.get("sparse"))).T
+        bias = [BIASES[0]] if arrays.get("bias") is not None else []
+        names = arrays.get("columns") or columns(len(emissions) - len(bias))
+        return NamedWeights(labels_of(meta) or [*range(K)], [*names, *bias], emissions, np.empty((0, K)))
     labels = labels_of(meta) or [*map(str, range(K))]
-    templates = (meta.get("text") or {}).get("templates")
     if "vocabulary" not in shared:  # arrays, or pixels
         unnamed = columns(int(meta["attributes"]) - len(BIASES))
         return NamedWeights.of(w, labels, unnamed, bool(meta.get("dense", False)))
@@ -96,8 +89,8 @@ def named_weights(meta: Facts, shared: Mapping[str, np.ndarray], w: np.ndarray) 
     size = (len(attributes) + len(BIASES)) * K + K * K
     if w.size != size:
         raise ValueError(f"weights: expected {size:,}, by the names of labels and attributes, got {w.size:,}")
-    names_of_all = [*map(readable, attributes)] if templates else attributes
-    return NamedWeights.of(w, labels, names_of_all)
+    templates = (meta.get("text") or {}).get("templates")
+    return NamedWeights.of(w, labels, [*map(readable, attributes)] if templates else attributes)
 
 
 def columns(width: int) -> list[str]:

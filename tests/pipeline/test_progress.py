@@ -60,6 +60,8 @@ def test_solver_line__says_what_its_gap_is(kind: str, said: str) -> None:
     assert line == f"λ #12/40 = 2.1e-03 · epoch 14 · gap {said}, target 9e-02 · 48k oracle calls"
     nothing = solver_line({**COUNTERS, "gap": float("nan"), "tolerance": float("nan")})
     assert "gap –, target – ·" in nothing, "a method without a dual point"
+    relative = solver_line({**COUNTERS, "gap": 0.012, "relative": True})
+    assert "gap 1.2e-02, target 9e-02 (shares of the objective) ·" in relative
 
 
 def test_numbers__are_short() -> None:

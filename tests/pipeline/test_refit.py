@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,21 @@ import pytest
 from configs import composed
 from in_process import Here
 
+from gapwise.pipeline.cli import carry_out
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import own_data, read
 from gapwise.pipeline.export import Export
+from gapwise.pipeline.result import summary
 from gapwise.pipeline.rundir import read_json, write_json
 from gapwise.pipeline.stage_graph import stages
+from gapwise.pipeline.sweep import table
+from gapwise.pipeline.tracking import curves
 from gapwise.stages.choice.rules import picked
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.model.folders import save_model
 from gapwise.stages.model.from_run import model_of
 from gapwise.stages.model.predict import predict
+from gapwise.stages.reports.html import number
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solver.methods import bcfw
 from gapwise.storage.features import open_features
@@ -120,6 +126,36 @@ def test_what_is_shown__is_the_model_that_leaves_home(run: Path, tmp_path: Path)
     assert read_json(tmp_path / "served.json") == {
         "lambda": refit["lambda"], "refit": True, "test_loss": refit["test_loss"]
     }  # fmt: skip
+
+
+def test_model__has_the_same_numbers_wherever_a_run_shows_them(
+    run: Path, data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = result_of(run)
+    refit, before = result["refit"], result["evaluate"]
+    lam, loss, error = refit["lambda"], refit["test_loss"], refit["test_error_rate"]
+    assert (before["best_lambda"], before["test_loss"] == loss) == (lam, False)
+    with np.load(data.removeprefix("dataset.file=")) as arrays:
+        np.savez(tmp_path / "test.npz", x=arrays["x_test"], y=arrays["y_test"])
+    assert carry_out(["evaluate", str(run), str(tmp_path / "test.npz"), "--json"]) == 0
+    measured = json.loads(capsys.readouterr().out)
+    assert (measured["lambda"], measured["loss"], measured["metrics"]["error_rate"]) == (lam, loss, error)
+    assert carry_out(["ls", str(run), "--json"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert (listed["best_lambda"], listed["test_loss"]) == (lam, loss)
+    assert listed["before_refit_test_loss"] == before["test_loss"]
+    row = table.facts(run)
+    assert (row["best_lambda"], row["test_loss"]) == (lam, loss)
+    shown = {point.name: point.value for point in curves.headline(result, 0)}
+    assert (shown["best_lambda"], shown["best_test_loss"], shown["with_refit/test_error_rate"]) == (lam, loss, error)
+    assert shown["with_best_lambda/test_loss"] == before["test_loss"]
+    page, said = (run / "report.html").read_text(), summary(result, run)
+    for name, value in (
+        ("best λ", lam), ("test loss", loss), ("test loss before the refit", before["test_loss"]),
+    ):  # fmt: skip
+        assert f"<b>{number(value)}</b><span>{name}</span>" in page
+    assert f"all training examples · test loss {loss:.3g} ·" in said
+    assert f"test loss before the refit {before['test_loss']:.3g} ·" in said
 
 
 def test_another_rule__picks_another_lambda_in_the_same_run(data: str, tmp_path: Path) -> None:

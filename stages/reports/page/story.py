@@ -94,15 +94,15 @@ def _tiles(run: StoredRun) -> list[tuple[str, str]]:
     nothing_learnt = baseline(measured)
     shown = [
         ("best λ" if run.arrays["lambda"].size > 1 else "λ", measured.get("best_lambda")),
-        ("test loss", measured.get("test_loss")),
+        ("test loss", (run.refitted or measured).get("test_loss")),
         ("train loss", measured.get("train_loss")),
         (f"test loss, {nothing_learnt[0]}", nothing_learnt[1]) if nothing_learnt else ("", None),
-        ("test loss, refitted", run.refitted.get("test_loss")),
+        ("test loss before the refit", measured.get("test_loss") if run.refitted else None),
         ("largest gap", run.verdict.largest_gap if run.verified else None),
     ]
     shown += [
         (name.removeprefix("test_").replace("_", " "), value)
-        for name, value in measured.items()
+        for name, value in {**measured, **run.refitted}.items()
         if name.startswith("test_") and name.endswith(MEASURES)
     ]
     return [(number(value), name) for name, value in shown[:9] if value is not None]

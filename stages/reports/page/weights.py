@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from markupsafe import Markup
+from pandas import DataFrame
 
-from gapwise.stages.datasets.arrays.rows import Label
-from gapwise.stages.model.named_weights import NamedWeights, named_weights
+from gapwise.stages.model.named_weights import NamedWeights, named_weights, strongest
 from gapwise.stages.reports.html import number, paragraph, table
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.storage.mixture import model_at
@@ -24,8 +24,11 @@ def weights(run: StoredRun) -> Markup | None:
     assert run.features is not None
     named = named_weights(run.meta, run.features.shared(), w)
     met = np.bincount(run.truth[0], minlength=len(named.labels))[: len(named.labels)]
-    labels = [named.labels[k] for k in np.argsort(-met, kind="stable")[:LABELS].tolist()]
-    sides = [[label, _joined(named, label, False), _joined(named, label, True)] for label in labels]
+    of_attributes = named._replace(pairs=named.pairs[:0]).frame
+    sides = []
+    for k in np.argsort(-met, kind="stable")[:LABELS].tolist():
+        own = strongest(of_attributes[of_attributes["label"] == named.labels[k]], "weight", FEATURES)
+        sides.append([named.labels[k], _joined(own[own["weight"] > 0.0]), _joined(own[own["weight"] < 0.0][::-1])])
     heads = ("label", "speaks for it", "speaks against it")
     return Markup("").join(
         [
@@ -38,12 +41,13 @@ def weights(run: StoredRun) -> Markup | None:
     )
 
 
-def _joined(weights: NamedWeights, label: Label, against: bool) -> str:
-    features = weights.top_features(label, FEATURES, against=against)
-    return " · ".join(f"{feature.attribute} {number(feature.weight, '+.2f')}" for feature in features)
+def _joined(rows: DataFrame) -> str:
+    pairs = zip(rows["attribute"], rows["weight"], strict=True)
+    return " · ".join(f"{attribute} {number(weight, '+.2f')}" for attribute, weight in pairs)
 
 
 def _ends(weights: NamedWeights) -> list[tuple[object, object, str]]:
-    pairs = weights.transitions()
-    shown = pairs if len(pairs) <= 2 * PAIRS else pairs[:PAIRS] + pairs[-PAIRS:]
-    return [(pair.before, pair.after, number(pair.weight, "+.3f")) for pair in shown]
+    order = np.argsort(-weights.pairs, axis=None, kind="stable").tolist()
+    shown = order if len(order) <= 2 * PAIRS else order[:PAIRS] + order[-PAIRS:]
+    cells = (divmod(cell, len(weights.labels)) for cell in shown)
+    return [(weights.labels[a], weights.labels[b], number(float(weights.pairs[a, b]), "+.3f")) for a, b in cells]
