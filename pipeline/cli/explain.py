@@ -1,4 +1,4 @@
-"""``gapwise explain RUN_OR_MODEL [INPUT…]``: what spoke for one predicted label, and against it; or for each label at all."""
+"""``gapwise explain RUN_OR_MODEL [INPUT…]``: what spoke for one predicted label; or what speaks for each."""
 
 from __future__ import annotations
 
@@ -54,4 +54,6 @@ def weights_of(model: Model, labels: list[str] | None, k: int) -> DataFrame:
     return pd.concat([strongest(of_label[label], "weight", k) for label in labels or of_label])
 
 
-COMMAND = Command("Explains a predicted label, or shows weights by name: what speaks for it and against it.", arguments, run)
+COMMAND = Command(
+    "Explains a predicted label, or shows weights by name: what speaks for it and against it.", arguments, run
+)

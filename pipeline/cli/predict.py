@@ -73,7 +73,9 @@ def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.model.prediction_files import shown
 
     if asked.calibrate is not None and asked.n_best is not None:
-        raise ValueError("--calibrate makes probabilities of margins, which lists of labellings lack; leave out one of them")
+        raise ValueError(
+            "--calibrate makes probabilities of margins, which lists of labellings lack; leave out one of them"
+        )
     out = None if asked.out is None else output(asked.out)
     margins = asked.margins or asked.calibrate is not None
     model = opened(asked)

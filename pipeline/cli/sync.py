@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser, "runs", nargs="+")
     add_root(parser)
-    parser.add_argument("--uri", help="MLflow's store, as of a run with tracking.uri (default: mlflow.db, as for a run)")
+    parser.add_argument(
+        "--uri", help="MLflow's store, as of a run with tracking.uri (default: mlflow.db, as for a run)"
+    )
     parser.add_argument("--json", action="store_true", help="a list of objects: run, uri, status, error")
 
 

@@ -17,6 +17,7 @@ REMOVED = {
     "completion": "gapwise --help lists commands, and gapwise ls runs",
     "status": "gapwise ls --state running",
     "show": "gapwise ls RUN",
+    "weights": "gapwise explain RUN_OR_MODEL without input shows weights by name",
     "diff": "gapwise ls names the keys in which runs differ, MLflow compares their numbers, and --why finds the nearest run",
     # folders of parts of your own
     **{f"parts/{kind}": PARTS for kind in KINDS},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self, overload
+from typing import TYPE_CHECKING, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,14 @@ from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.tokens import Tokens
 from gapwise.stages.model.confidence import NBest, refuse_without_lists
 from gapwise.stages.model.explain import Explanation, explain
-from gapwise.stages.model.named_weights import Feature, NamedWeights, Transition, columns
+from gapwise.stages.model.named_weights import NamedWeights, columns
 from gapwise.stages.problems.chain.dense import emissions_of
 from gapwise.stages.problems.losses import PER_TOKEN
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Labelling(NamedTuple):
@@ -280,7 +283,7 @@ class ChainSVM(GapwiseEstimator):
         Returns
         -------
         Explanation
-            The parts of `margin` that attributes and transitions have, by falling score; they sum to it.
+            Its `parts`, a table, are those of `margin` that attributes and transitions have, by falling score.
 
         Raises
         ------
@@ -290,7 +293,7 @@ class ChainSVM(GapwiseEstimator):
         problem, _ = self._new([sequence])
         if problem is None:
             raise ValueError("sequence: expected a sequence with tokens, got an empty one")
-        return explain(problem, self._weights_at(lam), self.named_weights(lam), 0, token, rival)
+        return explain(problem, self._weights_at(lam), self._named(lam), 0, token, rival)
 
     def _labellings(self, listed: NBest | None, i: int) -> list[Labelling]:
         """Those of sequence i among the sequences that are not empty."""
@@ -303,7 +306,7 @@ class ChainSVM(GapwiseEstimator):
         check_is_fitted(self, "lambda_")
         return self._encoding.problem(X)
 
-    def named_weights(self, lam: float | None = None) -> NamedWeights:
+    def named_weights(self, lam: float | None = None) -> DataFrame:
         """The weights with the names of attributes and labels; columns of arrays are x0, x1, ...
 
         Parameters
@@ -313,55 +316,14 @@ class ChainSVM(GapwiseEstimator):
 
         Returns
         -------
-        NamedWeights
-            Its methods list features and transitions by weight.
+        pandas.DataFrame
+            A row for each weight: attribute, label, weight. The attribute "A →" is label A at the token before.
         """
-        weights = self._weights_at(lam)
+        return self._named(lam).frame
+
+    def _named(self, lam: float | None) -> NamedWeights:
         names = columns(self.n_features_in_) if self.vocabulary_ is None else list(self.vocabulary_)
-        return NamedWeights.of(weights, self.classes_, names, self._dense)
-
-    def top_features(
-        self, label: Label, k: int = 10, *, against: bool = False, lam: float | None = None
-    ) -> list[Feature]:
-        """The attributes that speak most for a label, or against it.
-
-        Parameters
-        ----------
-        label : str or int
-            A label of `classes_`.
-        k : int
-            At most how many attributes.
-        against : bool
-            Whether to list the attributes that speak against the label.
-        lam : float, optional
-            Any lambda that the path certifies; by default `lambda_`.
-
-        Returns
-        -------
-        list of Feature
-            Named rows (attribute, label, weight), which `pandas.DataFrame` takes as they are.
-
-        Raises
-        ------
-        ValueError
-            If there is no such label.
-        """
-        return self.named_weights(lam).top_features(label, k, against=against)
-
-    def transitions(self, lam: float | None = None) -> list[Transition]:
-        """All pairs of neighbouring labels by falling weight.
-
-        Parameters
-        ----------
-        lam : float, optional
-            Any lambda that the path certifies; by default `lambda_`.
-
-        Returns
-        -------
-        list of Transition
-            Named rows (before, after, weight).
-        """
-        return self.named_weights(lam).transitions()
+        return NamedWeights.of(self._weights_at(lam), self.classes_, names, self._dense)
 
     def score(self, X: Samples, y: Samples) -> float:
         """Share of tokens whose label is right; a label that did not occur in training counts as an error.

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
-from pandas import DataFrame
 
 from gapwise.records import Record
 from gapwise.stages.datasets.arrays.rows import Label
@@ -28,6 +28,9 @@ from gapwise.stages.problems.multiclass import Multiclass
 from gapwise.stages.problems.multiclass.rows import Csr, Dense
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 from gapwise.stages.problems.simd import one_type
+
+if TYPE_CHECKING:  # loading it takes longer than many a prediction
+    from pandas import DataFrame
 
 EXCLUDED = 1e10 * BLOCKED
 """Score of a label that a rival must not have: where no other is possible, the rival breaks a constraint instead."""
@@ -116,6 +119,8 @@ def explain(
         If there is no such block, entry or label, or w is of another problem; if the label is the predicted one, or
         constraints allow no other there.
     """
+    import pandas as pd
+
     if not 0 <= i < problem.n:
         raise ValueError(f"there is no block {i}; expected 0 to {problem.n - 1}")
     length = int(problem.label_ptr[i + 1] - problem.label_ptr[i])
@@ -134,7 +139,7 @@ def explain(
     if breaks is not None and breaks(np.array([i]), z, np.array([0, length])).any():
         which = "no other label" if rival is None else f"no {rival!r}"
         raise ValueError(f"block {i}, entry {entry}: the constraints allow {which} there")
-    parts = DataFrame(_parts(problem, names, i, y.tolist(), z.tolist()), columns=COLUMNS)
+    parts = pd.DataFrame(_parts(problem, names, i, y.tolist(), z.tolist()), columns=COLUMNS)
     parts = parts.sort_values("score", ascending=False, kind="stable", ignore_index=True)
     predicted, other = ([names.labels[k] for k in row.tolist()] for row in (y, z))
     return Explanation(entry, predicted, other, float(parts["score"].sum()), parts)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.datasets import Known, NewInput, reader_of
+from gapwise.stages.datasets import Known, NewInput
 from gapwise.stages.model.model import Model
 from gapwise.stages.model.predict import predict
-from gapwise.stages.model.predictions import by_label
+from gapwise.stages.model.predictions import by_label, counts_of
 from gapwise.stages.problems import build, capabilities, structure
-from gapwise.stages.problems.chain.metrics import encode_names
+from gapwise.stages.problems.chain.metrics import chunk_counts, encode_names
 from gapwise.stages.problems.trust import only
 
 
@@ -33,6 +33,8 @@ class Measured(NamedTuple):
         error_rate of classes.
     labels : list of dict
         label, support, predicted, right, precision, recall, f1 of each label (`predictions.by_label`).
+    chunks : list of dict
+        The same of each kind of chunk; empty where labels are not those of chunks.
     confusions : list of dict
         truth, predicted, count, share (of the entries with that true label): wrong predictions, the most frequent first.
     known : Known, optional
@@ -44,15 +46,9 @@ class Measured(NamedTuple):
     loss: float
     metrics: Mapping[str, float]
     labels: list[Record]
+    chunks: list[Record]
     confusions: list[Record]
     known: Known | None
-
-
-def read_labelled(model: Model, files: Iterable[str]) -> tuple[NewInput, list[str]]:
-    """New input of files, and its labels by name, flat; DataError names file and line, or says that a reader has none."""
-    reader = reader_of(model.meta["dataset"])
-    new = reader.read_new(list(files), model.meta)
-    return new, reader.truth(new, model.meta)
 
 
 def measure(model: Model, new: NewInput, truth: list[str]) -> Measured:
@@ -76,10 +72,13 @@ def measure(model: Model, new: NewInput, truth: list[str]) -> Measured:
         confusion = capabilities(encoded.structure).confusion
         assert confusion is not None
         shown, matrix = confusion(problem, arrays, encoded.meta, predicted)
-    rows = by_label(shown, matrix)
-    return Measured(
-        problem.n, labels.size, float(np.mean(losses)), metrics, rows, confusions(shown, matrix), encoded.known
-    )
+    chunks = []
+    if "chunk_f1" in metrics:
+        kinds, counts = chunk_counts(names, problem.label_ptr, problem.truth, predicted)
+        chunks = by_label(kinds, *counts)
+    rows = by_label(shown, *counts_of(matrix))
+    wrong = confusions(shown, matrix)
+    return Measured(problem.n, labels.size, float(np.mean(losses)), metrics, rows, chunks, wrong, encoded.known)
 
 
 def confusions(names: list[str], matrix: np.ndarray, most: int = 10) -> list[Record]:

@@ -54,7 +54,11 @@ class NamedWeights(NamedTuple):
         weights = np.concatenate([self.emissions, self.pairs])
         labels = pd.Categorical.from_codes(np.tile(np.arange(len(self.labels)), len(names)), list(self.labels))
         return pd.DataFrame(
-            {"attribute": np.repeat(np.array(names, object), len(self.labels)), "label": labels, "weight": weights.ravel()}
+            {
+                "attribute": np.repeat(np.array(names, object), len(self.labels)),
+                "label": labels,
+                "weight": weights.ravel(),
+            }
         )
 
 

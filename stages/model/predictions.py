@@ -79,23 +79,27 @@ def _files(
         names, matrix = confusion(problem, arrays, meta, labels)
         table = [[name, *map(_plain, row)] for name, row in zip(names, matrix.tolist(), strict=True)]
         yield "confusion.csv", csv_text(("truth", *names), table).encode()
-        rows = by_label(names, matrix)
+        rows = by_label(names, *counts_of(matrix))
         yield "labels.csv", csv_text(FIELDS, [[row[name] for name in FIELDS] for row in rows]).encode()
         total = float(matrix.sum())
         facts = {"accuracy": float(np.trace(matrix)) / total if total else None, "labels": rows}
         yield "labels.json", (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def by_label(names: list[str], matrix: np.ndarray) -> list[Record]:
-    """Counts, precision, recall and F1 of each label, by a matrix (truth, prediction); None where there is nothing to divide
-    by: the precision of a label that is never predicted, the recall of one that never occurs."""
+def counts_of(matrix: np.ndarray) -> np.ndarray:
+    """float64 (3, labels): how often each label is true, predicted and right, by a matrix (truth, prediction)."""
+    return np.array([matrix.sum(axis=1), matrix.sum(axis=0), np.diag(matrix)], float)
+
+
+def by_label(names: list[str], true: np.ndarray, predicted: np.ndarray, right: np.ndarray) -> list[Record]:
+    """Counts, precision, recall and F1 of each label; None where there is nothing to divide by: the precision of a label
+    that is never predicted, the recall of one that never occurs."""
     rows = []
-    for k, name in enumerate(names):
-        support, predicted, right = (float(x) for x in (matrix[k].sum(), matrix[:, k].sum(), matrix[k, k]))
-        precision, recall = (right / n if n else None for n in (predicted, support))
-        f1 = 2.0 * right / (support + predicted) if support + predicted else None
-        values = (name, _plain(support), _plain(predicted), _plain(right), precision, recall, f1)
-        rows.append(dict(zip(FIELDS, values, strict=True)))
+    for name, *counts in zip(names, true.tolist(), predicted.tolist(), right.tolist(), strict=True):
+        support, guesses, hits = counts
+        precision, recall = (hits / n if n else None for n in (guesses, support))
+        f1 = 2.0 * hits / (support + guesses) if support + guesses else None
+        rows.append(dict(zip(FIELDS, (name, *map(_plain, counts), precision, recall, f1), strict=True)))
     return rows
 
 

@@ -98,6 +98,9 @@ def test_npz__holds_what_was_asked_for(made: Path, tmp_path: Path) -> None:
 def test_calibrate__of_a_model_without_its_run_is_refused(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert carry_out(["predict", str(made / "plain"), str(made / "new.txt"), "--calibrate", "sigmoid"]) == 1
     assert "--calibrate fits on the validation split of a run" in capsys.readouterr().err
+    words = ["predict", str(made / "plain"), str(made / "new.txt"), "--calibrate", "sigmoid", "--n-best", "2"]
+    assert carry_out(words) == 1
+    assert "which lists of labellings lack; leave out one of them" in capsys.readouterr().err
 
 
 def test_explain__says_what_spoke_for_a_label(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,4 +113,4 @@ def test_explain__says_what_spoke_for_a_label(made: Path, capsys: pytest.Capture
     assert carry_out(words) == 0
     assert capsys.readouterr().out.startswith(f"entry 1: {facts['predicted'][1]}, not {facts['rival'][1]}: margin ")
     assert carry_out([*words, "--rival", "B-VP"]) == 1
-    assert "there is no label 'B-VP'" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith("error: explain: there is no label 'B-VP'")

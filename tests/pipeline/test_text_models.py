@@ -8,13 +8,15 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from seqeval.metrics import f1_score
+from seqeval.metrics import classification_report, f1_score
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from gapwise import ChainSVM, load_model
 from gapwise.pipeline.cli import carry_out
 from gapwise.stages.model.measures import confusions
+from gapwise.stages.model.named_weights import strongest
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +99,11 @@ def test_evaluate__measures_what_predict_says_as_sklearn_and_seqeval_do(
     for row, *numbers in zip(said["labels"], *theirs, strict=True):
         assert [row[name] or 0 for name in ("precision", "recall", "f1", "support")] == pytest.approx(numbers)
     assert names == ["B-NP", "I-NP", "O", "B-VP"]
+    by_kind = classification_report(true, ours, output_dict=True, zero_division=0)
+    for row in said["chunks"]:
+        theirs = by_kind[row["label"]]
+        assert [row["precision"] or 0, row["recall"], row["f1"], row["support"]] == pytest.approx([*theirs.values()])
+    assert [row["label"] for row in said["chunks"]] == ["NP", "VP"]
     assert said["known"] == {"known": 5, "total": 6}
     assert sum(row["count"] for row in said["confusions"]) == sum(a != b for a, b in zip(flat, guess, strict=True))
     assert {row["truth"]: row["share"] for row in said["confusions"]}["B-VP"] == 1.0
@@ -112,6 +119,7 @@ def test_evaluate__shows_labels_and_confusions_and_wants_labels(
     assert [line.split()[0] for line in lines if line] == [
         *("loss", "token", "sequence", "chunk", "chunk", "chunk"),
         *("label", "B-NP", "I-NP", "O", "B-VP"),
+        *("chunk", "NP", "VP"),
         *("true", "B-NP", "B-VP"),
     ]
     (tmp_path / "a.txt").write_text(LABELLED.replace("O\t", "\t"))
@@ -127,16 +135,15 @@ def test_confusions__are_the_most_frequent_errors() -> None:
 
 
 def test_weights__are_shown_by_name(chunker: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = load_model(chunker)
-    assert carry_out(["weights", str(chunker), "-k", "2", "--label", "O"]) == 0
+    frame = load_model(chunker).named_weights
+    assert carry_out(["explain", str(chunker), "-k", "2", "--label", "O"]) == 0
     head, first, *rest = capsys.readouterr().out.splitlines()
-    most, pair = model.top_features("O", 1)[0], model.transitions()[0]
-    assert (head, first.split()) == ("O", [f"{most.weight:+.4f}", most.attribute])
-    assert rest[rest.index("transitions") + 1].split() == [f"{pair.weight:+.4f}", pair.before, "→", pair.after]
-    assert carry_out(["weights", str(chunker), "--json"]) == 0
+    most = frame[frame.label == "O"].nlargest(1, "weight").iloc[0]
+    assert (head.split(), first.split()) == ([*frame], [most.attribute, "O", f"{most.weight:.6f}"])
+    assert len(rest) <= 3
+    assert carry_out(["explain", str(chunker), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["transitions"] == [row._asdict() for row in model.transitions()]
-    assert said["labels"]["O"]["for"] == [row._asdict() for row in model.top_features("O")]
-    assert said["labels"]["O"]["against"] == [row._asdict() for row in model.top_features("O", against=True)]
-    assert carry_out(["weights", str(chunker), "--label", "Q"]) == 1
+    expected = [strongest(frame[frame.label == label], "weight", 10) for label in ("B-NP", "I-NP", "O")]
+    assert said == pd.concat(expected).to_dict("records")
+    assert carry_out(["explain", str(chunker), "--label", "Q"]) == 1
     assert "there is no 'Q'; known: B-NP, I-NP, O" in capsys.readouterr().err

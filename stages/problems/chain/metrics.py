@@ -64,12 +64,22 @@ def chunk_scores(names: list[str], ptr: np.ndarray, truth: np.ndarray, predictio
     Counted with arrays: evaluating a path asks for these numbers at many lambdas, and reading a training split of 211,727
     tokens label by label takes longer than solving a lambda.
     """
-    _, roles = chunk_roles(names)
-    true, predicted = _chunks(roles, ptr, truth), _chunks(roles, ptr, predictions)
-    hits = int(np.isin(true, predicted, assume_unique=True).sum())
-    precision, recall = hits / max(predicted.size, 1), hits / max(true.size, 1)
+    true, predicted, hits = (int(counts.sum()) for counts in chunk_counts(names, ptr, truth, predictions)[1])
+    precision, recall = hits / max(predicted, 1), hits / max(true, 1)
     f1 = 2.0 * precision * recall / (precision + recall) if hits else 0.0
     return {"chunk_precision": precision, "chunk_recall": recall, "chunk_f1": f1}
+
+
+def chunk_counts(
+    names: list[str], ptr: np.ndarray, truth: np.ndarray, predictions: np.ndarray
+) -> tuple[list[str], np.ndarray]:
+    """The kinds of chunks that occur, and how many are true, predicted and right: int (3, kinds)."""
+    _, roles = chunk_roles(names)
+    true, predicted = _chunks(roles, ptr, truth), _chunks(roles, ptr, predictions)
+    right = true[np.isin(true, predicted, assume_unique=True)]
+    counts = np.array([np.bincount(chunks % len(roles), minlength=len(roles)) for chunks in (true, predicted, right)])
+    occur = np.flatnonzero(counts.any(axis=0))
+    return [roles[k][1].lstrip("-") or "chunk" for k in occur], counts[:, occur]
 
 
 def _chunks(roles: list[tuple[str, str]], ptr: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ def test_parts__sum_to_the_margin_and_have_the_weights_of_both_labels(tagger: Ch
     for x, margins in zip(X, tagger.margins(X, lam=0.05), strict=True):
         for t, margin in enumerate(margins.tolist()):
             explanation = tagger.explain(x, t, lam=0.05)
-            scores = [part.score for part in explanation.parts]
+            scores = explanation.parts["score"].tolist()
             assert explanation.margin == pytest.approx(margin, abs=1e-12)
             assert sum(scores) == pytest.approx(margin, abs=1e-12)
             assert scores == sorted(scores, reverse=True)
@@ -34,22 +34,31 @@ def test_parts__sum_to_the_margin_and_have_the_weights_of_both_labels(tagger: Ch
 def test_parts__of_one_token_are_differences_of_named_weights(tagger: ChainSVM) -> None:
     explanation = tagger.explain([{"word": "dog", "half": 0.5}, {"word": "runs"}][:1], 0, rival="D")
     assert (explanation.predicted, explanation.rival) == (["N"], ["D"])
-    weights = tagger.named_weights()
-    column = [weights.labels.index(label) for label in "ND"]
-    for part in explanation.parts:
-        row = weights.emissions[[*weights.attributes].index(part.feature)]
-        assert part.score == row[column[0]] - row[column[1]]
-    assert {part.feature for part in explanation.parts} <= {"word:dog", "bias", "bias:first", "bias:last"}
-    assert explanation.speak_for(1) == explanation.parts[:1]
-    assert all(part.score < 0 for part in explanation.speak_against(100))
-    assert len(explanation.speak_for(100)) + len(explanation.speak_against(100)) == len(explanation.parts)
+    weights = tagger.named_weights().set_index(["attribute", "label"])["weight"]
+    for part in explanation.parts.itertuples():
+        assert part.score == weights[part.attribute, "N"] - weights[part.attribute, "D"]
+    assert {*explanation.parts["attribute"]} <= {"word:dog", "bias", "bias:first", "bias:last"}
+
+
+def test_printed__are_the_margin_and_the_strongest_parts_of_either_side(tagger: ChainSVM) -> None:
+    explanation = tagger.explain(X[0], 1)
+    head, _, first, *others, rest = explanation.text(1).splitlines()
+    most, least = (explanation.parts.iloc[row] for row in (0, -1))
+    assert head == f"entry 1: {explanation.predicted[1]}, not {explanation.rival[1]}: margin {explanation.margin:.4f}"
+    assert first.split()[-1] == f"{most.score:+.4f}"
+    assert [line.split()[-1] for line in others] == [f"{least.score:+.4f}"] * bool(least.score < 0.0)
+    left = len(explanation.parts) - 1 - len(others)
+    assert rest.startswith(f"{left} more: ")
+    assert str(explanation) == explanation.text(10)
 
 
 def test_loaded_model__explains_the_same(tagger: ChainSVM, tmp_path: Path) -> None:
     tagger.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     for i in (0, 5):
-        assert loaded.explain(X, i, 0) == tagger.explain(X[i], 0)
+        theirs, ours = loaded.explain(X, i, 0), tagger.explain(X[i], 0)
+        assert theirs == ours
+        assert theirs.parts.equals(ours.parts)
 
 
 def test_classes__have_the_columns_as_parts(tmp_path: Path) -> None:
@@ -65,14 +74,14 @@ def test_classes__have_the_columns_as_parts(tmp_path: Path) -> None:
         assert explanation.margin == pytest.approx(margin, abs=1e-9)
         difference = (model.coef_[best] - model.coef_[second]) * points[i]
         expected = dict(zip(names, [*difference, model.intercept_[best] - model.intercept_[second]], strict=True))
-        assert {part.feature: part.score for part in explanation.parts} == pytest.approx(expected, abs=1e-9)
+        assert explanation.parts.set_index("attribute")["score"].to_dict() == pytest.approx(expected, abs=1e-9)
 
 
 def test_refused__are_what_is_not_there_and_what_constraints_forbid(tagger: ChainSVM) -> None:
     for words, message in (
-        ((X[0], 99), r"^explain: block 0 has no entry 99; expected 0 to "),
+        ((X[0], 99), r"^block 0 has no entry 99; expected 0 to "),
         ((X[0], -1), r"has no entry -1"),
-        (([{"word": "dog"}], 0, "X"), r"^explain: there is no label 'X'; known: D, N, V$"),
+        (([{"word": "dog"}], 0, "X"), r"^there is no label 'X'; known: D, N, V$"),
         (([{"word": "dog"}], 0, "N"), r"'N' is the predicted label; expected another one$"),
         (([], 0), r"^sequence: expected a sequence with tokens"),
     ):

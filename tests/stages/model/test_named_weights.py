@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from library import sentences
+from pandas import DataFrame
 
 from gapwise import ChainSVM, load_model
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.text.vocabulary import put_vocabulary
-from gapwise.stages.model.named_weights import NamedWeights, named_weights, readable
+from gapwise.stages.model.named_weights import NamedWeights, named_weights, readable, strongest
 
 A, B, FIRST = "a", "b", "bias:first"
 
@@ -22,41 +23,45 @@ def made() -> NamedWeights:
     return NamedWeights.of(np.array([*np.ravel(emissions), 0.1, -0.2, 0.3, 0.0]), [A, B], ["x"])
 
 
-def test_top_features__are_those_of_one_sign_by_their_size() -> None:
-    weights = made()
-    assert weights.top_features(A) == [("bias", A, 2.0), (FIRST, A, 1.0), ("x", A, 0.5)]
-    assert weights.top_features(A, 1) == [("bias", A, 2.0)]
-    assert weights.top_features(A, against=True) == []
-    assert weights.top_features(B, against=True) == [("bias:last", B, -3.0), ("x", B, -1.0)]
-    with pytest.raises(ValueError, match=r"^label: there is no 'c'; known: a, b$"):
-        weights.top_features("c")
+def rows(frame: DataFrame) -> list[tuple[object, ...]]:
+    return [*frame.itertuples(index=False, name=None)]
 
 
-def test_transitions__are_all_pairs_by_falling_weight() -> None:
-    assert made().transitions() == [(B, A, 0.3), (A, A, 0.1), (B, B, 0.0), (A, B, -0.2)]
+def test_frame__has_a_row_for_each_weight_and_those_of_transitions_last() -> None:
+    frame = made().frame
+    assert rows(frame[frame.label == A]) == [
+        *(("x", A, 0.5), ("bias", A, 2.0), (FIRST, A, 1.0), ("bias:last", A, 0.0)),
+        *((f"{A} →", A, 0.1), (f"{B} →", A, 0.3)),
+    ]
+    assert rows(frame.nlargest(1, "weight")) == [("bias", A, 2.0)]
+    assert len(frame) == 4 * 2 + 2 * 2
+
+
+def test_strongest__are_those_of_either_sign_by_falling_weight() -> None:
+    frame = made().frame
+    own = frame[frame.label == B]
+    assert rows(strongest(own, "weight", 1)) == [(FIRST, B, 0.25), ("bias:last", B, -3.0)]
+    assert [row[2] for row in rows(strongest(own, "weight", 9))] == [0.25, -0.2, -1.0, -3.0]
 
 
 def test_estimator_and_loaded_model__have_the_same(tmp_path: Path) -> None:
     X, y = sentences()
     model = ChainSVM(lam=[0.5, 0.05], tolerance=0.05, validation=None).fit(X, y)
     model.save(tmp_path / "model", lam=0.05)
-    loaded = load_model(tmp_path / "model")
-    for label in model.classes_:
-        rows = model.top_features(label, 5, lam=0.05)
-        assert rows == loaded.top_features(label, 5)
-        assert rows != model.top_features(label, 5, lam=0.5)
-    assert model.transitions(lam=0.05) == loaded.transitions()
+    ours = model.named_weights(lam=0.05)
+    assert ours.equals(load_model(tmp_path / "model").named_weights)
+    assert not ours.equals(model.named_weights(lam=0.5))
     names = [*(model.vocabulary_ or ()), "bias", FIRST, "bias:last"]
     column = np.concatenate([model.coef_, model.bias_])[:, 0]
-    for row in model.top_features("D", 100) + model.top_features("D", 100, against=True):
-        assert row.weight == column[names.index(row.attribute)]
+    own = ours[ours.label == "D"].set_index("attribute")["weight"]
+    assert own[names].tolist() == column.tolist()
 
 
 def test_columns_and_integers__have_names_of_their_own() -> None:
     X = [np.eye(2)[[0, 1]], np.eye(2)[[1, 0]]]
-    model = ChainSVM(lam=0.1, tolerance=0.05).fit(X, [[3, 7], [7, 3]])
-    assert model.top_features(3, 1)[0][:2] == ("x0", 3)
-    assert {row[:2] for row in model.transitions()} == {(3, 3), (3, 7), (7, 3), (7, 7)}
+    frame = ChainSVM(lam=0.1, tolerance=0.05).fit(X, [[3, 7], [7, 3]]).named_weights()
+    assert [*frame["attribute"].unique()] == ["x0", "x1", "bias", FIRST, "bias:last", "3 →", "7 →"]
+    assert rows(frame[frame.label == 3].nlargest(1, "weight"))[0][:2] == ("x0", 3)
 
 
 def test_names__of_templates_are_those_of_crfpp() -> None:
@@ -75,5 +80,5 @@ def test_weights__that_names_do_not_fit_are_refused() -> None:
 
 
 def test_other_structures__are_refused() -> None:
-    with pytest.raises(ValueError, match="only chains have weights by name, this is a model of the structure tree"):
+    with pytest.raises(ValueError, match=r"^weights of the structure tree have no names; expected chain, multiclass$"):
         named_weights({"structure": "tree"}, {}, np.zeros(3))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gapwise.stages.model.predictions import by_label
+from gapwise.stages.model.predictions import by_label, counts_of
 from gapwise.stages.problems import capabilities
 
 
@@ -15,7 +15,7 @@ def test_by_label__is_what_the_words_mean():
     truth, labels = np.array([0, 0, 0, 1, 1, 3]), np.array([0, 0, 1, 1, 0, 0])
     matrix = np.zeros((4, 4))
     np.add.at(matrix, (truth, labels), 1.0)
-    rows = by_label(["a", "b", "c", "d"], matrix)
+    rows = by_label(["a", "b", "c", "d"], *counts_of(matrix))
     assert rows[0] == {
         **{"label": "a", "support": 3, "predicted": 4, "right": 2, "precision": 0.5},
         **{"recall": pytest.approx(2 / 3), "f1": pytest.approx(4 / 7)},
