@@ -92,7 +92,8 @@ class RunState:
             "certified": verdict and verdict.certified, "verdict": verdict and verdict.words,
             "certainty": verdict and verdict.sense,
             "best_lambda": best.get("best_lambda"), "test_loss": served.get("test_loss"),
-            "before_refit_test_loss": best.get("test_loss") if served is not best else None, "train_loss": best.get("train_loss"),
+            "before_refit_test_loss": None if served is best else best.get("test_loss"),
+            "train_loss": best.get("train_loss"),
             "holder": None if self.holder is None else self.holder._asdict(), "science": flat(science),
         }  # fmt: skip
 
