@@ -7,7 +7,7 @@ DIR holds their "SVM, version 1.02" (V. Kolmogorov; GPL): SVM.h, SVM.cpp, Solve.
 their solver asks of planes. Both sides start from w = 0 on one thread.
 
 *Passes*: n steps of theirs as BCFW, the median of the later passes, in the faster of two layouts of planes; n visits of each
-of ours, as `bench_solver.py` counts them. *Gaps*: theirs is the time until its own bounds, computed after every iteration
+of ours, as `bench_structure.py` counts them. *Gaps*: theirs is the time until its own bounds, computed after every iteration
 and not counted, are so close: MP-BCFW with its own parameters, without averages and with its two, whichever is faster. Ours
 is the time to a certificate. D is the dual value of `accelerated` at a gap of 1e-6 D; gaps are absolute.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from bench_dlib import SOLVERS, write_chains
-from bench_solver import PRESETS, pass_times
+from bench_structure import PRESETS, pass_times
 from timed import timed_solve, told
 
 from gapwise.stages.featurize import open_problem
