@@ -139,7 +139,6 @@ def solve(
     check_ending(task.path, ending)
     parts = SnapshotParts(run_dir / "snapshots")
     taken = Snapshots(parts, snapshots)
-    taken.check(task.options)
     make_directory(run_dir)
     remove_leftovers(run_dir)
     target = run_dir / "path.zarr"

@@ -17,7 +17,7 @@ def check_path(options: MethodOptions, path: PathOptions) -> None:
     if rule.finds_lambdas:
         expected = f"one with a dual point, {where} need none)"
         check("solver.method", method, options.certifies, expected)
-        check("solver.averaging", options.average, options.average == "none", f"none, {where} average)")
+        check("solver.averaging", options.averaging, options.averaging == "none", f"none, {where} average)")
         if not rule.two_points:
             expected = f"two_sided, for solver.method={method} with these options: its w is not that of its dual point"
             check("path.rule", path.rule, options.one_point, expected)

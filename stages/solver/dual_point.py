@@ -249,7 +249,7 @@ class DualPoint:
         self.ledger.begin_lambda(lam, breakpoint)
         counts.exact_due, counts.last_refresh = exact_due, self.ledger.steps
         counts.exact_total = self.known_gap if np.isfinite(self.known_gap) else 1.0
-        S.counters[AVERAGED], S.z[:], S.z_ell[0] = 0, 0.0, 0.0
+        S.counters[AVERAGED] = 0
 
     def move_to(self, lam: float, warm_start: str) -> None:
         """Go to another lambda; `warm_start` says what to keep: keep_primal, keep_dual or none (O16 Alg. 6)."""
@@ -310,5 +310,5 @@ class DualPoint:
 
 def state_of(problem: Problem, options: Flags, pool: Pool) -> State:
     """A new state around `pool`, with the running sums of the weights by which blocks are drawn, if these never change."""
-    state = new_state(problem, pool, options.average)
+    state = new_state(problem, pool)
     return state._replace(sums=np.cumsum(lipschitz_weights(problem))) if options.sampler == LIPSCHITZ else state

@@ -15,7 +15,7 @@ from gapwise.stages.problems.certainty import UPPER_BOUNDED
 from gapwise.stages.solver.block.sampling import nonuniformity
 from gapwise.stages.solver.counts import ArraySpec
 from gapwise.stages.solver.method import AnyMethod
-from gapwise.stages.solver.options import MethodOptions, Status
+from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule
 
@@ -191,13 +191,6 @@ class Snapshots:
         if event.kind is Kind.BOUNDARY:
             self.offer(event.engine.solver)
         return None
-
-    def check(self, options: MethodOptions) -> None:
-        """Raise ValueError if the solve may certify another point than the one that snapshots show."""
-        if self.spacing.every_passes and options.certifies_unseen:
-            raise ValueError(
-                "snapshots.every_passes: snapshots are of w, not of its average; use solver.averaging=none"
-            )
 
     @property
     def nbytes(self) -> int:

@@ -50,7 +50,7 @@ STALLED, LEAST_FALL = 1000, 1e-6
 a gap that falls like 1 / t still does so after a million passes."""
 
 CACHES = ("none", "gap")
-AVERAGES = ("none", "weighted")
+AVERAGED_BCFW = "averages of bcfw: solver=mpbcfw solver.multiplane.approximate_passes=0"
 MOVING, AT_MEAN = EXACT_PASSES = ("moving", "at_mean")
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
 WHOLE, LOSS_RISES = "whole", "loss_rises"
@@ -82,7 +82,10 @@ class MethodOptions:
     """Per value of lambda."""
     max_seconds: float = math.inf
     """Seconds of solving in the whole stage, over all invocations."""
+    averaging: str = "none"
+    """The average of iterates that is certified, which is not w(alpha): one of `averages`."""
 
+    averages: ClassVar[tuple[str, ...]] = ("none",)
     certifies: ClassVar[bool] = True
     """Whether the method holds a feasible dual point."""
     two_points: ClassVar[bool] = False
@@ -95,20 +98,12 @@ class MethodOptions:
         """Whether it can certify w(alpha), which some rules of paths need."""
         return True
 
-    @property
-    def average(self) -> str:
-        """The average of iterates that it certifies, which is not w(alpha) either; "none" without one."""
-        return "none"
-
-    @property
-    def certifies_unseen(self) -> bool:
-        """Whether the solve may certify another w than `Method.point`, so that snapshots would miss it."""
-        return False
-
     def check(self) -> None:
         """Raises ValueError naming the key."""
         for name in ("max_passes", "max_oracle_calls", "max_seconds"):
             check(f"solver.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0 (or .inf)")
+        expected = " or ".join(self.averages) + f" (method={self.method}; {AVERAGED_BCFW})"
+        check("solver.averaging", self.averaging, self.averaging in self.averages, expected)
 
     def check_problem(self, problem: Problem) -> None:
         """Raises ValueError if the method cannot solve this problem."""
@@ -163,23 +158,11 @@ class BcfwOptions(BlockOptions):
     line_search: bool = True
     """Whether a move has the length that raises the dual most; if not, it is 2n / (k + 2n) at step k of a lambda (LJ13 Alg.
     4)."""
-    averaging: str = "none"
-
-    @property
-    def average(self) -> str:
-        """`averaging`."""
-        return self.averaging
-
-    @property
-    def certifies_unseen(self) -> bool:
-        """True with averaging: `point` is w."""
-        return self.averaging != "none"
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
         BlockOptions.check(self)
         check_one_of("solver.sampler", self.sampler, SAMPLERS)
-        check_one_of("solver.averaging", self.averaging, AVERAGES)
         if not self.line_search:
             check("solver.step", self.step, self.step == "fw", "fw, for line_search=false")
             check("solver.cache.kind", self.cache.kind, self.cache.kind == "none", "none, for line_search=false")
@@ -308,18 +291,13 @@ class MultiplaneOptions(BlockOptions):
     """Of exact passes; approximate passes visit every block once, in a new permutation."""
     cache: CacheOptions = field(default_factory=lambda: CacheOptions(kind="gap", capacity=1000))
     multiplane: MultiplaneGroup = field(default_factory=MultiplaneGroup)
-    averaging: str = "none"
 
-    @property
-    def average(self) -> str:
-        """`averaging`."""
-        return self.averaging
+    averages: ClassVar[tuple[str, ...]] = ("none", "weighted", "two_track")
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
         BlockOptions.check(self)
         check_one_of("solver.sampler", self.sampler, SAMPLERS)
-        check_one_of("solver.averaging", self.averaging, (*AVERAGES, "two_track"))
         check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for method={self.method}")
         self.multiplane.check()
 

@@ -39,7 +39,7 @@ class State(NamedTuple):
     skip: np.ndarray
     """int64, (n,): visits of cached passes that block i still sits out"""
     z: np.ndarray
-    """float64, (d,) or (0,) without averaging: running sum of the weighted average (LJ13 3.4)"""
+    """float64, (d,): running sum of the weighted average that a pass adds to (LJ13 3.4; `averages`); or (0,)"""
     z_ell: np.ndarray
     """float64, (2,): the same for (1/n) sum ell_i, and its current value"""
     counters: np.ndarray

@@ -161,7 +161,7 @@ def truth_pool(problem: Problem) -> Pool:
     return vertices_pool(problem, problem.truth, np.zeros(problem.n))
 
 
-def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
+def new_state(problem: Problem, pool: Pool) -> State:
     """A state around `pool`; derived quantities are not yet filled in, gaps are unknown (inf; O16 Alg. 2)."""
     u = np.zeros(problem.d)
     return State(
@@ -174,7 +174,7 @@ def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
         pool=pool,
         distances=no_distances(problem.n),
         skip=np.zeros(problem.n, np.int64),
-        z=np.zeros(problem.d if average else 0),
+        z=np.empty(0),
         z_ell=np.zeros(2),
         counters=np.zeros(N_COUNTERS, np.int64),
         curvature=np.zeros(2),

@@ -101,7 +101,7 @@ def test_data__that_cannot_be_used_leave_no_run(folder: Path, capsys, words: str
         ("dataset=ocr dataset.root=ocr dataset.size=huge", "dataset.size: expected one of small, large, got 'huge'"),
         (f"{TEXT} dataset.min_count=-1", "dataset.min_count: expected a whole number >= 1, got -1"),
         (f"seed={10**20}", f"seed: expected an integer from 0 to 9223372036854775807, got {10**20}"),
-        ("solver=bcfw solver.averaging=weighted", "solver.averaging: expected none, for path.rule=two_sided (path=grid"),
+        ("solver=bcfw solver.averaging=weighted", "solver.averaging: expected none (method=bcfw; averages of bcfw: "),
     ],
 )  # fmt: skip
 def test_options__that_are_wrong_as_such_are_bad_configuration(folder: Path, capsys, words: str, message: str) -> None:

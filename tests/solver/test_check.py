@@ -43,7 +43,7 @@ def test_combinations__of_every_method_and_rule(method: str, rule: str) -> None:
 
 @pytest.mark.parametrize("rule", rules())
 def test_averages__are_for_given_lambdas(rule: str) -> None:
-    averaged = method_options(method="bcfw", averaging="weighted")
+    averaged = method_options(method="mpbcfw", averaging="weighted")
     if rule in GIVEN:
         check_path(averaged, path_of(rule))
         return

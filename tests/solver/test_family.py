@@ -18,7 +18,6 @@ from gapwise.stages.solver.codes import AWAY, STEP_RULES
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.engine import solve
 from gapwise.stages.solver.methods import methods
-from gapwise.stages.solver.objective import squared_norm
 from gapwise.stages.solver.options import SAMPLERS, Status
 from gapwise.stages.solver.state import derive
 
@@ -83,35 +82,6 @@ def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, ste
         for a, b in zip(running, (S.ell, S.u), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-12)
         solver.it.fresh = False
-
-
-@pytest.mark.parametrize("name", by_all_methods())
-def test_averaging__equals_the_naive_recursion(name):
-    problem = instance(name)
-    solver = solver_of(problem, sampler="uniform", step="fw", averaging="weighted", rebase_steps=1, refresh_every=0)
-    solver.it.rebase()
-    vs, ells = [], []
-    for _ in range(60):
-        take_steps(solver)
-        vs.append(solver.it.state.u.copy())
-        ells.append(float(np.sum(solver.it.state.ell)) / problem.n)
-    K = len(vs)
-    weights = 2.0 * np.arange(1, K + 1) / (K * (K + 1))
-    S = solver.it.state
-    factor = 2.0 / (K * (K + 1))
-    np.testing.assert_allclose(S.u - factor * S.z, weights @ np.array(vs), atol=1e-13)
-    assert S.z_ell[1] - factor * S.z_ell[0] == pytest.approx(weights @ np.array(ells), abs=1e-13)
-
-
-@pytest.mark.parametrize("name", by_all_methods(["multiclass_cone", "python_oracle_sparse"]))
-def test_averaging__certificate_belongs_to_the_returned_weights(name):
-    problem = instance(name)
-    solver = solver_of(problem, sampler="uniform", step="fw", averaging="weighted", refresh_every=1, max_passes=20000.0)
-    status, point = solver.solve(2e-3, never)
-    assert status is Status.CONVERGED
-    assert point.norm2 == pytest.approx(squared_norm(solver.it.weights))
-    assert point.primal == pytest.approx(primal_value(problem, solver.it.weights, LAM), abs=1e-9)
-    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,6 @@ def bits_of(state) -> str:
 
 EVERY_STOP = {
     **{name: {"method": name} for name in (*methods(), AT_MEAN)},
-    "bcfw with cache and average": {"averaging": "weighted", "cache": "gap"},
     "lists": {"method": AT_MEAN, "n_best": 2},
     "mpbcfw with two averages": {"method": "mpbcfw", "averaging": "two_track"},
 }

@@ -176,7 +176,7 @@ def test_end__at_once_leaves_no_thread_that_writes_and_resumes_to_the_same_bits(
 @pytest.mark.parametrize("name", methods())
 def test_packed__arrays_are_touched_by_no_later_step(name: str) -> None:
     """A thread writes them while the solve goes on."""
-    choices = {"averaging": "weighted"} if name in ("bcfw", "ssg") else {}
+    choices = {"averaging": "weighted"} if name in ("mpbcfw", "ssg") else {}
     known: list[tuple[dict[str, np.ndarray], dict[str, bytes]]] = []
 
     def watch(event: Event) -> None:

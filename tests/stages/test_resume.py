@@ -30,16 +30,16 @@ from gapwise.storage.commits import CommitStore
 from gapwise.storage.results import read_iterations, read_path, read_trace
 
 MEMBERS = [
-    (sampler, step, ("none", "gap")[number % 2], ("none", "weighted")[number // 2 % 2])
+    (sampler, step, ("none", "gap")[number % 2])
     for number, (sampler, step) in enumerate(zip(SAMPLERS, itertools.cycle(STEP_RULES), strict=False))
 ]
-"""Every sampler, kind of step, cache and average; which of them meet does not matter, as each packs a state of its own."""
+"""Every sampler, kind of step and cache; which of them meet does not matter, as each packs a state of its own."""
 
 
-@pytest.mark.parametrize(("sampler", "step", "cache", "averaging"), MEMBERS)
-def test_resume__is_bit_equal_for_every_member(tmp_path: Path, sampler, step, cache, averaging) -> None:
+@pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS)
+def test_resume__is_bit_equal_for_every_member(tmp_path: Path, sampler, step, cache) -> None:
     problem = multiclass(n=9)
-    options = options_of(sampler=sampler, step=step, cache=cache, averaging=averaging, max_passes=30.0)
+    options = options_of(sampler=sampler, step=step, cache=cache, max_passes=30.0)
     path = path_of(**SINGLE)
     whole = solved(problem, tmp_path / "whole", options, path)
     assert whole in (Status.CONVERGED, Status.PASS_LIMIT)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapwise.records import Json
-from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.catalyst import ProximalCounts
-from gapwise.stages.solver.codes import AVERAGED, DONE, ORACLE_CALLS
-from gapwise.stages.solver.counts import NEVER, Arrays, ArraySpec
-from gapwise.stages.solver.exact import Found, due_pass, judged, left_for_oracle, pass_at
+from gapwise.stages.solver.codes import DONE, ORACLE_CALLS
+from gapwise.stages.solver.counts import NEVER
+from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle
 from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.methods.accelerated import Accelerated
 from gapwise.stages.solver.objective import Goal
@@ -33,11 +32,6 @@ passes do no harm."""
 
 CACHED_SHARE = 10
 """An exact pass is also due after this many times `refresh_every` n steps, however few of them called the oracle."""
-
-SPECS: tuple[ArraySpec, ...] = (
-    ("average", ("average_feature",), "f8", "running sum of the weighted average (LJ13 3.4); empty without one"),
-    ("average_ell", ("one",), "f8", "the same for the mean loss of the dual point"),
-)
 
 Options = BcfwOptions
 
@@ -58,17 +52,16 @@ class Bcfw(Method[Options]):
     1/lambda, and accelerated ones in proportion to its root.
     """
 
-    specs = (*Method.specs, *SPECS)
     own: StepCounts
 
     @classmethod
     def flags(cls, options: Options) -> Flags:
         """Blocks are drawn as the sampler says."""
         sampling = sampling_of(options.sampler, options.degree)
-        return Flags.of(options, **sampling, line_search=options.line_search, average=options.averaging != "none")
+        return Flags.of(options, **sampling, line_search=options.line_search)
 
     def prepare(self) -> None:
-        """The accelerated method that may take over, with pairwise moves, a cache and no average."""
+        """The accelerated method that may take over, with pairwise moves and a cache."""
         self.own, self.accelerated = StepCounts(), None
         if self.it.pairwise:
             self.accelerated = Accelerated(self.it, CachedPassOptions(), own_primal=False)
@@ -79,11 +72,6 @@ class Bcfw(Method[Options]):
         self.count_anew()
         if self.accelerated and self.counts.switched:
             self.accelerated.start()
-
-    @property
-    def rewrites_w(self) -> bool:
-        """With averaging the average is certified if its gap is smaller."""
-        return self.it.options.average
 
     def load(self) -> None:
         """What steps and exact passes call."""
@@ -100,7 +88,7 @@ class Bcfw(Method[Options]):
             return self.accelerated.advance(goal)
         bound = goal.bound(counts.dual)
         if counts.exact_due:
-            point, answers = due_pass(it, goal, better=self.better)
+            point, answers = due_pass(it, goal)
             if answers:
                 self.count_anew()
             it.ledger.record(point)
@@ -152,33 +140,11 @@ class Bcfw(Method[Options]):
         most = CACHED_SHARE * self.options.refresh_every * self.problem.n
         return 0 < most <= self.ledger.steps - self.counts.last_refresh
 
-    def better(self, passed: Found) -> Found:
-        """What a pass at the averaged iterate finds, if that is better (LJ13 3.4)."""
-        P, S = self.it.problem, self.it.state
-        steps = int(S.counters[AVERAGED])
-        if not self.it.options.average or steps == 0:
-            return passed
-        w = S.u - (2.0 / (steps * (steps + 1.0))) * S.z
-        if P.lower.size:
-            w = np.clip(w, P.lower, P.upper)
-        return pass_at(self.it, w, passed)
-
     def count_anew(self) -> None:
         """Restart the count to the next exact pass."""
         every = self.options.refresh_every
         calls = int(self.it.state.counters[ORACLE_CALLS])
         self.own.next_refresh = calls + every * self.it.problem.n if every else NEVER
-
-    # -- committed state ----------------------------------------------------------------------------------------------
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The running average."""
-        return {"average": self.it.state.z, "average_ell": self.it.state.z_ell[:1]}
-
-    def restore(self, arrays: Arrays) -> None:
-        """The running average; ValueError if it does not fit the problem."""
-        S = self.it.state
-        S.z[:] = check_array("average", arrays["average"], S.z.shape, float, finite=True)
-        S.z_ell[:1] = check_array("average_ell", arrays["average_ell"], (1,), float, finite=True)
 
 
 METHOD = Bcfw

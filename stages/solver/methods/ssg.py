@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -30,7 +30,6 @@ from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
 from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.codes import AVERAGED, ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import ArraySpec
-from gapwise.stages.solver.options import AVERAGES, check_one_of
 from gapwise.stages.solver.primal import PrimalMethod, PrimalOptions
 from gapwise.stages.solver.running import clip_into
 
@@ -39,17 +38,7 @@ from gapwise.stages.solver.running import clip_into
 class Options(PrimalOptions):
     """The options of stochastic subgradient descent."""
 
-    averaging: str = "none"
-
-    @property
-    def average(self) -> str:
-        """`averaging`."""
-        return self.averaging
-
-    def check(self) -> None:
-        """Raises ValueError naming the key."""
-        PrimalOptions.check(self)
-        check_one_of("solver.averaging", self.averaging, AVERAGES)
+    averages: ClassVar[tuple[str, ...]] = ("none", "weighted")
 
 
 class Running(NamedTuple):
