@@ -95,7 +95,7 @@ def asked_for(
         If there is no such method or path rule.
     """
     can = method_options(method=method)
-    own = {"own_primal": False} if path.can.finds_lambdas and not can.two_points else {}
+    own = {"own_primal": False} if path.can.finds_lambdas and not path.can.two_points else {}
     attributes = {
         "key": key,
         "seed": seed,

@@ -78,8 +78,8 @@ BOUNDS = (
 )
 """In addition to PATH where the oracle is approximate and bounded."""
 
-TWO_POINTS = (ArraySpec("dual_norm2", _BREAKPOINT, "f8", "||q||^2 of the dual point; w is not q / lambda"),)
-"""In addition to PATH where the primal and the dual point of a path's lambdas are not each other's."""
+TWO_POINTS = (ArraySpec("dual_norm2", _BREAKPOINT, "f8", "||q||^2 of the dual point; w may not be q / lambda"),)
+"""In addition to PATH where certificates of a path rest on a primal and a dual point of each lambda."""
 
 _CELL = ("cell",)
 

@@ -147,7 +147,7 @@ class AcceleratedAtMean(Catalyst):
         self.cached_passes(estimate)
         counts.begun = not (near < math.inf and self.mean_gap() >= near)
         if it.ledger.limit() or counts.curvature == 0.0:  # if no block has moved, w is optimal
-            self.settle()
+            it.counts.exact_due = True
 
     def cached_outer(self, bound: float) -> None:
         """Passes over the cache until the mean's gap there is small enough; then a pass at the mean is due."""
@@ -162,7 +162,7 @@ class AcceleratedAtMean(Catalyst):
             mean, last = self.both_gaps()
             if min(mean, last) <= goal:
                 break
-        self.settle()
+        self.counts.exact_due = True
 
     @property
     def unused(self) -> int:

@@ -15,8 +15,7 @@ and the second term is >= 0 because w_v is the point of the box nearest to v; wi
 
 It certifies any w stored with alpha; here that is the mean of the iterates, weighted towards the latest (`note`). Steps
 make w swing about the optimum, where P is not smooth, and the mean's gap is smaller than the last iterate's: 2 to 5 times
-on OCR, up to 23 on CoNLL, 1.1 on Weizmann. Some rules of paths need w(alpha) itself, so there the final phase first moves
-to w = v, where the bracket is 0.
+on OCR, up to 23 on CoNLL, 1.1 on Weizmann.
 
 *Recentring* keeps alpha, hence v: y' = w + b (w - w_prev), u' = (kappa y' + lambda v) / (lambda + kappa), w' = clip(u').
 """
@@ -85,8 +84,7 @@ class ProximalCounts:
 class Catalyst(Method[CachedPassOptions]):
     """A method that solves proximal problems: their centre, the passes over the cache, and the mean of their points.
 
-    `mean`: float64, (d,): mean of the points, the w that is certified; empty before the first. With `own_primal` w may
-    differ from w(alpha) to the end; certificates are then those of (mean, alpha).
+    `mean`: float64, (d,): mean of the points, empty before the first. Certificates are those of (mean, alpha).
     """
 
     specs = (*Method.specs, *SPECS)
@@ -98,8 +96,8 @@ class Catalyst(Method[CachedPassOptions]):
 
     @property
     def rewrites_w(self) -> bool:
-        """Whether the mean is certified."""
-        return self.own_primal
+        """True: the mean is certified."""
+        return True
 
     def ended_with(self, point: Certificate, goal: Goal) -> Ended | None:
         """Record an exact pass; how the lambda ends with it, the proximal problem then left, or None."""
@@ -191,12 +189,6 @@ class Catalyst(Method[CachedPassOptions]):
             self.own.curvature = float(moved[0] / moved[1])
         return first
 
-    def settle(self) -> None:
-        """Prepare an exact pass at a fixed point: at w = v if the certificate needs w(alpha), otherwise at the mean."""
-        self.counts.exact_due = True
-        if not self.own_primal:
-            self.counts.kappa, self.it.centre = 0.0, np.empty(0)
-
     def leave(self) -> None:
         """Leave the proximal problem at the end of a lambda; the certified point stays in `DualPoint.weights`."""
         if self.counts.kappa > 0.0:
@@ -239,8 +231,7 @@ class Catalyst(Method[CachedPassOptions]):
             S = it.state
             dual, excess = it.dual_and_excess()
             remaining = it.known_gap + excess
-            if self.own_primal:
-                self.note()
+            self.note()
             if counts.kappa > 0.0:
                 if dual < last_dual:
                     t, momentum = 1.0, 0.0

@@ -19,8 +19,8 @@ def check_path(options: MethodOptions, path: PathOptions) -> None:
         check("solver.method", method, options.certifies, expected)
         check("solver.averaging", options.averaging, options.averaging == "none", f"none, {where} average)")
         if not rule.two_points:
-            expected = f"two_sided, for solver.method={method} with these options: its w is not that of its dual point"
-            check("path.rule", path.rule, options.one_point, expected)
+            expected = f"two_sided or anytime, for solver.method={method}: its w is not that of its dual point"
+            check("path.rule", path.rule, not options.two_points, expected)
 
 
 def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -> None:

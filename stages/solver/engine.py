@@ -28,7 +28,7 @@ from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path
-from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
+from gapwise.stages.solver.path.walk import begin, in_metric_of, walk
 from gapwise.stages.solver.supports import Supports
 
 NO_PASSES = 1e-9
@@ -106,10 +106,10 @@ class Engine:
         """At a packed state; ValueError, KeyError or TypeError if that does not fit the task."""
         task.check()
         problem, path, nothing = task.problem, task.path, np.empty(0)
-        own, scalars, of_method = own_primal(task.options, path), attrs["start"], dict(attrs["method"])
+        scalars, of_method = attrs["start"], dict(attrs["method"])
         start = None if scalars is None else PathStart(labels=nothing, losses=nothing, psi=nothing, **scalars)
         kind = method(of_method.pop("name"))
-        solver = kind.restored(problem, task.options, task.seed, arrays, of_method, own_primal=own, spread=spread)
+        solver = kind.restored(problem, task.options, task.seed, arrays, of_method, spread=spread)
         rule = path.can.restored(path, start, arrays, attrs["rule"])
         return cls(task, solver, in_metric_of(problem, rule), start, spread)
 

@@ -42,8 +42,6 @@ class Method(Generic[Opts]):
         The dual point by blocks, and what follows from it.
     own : dataclass, optional
         The method's own scalars, which are committed.
-    own_primal : bool
-        Whether certified weights may differ from the weights that the dual point gives.
     stopped : bool
         Whether `boundary` ended the last `solve`.
 
@@ -72,8 +70,8 @@ class Method(Generic[Opts]):
     specs: ClassVar[tuple[ArraySpec, ...]] = SPECS
     """The arrays that are committed. Those with the only dimension `iteration` are a trace of the method's own."""
 
-    def __init__(self, it: DualPoint, options: Opts, own_primal: bool) -> None:
-        self.it, self.options, self.own_primal = it, options, own_primal
+    def __init__(self, it: DualPoint, options: Opts) -> None:
+        self.it, self.options = it, options
         self.problem, self.ledger = it.problem, it.ledger
         self.own: DataclassInstance | None = None
         self.stopped = False
@@ -222,9 +220,7 @@ class Method(Generic[Opts]):
 
     # -- its beginning, and committed state ---------------------------------------------------------------------------
     @classmethod
-    def begin(
-        cls, problem: Problem, options: Opts, pool: Pool, seed: int, *, own_primal: bool = True, spread: Spread = HERE
-    ) -> Self:
+    def begin(cls, problem: Problem, options: Opts, pool: Pool, seed: int, *, spread: Spread = HERE) -> Self:
         """The method at the dual point of `pool`, at a rebase point; call `start_lambda` next.
 
         Parameters
@@ -237,25 +233,23 @@ class Method(Generic[Opts]):
             The labellings of each block with their weights.
         seed : int
             Of the random generator that draws blocks.
-        own_primal : bool
-            Whether certified weights may differ from the weights that the dual point gives.
         spread : Spread
             Where the oracles of exact passes are called; does not change the result.
         """
         kind, ledger = cls.of(options), Ledger(problem.n, options, spread=spread)
         point = DualPoint.begun(problem, kind.flags(options), pool, seed, ledger)
-        return cast(Self, kind(point, options, own_primal))
+        return cast(Self, kind(point, options))
 
     @classmethod
     def restored(
         cls, problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Facts, *,
-        own_primal: bool = True, spread: Spread = HERE,
+        spread: Spread = HERE,
     ) -> Self:  # fmt: skip
         """The method at a committed point, which goes on as if it had never stopped.
 
         Parameters
         ----------
-        problem, options, seed, own_primal, spread
+        problem, options, seed, spread
             As in `begin`.
         arrays : mapping of arrays
             What `specs` lists, as it was committed.
@@ -269,7 +263,7 @@ class Method(Generic[Opts]):
         """
         kind, ledger = cls.of(options), Ledger(problem.n, options, spread=spread)
         point = DualPoint.restored(problem, kind.flags(options), seed, arrays, attrs, ledger)
-        method = kind(point, options, own_primal)
+        method = kind(point, options)
         method._restore_own(attrs["own"])
         method.restore(arrays)
         return cast(Self, method)

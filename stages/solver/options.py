@@ -89,14 +89,9 @@ class MethodOptions:
     certifies: ClassVar[bool] = True
     """Whether the method holds a feasible dual point."""
     two_points: ClassVar[bool] = False
-    """Whether it can certify the lambdas of a path, too, by a w that is not w(alpha)."""
+    """Whether it certifies a w that is not w(alpha), which only some rules of paths can take."""
     any_metric: ClassVar[bool] = False
     """Whether it takes norms and inner products of weights from `problems.metric` only, as kernels need."""
-
-    @property
-    def one_point(self) -> bool:
-        """Whether it can certify w(alpha), which some rules of paths need."""
-        return True
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -219,10 +214,7 @@ class AtMeanGroup:
 
 @dataclass
 class CachedPassOptions(BlockOptions):
-    """The options of `accelerated`.
-
-    The mean, which is certified where the rule of a path keeps two points, is not w(alpha).
-    """
+    """The options of `accelerated`, which certifies a mean of its points."""
 
     two_points: ClassVar[bool] = True
 
@@ -239,11 +231,6 @@ class CachedPassOptions(BlockOptions):
         moving, own = self.exact_passes == MOVING, self.acceleration
         c, target = (0.036, 0.55) if moving else (0.028, 0.25)
         self.acceleration = replace(own, c=own.c or c, inner_target=own.inner_target or target)
-
-    @property
-    def one_point(self) -> bool:
-        """False if all exact passes are made at the mean."""
-        return self.exact_passes == MOVING
 
     def check_problem(self, problem: Problem) -> None:
         """Raises ValueError if several labellings are asked for and the structure's oracle returns one."""

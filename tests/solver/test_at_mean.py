@@ -103,7 +103,7 @@ def test_mixture__is_the_best_point_between_the_solved_ones_around_lambda(name):
     points = [b.point for b in records[:3]]
     rule = TwoSided.begin(PathOptions(eps=EPS, lambda_min=LOWEST), start)
     for k, b in enumerate(records[:3]):
-        rule.insert(Solved(k, b.status, b.point, b.weights, lambda: 0.0, 1, dual_weights=b.weights))
+        rule.insert(Solved(k, b.status, b.point, b.weights, lambda: 0.0, 1, dual_weights=b.weights.copy()))
     for k in range(2):
         lam = float(np.sqrt(points[k].lam * points[k + 1].lam))
         mixture = rule.mixture(lam)
@@ -124,7 +124,7 @@ SHARES = [(a, b) for a in np.linspace(0, 1, 201) for b in np.linspace(0, 1, 201)
 def test_lambda__ends_at_a_mixture_only_where_its_gap_is_small_enough():
     problem, _, records, _, _ = tiny_path("multiclass")
     b = records[1]
-    solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
+    solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3)
     solver.start_lambda(b.point.lam, 0)
     for most, calls in ((b.point.gap - 1e-3, True), (b.point.gap + 0.5, False)):
         solver.start_lambda(b.point.lam, 0)
@@ -140,7 +140,7 @@ def test_lambda__that_has_called_oracles_ends_at_no_mixture():
     """Verify takes the hinge of such a lambda for that of an exact pass, and that of a mixture is only a bound."""
     problem, _, records, _, _ = tiny_path("multiclass")
     b = records[1]
-    solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
+    solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3)
     solver.start_lambda(b.point.lam, 0)
     mixture = Mixture(b.weights, b.point.hinge + 1e-3, b.point.gap + 2e-3)
     status, point = solver.solve(1e-4, lambda _: None, mixture=mixture)
@@ -153,7 +153,7 @@ def test_lambda__that_has_called_oracles_ends_at_no_mixture():
 def test_lambda__ends_at_no_mixture_without_a_number(hinge):
     problem, _, records, _, _ = tiny_path("multiclass")
     b = records[1]
-    solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3, own_primal=True)
+    solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3)
     solver.start_lambda(b.point.lam, 0)
     _, point = solver.solve(0.02, lambda _: None, mixture=Mixture(b.weights, hinge, 1.0))
     assert point.gap <= 0.02

@@ -32,7 +32,7 @@ def test_combinations__of_every_method_and_rule(method: str, rule: str) -> None:
     """On a structure that can do everything, from the definitions alone."""
     path = path_of(rule)
     refused = rule not in GIVEN and (
-        method in ("ssg", "eg") or (method == AT_MEAN and rule not in ("two_sided", "anytime"))
+        method in ("ssg", "eg") or (method in (AT_MEAN, "accelerated") and rule not in ("two_sided", "anytime"))
     )
     if not refused:
         check_path(options_of(method), path)

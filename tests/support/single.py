@@ -22,20 +22,17 @@ def solver_of(problem: Problem, lam: float = LAM, *, seed: int = 0, spread: Spre
     cache = {"kind": choices.pop("cache", "none")}
     if "capacity" in choices:
         cache["capacity"] = choices.pop("capacity")
-    own_primal = choices.pop("own_primal", True)
     options = method_options(cache=CacheOptions(**cache), **method_named(choices))
     options.check()
     pool = truth_pool(problem)
-    solver = method(options.method).begin(problem, options, pool, seed, own_primal=own_primal, spread=spread)
+    solver = method(options.method).begin(problem, options, pool, seed, spread=spread)
     solver.start_lambda(lam, 0)
     return solver
 
 
-def accelerated_of(
-    problem: Problem, method: str = "accelerated", lam: float = ACCELERATED_LAM, *, own_primal: bool = True
-) -> AnyMethod:
-    """A solver of a method with cached passes; with `own_primal` False it certifies the w of the supports."""
-    return solver_of(problem, lam, method=method, cache="gap", max_passes=3000.0, own_primal=own_primal)
+def accelerated_of(problem: Problem, method: str = "accelerated", lam: float = ACCELERATED_LAM) -> AnyMethod:
+    """A solver of a method with cached passes."""
+    return solver_of(problem, lam, method=method, cache="gap", max_passes=3000.0)
 
 
 def never(solver: AnyMethod) -> None:

@@ -1,8 +1,7 @@
 """An accelerated proximal-point method over cached passes, which needs few exact passes.
 
 A BCFW pass moves w while it calls the oracle; passes over the cache then solve proximal problems (`catalyst`). The mean of
-their points is certified, or, where the rule of a path needs w(alpha) itself, w = v after a final phase. With
-`exact_passes=at_mean` (`at_mean`) exact passes are made at the mean.
+their points is certified. With `exact_passes=at_mean` (`at_mean`) exact passes are made at the mean.
 """
 
 from __future__ import annotations
@@ -10,15 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from gapwise.stages.solver.catalyst import Catalyst
-from gapwise.stages.solver.codes import CACHE_ONLY
 from gapwise.stages.solver.exact import exact_pass, left_for_oracle
 from gapwise.stages.solver.method import Ended
 from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import AT_MEAN, CachedPassOptions
-from gapwise.stages.solver.visits import visit
-
-FINISH_PASSES = 10
-"""Cached passes between two exact passes of the final phase."""
 
 NEAR = 30.0
 """The mean's gap over cached labellings (0.04 to 0.6 of the estimate) is computed once the estimate is below this multiple
@@ -28,10 +22,7 @@ Options = CachedPassOptions
 
 
 class Accelerated(Catalyst):
-    """BCFW passes, which move w while they call the oracle, and cached passes after each of them.
-
-    The mean is certified unless certificates need w(alpha).
-    """
+    """BCFW passes, which move w while they call the oracle, and cached passes after each of them."""
 
     @classmethod
     def of(cls, options: Options) -> type[Catalyst]:
@@ -41,16 +32,13 @@ class Accelerated(Catalyst):
         return AcceleratedAtMean if options.exact_passes == AT_MEAN else cls
 
     def advance(self, goal: Goal) -> Ended | None:
-        """An outer iteration; or, if one is due, an exact pass at a fixed point, which may end the solve."""
+        """An outer iteration; or, if one is due, an exact pass at the mean, which may end the solve."""
         if not self.it.counts.exact_due:
             self.outer(goal)
             return None
         point, _ = exact_pass(self.it, self.point)
         self.it.weights = np.array(self.it.weights)  # they stay when the mean moves on
-        ended = self.ended_with(point, goal)
-        if ended is None and not self.own_primal:
-            self.finish(point.gap)
-        return ended
+        return self.ended_with(point, goal)
 
     def outer(self, goal: Goal) -> None:
         """One BCFW pass and the cached passes after it; an exact pass is due where the mean's gap over them is small enough.
@@ -65,29 +53,14 @@ class Accelerated(Catalyst):
         estimate = it.known_gap + excess
         first = self.measure()
         bound = left_for_oracle(it, goal.bound(dual))
-        if estimate <= bound and not self.own_primal:
-            self.settle()
-            return
         if first:
             self.centre_at_w()
         if not first or estimate <= bound:
             self.watch(estimate)
             self.cached_passes(estimate)
             limit = bool(it.ledger.limit())
-            if self.own_primal and (limit or estimate <= NEAR * bound):
-                limit |= self.mean_gap() <= bound
-            if limit:
-                self.settle()
-
-    def finish(self, gap: float) -> None:
-        """Cached passes between two exact passes at w(alpha)."""
-        options, it = self.options.acceleration, self.it
-        it.state.skip[:] = 0
-        for _ in range(FINISH_PASSES):
-            visit(it, vertex_from=CACHE_ONLY, rounds=options.rounds)
-            if it.known_gap < 0.5 * options.inner_target * gap:
-                break
-        it.counts.exact_due = True
+            if limit or estimate <= NEAR * bound:
+                it.counts.exact_due = (self.mean_gap() <= bound) | limit
 
 
 METHOD = Accelerated

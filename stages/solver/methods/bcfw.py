@@ -14,7 +14,7 @@ import numpy as np
 from gapwise.records import Json
 from gapwise.stages.solver.catalyst import ProximalCounts
 from gapwise.stages.solver.codes import DONE, ORACLE_CALLS
-from gapwise.stages.solver.counts import NEVER
+from gapwise.stages.solver.counts import NEVER, Arrays
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle
 from gapwise.stages.solver.method import Ended, Method
 from gapwise.stages.solver.methods.accelerated import Accelerated
@@ -52,6 +52,7 @@ class Bcfw(Method[Options]):
     1/lambda, and accelerated ones in proportion to its root.
     """
 
+    specs = Accelerated.specs
     own: StepCounts
 
     @classmethod
@@ -64,7 +65,7 @@ class Bcfw(Method[Options]):
         """The accelerated method that may take over, with pairwise moves and a cache."""
         self.own, self.accelerated = StepCounts(), None
         if self.it.pairwise:
-            self.accelerated = Accelerated(self.it, CachedPassOptions(), own_primal=False)
+            self.accelerated = Accelerated(self.it, CachedPassOptions())
             self.accelerated.own = self.own
 
     def start(self) -> None:
@@ -72,6 +73,16 @@ class Bcfw(Method[Options]):
         self.count_anew()
         if self.accelerated and self.counts.switched:
             self.accelerated.start()
+
+    @property
+    def point(self) -> np.ndarray:
+        """(d,): w; the mean of accelerated points once these have taken over."""
+        return self.accelerated.point if self.accelerated and self.counts.switched else self.it.state.w
+
+    @property
+    def rewrites_w(self) -> bool:
+        """Whether accelerated steps have taken over, whose mean is certified."""
+        return self.counts.switched > 0.0
 
     def load(self) -> None:
         """What steps and exact passes call."""
@@ -145,6 +156,15 @@ class Bcfw(Method[Options]):
         every = self.options.refresh_every
         calls = int(self.it.state.counters[ORACLE_CALLS])
         self.own.next_refresh = calls + every * self.it.problem.n if every else NEVER
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The mean of accelerated points."""
+        return {"mean": np.empty(0)} if self.accelerated is None else self.accelerated.arrays()
+
+    def restore(self, arrays: Arrays) -> None:
+        """The same; ValueError if it does not fit the problem."""
+        if self.accelerated:
+            self.accelerated.restore(arrays)
 
 
 METHOD = Bcfw

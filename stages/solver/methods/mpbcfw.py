@@ -129,7 +129,7 @@ class Multiplane(Method[Options]):
     @property
     def rewrites_w(self) -> bool:
         """True with averaging: an average is certified if its gap is smaller."""
-        return self.own_primal and self.options.averaging != "none"
+        return self.options.averaging != "none"
 
     @property
     def point(self) -> np.ndarray:

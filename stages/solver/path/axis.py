@@ -80,10 +80,13 @@ class Axis(PathRule):
     # -- solved points ------------------------------------------------------------------------------------------------
     def insert(self, solved: Solved, worst_hinge: float = math.inf) -> int:
         """Put a solved lambda where it belongs, with its w, and its w(alpha) if that is another; returns its place."""
-        point, w, dual = solved.point, np.array(solved.weights), solved.dual_weights
+        point, w, own = solved.point, np.array(solved.weights), None
         assert point is not None
-        own = None if dual is None else point.lam**2 * self.product(dual, dual)
-        new = Member(solved_point(point, worst_hinge, own), w, w if dual is None else np.array(dual), solved.index)
+        dual = w
+        if solved.dual_weights is not None and solved.dual_weights is not solved.weights:
+            dual = np.array(solved.dual_weights)
+            own = point.lam**2 * self.product(dual, dual)
+        new = Member(solved_point(point, worst_hinge, own), w, dual, solved.index)
         k = sum(m.point.lam > point.lam for m in self.members)
         self.members.insert(k, new)
         return k

@@ -42,7 +42,7 @@ class Breakpoint:
     proven: float = 1.0
     """Share of the blocks whose maximum is proven to be found."""
     dual_norm2: float = math.nan
-    """||q||^2, q = lambda w(alpha); nan where w is w(alpha) or where each lambda is certified on its own"""
+    """||q||^2, q = lambda w(alpha); nan where certificates need no dual point apart"""
 
     @property
     def nbytes(self) -> int:

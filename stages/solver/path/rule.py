@@ -109,7 +109,7 @@ class Solved:
     passes: float = 0.0
     """effective passes at this lambda; at the first one with those of the path's start"""
     dual_weights: np.ndarray | None = None
-    """float64, (d,): w(alpha) of the dual point, if `weights` is another point"""
+    """float64, (d,): w(alpha) of the dual point, if the path's certificates need it; `weights` itself where that is it"""
 
 
 @dataclass(frozen=True)
@@ -196,6 +196,11 @@ class PathRule(ABC):
     def certifies_path(cls) -> bool:
         """Whether it certifies lambdas that were not solved."""
         return cls.finds_lambdas and cls.exact
+
+    @classmethod
+    def of_two_points(cls) -> bool:
+        """Whether certificates of its path rest on a primal and a dual point of each solved lambda."""
+        return cls.finds_lambdas and cls.two_points
 
     @classmethod
     def check(cls, path: PathOptions) -> None:

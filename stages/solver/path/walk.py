@@ -36,8 +36,7 @@ def begin(
         lam = path.given[0]
     else:
         pool, lam, initial = vertices_pool(problem, start.labels, start.losses), start.lam, start.oracle_calls
-    own = own_primal(options, path)
-    solver = method(options.method).begin(problem, options, pool, seed, own_primal=own, spread=spread)
+    solver = method(options.method).begin(problem, options, pool, seed, spread=spread)
     solver.start_lambda(lam, 0, exact_due=path.can.starts_exactly)
     solver.counts.initial_calls = initial
     return solver
@@ -48,11 +47,6 @@ def in_metric_of(problem: Problem, rule: PathRule) -> PathRule:
     if own_metric(problem):
         rule.product = partial(product_of, problem)
     return rule
-
-
-def own_primal(options: MethodOptions, path: PathOptions) -> bool:
-    """Whether the certified w may differ from w(alpha): on a path only where method and rule keep two points."""
-    return not path.can.finds_lambdas or (options.two_points and path.can.two_points)
 
 
 def walk(
@@ -75,9 +69,9 @@ def walk(
         if solver.stopped:
             return status
         index = solver.counts.breakpoint
-        dual = solver.it.dual_weights() if rule.finds_lambdas and solver.rewrites_w else None
-        here = solver.ledger.calls_here, solver.ledger.passes_here
-        solved = Solved(index, status, point, solver.primal(), lambda: worst_hinge(solver), *here, dual)
+        w, here = solver.primal(), (solver.ledger.calls_here, solver.ledger.passes_here)
+        dual = (solver.it.dual_weights() if solver.rewrites_w else w) if rule.of_two_points() else None
+        solved = Solved(index, status, point, w, lambda: worst_hinge(solver), *here, dual)
         following = rule.following(solved)
         yield breakpoint_of(solver, status, point, following.low, dual)
         if math.isnan(following.lam):
