@@ -18,7 +18,8 @@ from gapwise.pipeline.estimators.data import Data, Samples, listed, pairs, weigh
 from gapwise.pipeline.estimators.solving import computing
 from gapwise.records import Record
 from gapwise.stages.datasets import NEW, Blocks
-from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
+from gapwise.stages.datasets.vision.options import FeatureOptions
+from gapwise.stages.datasets.vision.pictures import Picture, featurize_pictures
 from gapwise.stages.datasets.vision.reader import PictureEncoder, picture_encoder
 from gapwise.stages.problems import build
 from gapwise.stages.problems.images.graph import PIXELS

@@ -11,54 +11,42 @@ without the HDSeg archive, set `dataset.pictures=false`: all pixels of a superpi
 A feature row has 1,969 columns: 1 constant, 3 x 16 position, 3 x 128 colour and 3 x 512 SIFT-word histogram entries, each
 kind for the superpixel, its neighbours and its second-order neighbours, with L2 norm 1 per histogram.
 
-`dataset.precision` says how unary rows are stored and read by the solver: f32; or u8, a quarter of the size, which rounds
-values in [0, 1] to multiples of 1/255, an error of at most 1/510 = 2.0e-3; the shared array `unary_scale`, f64 (1,),
-holds the 1/255. There is no f16: numba has no float16 on CPUs, so rows would have to be expanded in memory. Pairwise rows
-are computed from the rows as read, before any rounding, and stay f32.
-
-`dataset.features=s15` keeps the 649 columns of S15's experiment (`vision.own_columns`), with Potts terms of a fixed weight.
+`dataset.features=s15` keeps the 649 columns of S15's experiment (`vision.features.own_columns`), with Potts terms
+of a fixed weight.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from gapwise.records import Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets.common.files import one_of_files
 from gapwise.stages.datasets.common.options import Values, Whole, one_of
-from gapwise.stages.datasets.vision.features import pairwise_features
-from gapwise.stages.datasets.vision.horseseg_files import (
-    COLUMNS,
-    WIDTHS,
-    fields_of,
-    image_of,
-    mask_name,
-    refuse_map,
-    text_of,
-)
-from gapwise.stages.datasets.vision.own_columns import ModelOptions, own_block, own_names, own_width
-from gapwise.stages.datasets.vision.picture_files import pixels_of
-from gapwise.stages.datasets.vision.pictures import (
-    NO_PICTURE,
-    SHOWN,
-    check_finite,
-    unary_blocks,
-    write_specimen,
-)
+from gapwise.stages.datasets.vision.features import RINGS, features_of, sizes_of
+from gapwise.stages.datasets.vision.files import Opened, opened
+from gapwise.stages.datasets.vision.options import ModelOptions
+from gapwise.stages.datasets.vision.pictures import NO_PICTURE, SHOWN, check_finite, picture_arrays
 from gapwise.stages.datasets.vision.reader import MaskReader
 from gapwise.stages.datasets.vision.superpixels import tally
 
+if TYPE_CHECKING:
+    import h5py
+
+WIDTHS = (16, 128, 512)
+COLUMNS = 1 + RINGS * sum(WIDTHS)
+SUFFIXES = {"annoa": "gt", "annob": "bb", "annoc": "no"}
+"""Masks made by hand, from bounding boxes, automatically."""
+VOC_YEARS = ("2007", "2008", "2009", "2010", "2011")
 SIZES = {"small": 147, "medium": 6121, "large": 25438}
 TEST_IMAGES = 241
 FILES = {"train": "data/horse-features.bin", "test": "data/horse-features-test.bin"}
 MAPS = {"train": "data/horse-superpixels", "test": "data/horse-superpixels-test"}
 MASKS, IMAGES = "HDSeg/annotations/HorseSeg", "HDSeg/images/HorseSeg"
-LEVELS = 255
-"""The largest code of u8."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +56,6 @@ class HDSeg(MaskReader):
     root: Annotated[Path, Values("the folder that holds data/ and HDSeg/ of the HorseSeg release")]
     model: ModelOptions
     size: Annotated[str, one_of(*SIZES)] = "small"
-    precision: Annotated[str, one_of("f32", "u8")] = "f32"
     pictures: bool = True
     n_train: Whole | None = None
     """Overrides `size`."""
@@ -78,10 +65,7 @@ class HDSeg(MaskReader):
 
     def __post_init__(self) -> None:
         for name in FILES.values():
-            if not (self.root / name).is_file():
-                raise DataError(
-                    f"dataset.root={self.root}: there is no {name} in it, the layout of the HorseSeg release"
-                )
+            one_of_files(self.root, name)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -100,28 +84,15 @@ class HDSeg(MaskReader):
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Copy all blocks image by image; DataError names the file and field at fault."""
         counts = self.counts
-        if self.precision == "u8":
-            sink.put("", "unary_scale", np.array([1.0 / LEVELS]))
         tasks = [(self, split, k) for split, count in counts.items() for k in range(count)]
         for done, ((_, split, _k), arrays) in enumerate(zip(tasks, map_blocks(_read, tasks), strict=True), 1):
             sink.append(split, **(arrays if split == "train" else NO_PICTURE | arrays))
             report(done, len(tasks), "reading HorseSeg features")
-        return {
-            "d_unary": own_width(WIDTHS) if self.model.own else COLUMNS,
-            "d_pairwise": 1 if self.model.own else 100,
-            "n_train": counts["train"],
-            "n_test": counts["test"],
-            "histogram_widths": list(WIDTHS),
-            "names": own_names(WIDTHS)
-            if self.model.own
-            else {"unary": unary_blocks(WIDTHS), "pairwise": "1 constant, exp(-2^-5..2^5 chi^2) x 9 histograms"},
-            "precision": self.precision,
-            **({"own": True} if self.model.own else {}),
-            **self.model.facts(),
-        }
+        numbers = {f"n_{split}": count for split, count in counts.items()}
+        return sizes_of(WIDTHS, self.model.own) | numbers | self.facts()
 
-    def specimen(self, sink: Sink) -> Record:
-        return write_specimen(sink, codes=self.precision == "u8") | self.model.facts()
+    def facts(self) -> Record:
+        return self.model.facts()
 
 
 def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
@@ -139,46 +110,90 @@ def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
     except OSError as error:
         raise DataError(f"{path}: cannot be read as an HDF5 file ({error})") from error
     where = f"{path}, image {number:06d}"
-    block |= _features(block["unary"], block["edges"], reader.model.own)
+    block |= features_of(block["unary"], block["edges"], WIDTHS, reader.model.own)
     check_finite(block, where)
 
     map_path = reader.root / MAPS[split] / f"{number:06d}.png"
     regions = np.asarray(image_of(map_path, f"superpixel map of image {number:06d}").image).astype(np.int64)
-    size = len(block["labels"])
-    refuse_map(regions, size, str(map_path))
+    refuse_map(regions, len(block["labels"]), str(map_path))
+    mask = block["labels"][regions]
     if reader.pictures:
         mask_path = reader.root / MASKS / mask_name(annotation, split, where)
-        mask = np.asarray(image_of(mask_path, f"mask of image {number:06d}").image)
+        mask = (np.asarray(image_of(mask_path, f"mask of image {number:06d}").image) != 0).astype(np.uint8)
         if mask.shape != regions.shape:
             raise DataError(f"{mask_path}: size {mask.shape}, but {map_path.name} has {regions.shape}")
-        counted = tally(regions, mask)
         if split == "test" and number < SHOWN:
             photograph = reader.root / IMAGES / "test" / f"{Path(image).stem}.JPEG"
-            block |= {
-                "superpixel_map": regions.astype(np.uint16).ravel(),
-                "mask": (mask != 0).astype(np.uint8).ravel(),
-                "rgb": pixels_of(image_of(photograph, f"photograph of image {number:06d}")).reshape(-1, 3),
-                "hw": np.array([regions.shape], dtype=np.int32),
-            }
-    else:
-        counted = tally(regions, block["labels"][regions])
-    block |= {"area": counted["area"], "foreground": counted["foreground"]}
-    return block | {"unary": _stored(block["unary"], reader.precision, where)}
+            rgb = image_of(photograph, f"photograph of image {number:06d}").pixels()
+            block |= picture_arrays(regions, mask, rgb)
+    return block | {**tally(regions, mask), "labels": block["labels"]}
 
 
-def _features(unary: np.ndarray, edges: np.ndarray, own: bool) -> dict[str, np.ndarray]:
-    """Unary and pairwise features from the released rows."""
-    if own:
-        return own_block(unary, edges, WIDTHS)
-    return {"unary": unary, "pairwise": pairwise_features(unary, edges, WIDTHS)}
+def fields_of(file: h5py.File, index: str, path: Path) -> dict[str, np.ndarray]:
+    """Unary rows, edges and labels of one image, checked against the counts stored beside them."""
+
+    def get(field: str) -> np.ndarray:
+        if f"{field}_{index}" not in file:
+            raise DataError(f"{path}: field {field}_{index} is missing")
+        return np.asarray(file[f"{field}_{index}"])
+
+    def expect(field: str, got: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+        if got != wanted:
+            raise DataError(f"{path}: field {field}_{index} has shape {got}, expected {wanted}")
+
+    size, pairs = int(get("superpixel_count").item()), int(get("edge_count").item())
+    unary, edges, labels = get("features"), get("edge_structure"), get("labels")
+    expect("features", unary.shape, (size, COLUMNS))
+    expect("edge_structure", edges.shape, (pairs, 2))
+    expect("labels", (labels.size,), (size,))
+    if not np.isin(labels, (0, 1)).all():
+        raise DataError(f"{path}: field labels_{index} holds values other than 0 and 1")
+    return {
+        "unary": unary.astype(np.float32),
+        "edges": checked_edges(edges, size, f"{path}: field edge_structure_{index}"),
+        "labels": labels.ravel().astype(np.uint8),
+    }
 
 
-def _stored(unary: np.ndarray, precision: str, where: str) -> np.ndarray:
-    """Unary rows as they are kept."""
-    if precision == "f32":
-        return unary
-    codes = unary * np.float64(LEVELS)
-    np.rint(codes, out=codes)
-    if codes.min() < 0 or codes.max() > LEVELS:  # compare codes, not values: a norm of 1 may come out as 1 + 1e-7
-        raise DataError(f"{where}: features outside [0, 1] cannot be stored as {precision}; use dataset.precision=f32")
-    return codes.astype(np.uint8)
+def checked_edges(edges: np.ndarray, size: int, where: str) -> np.ndarray:
+    """Pairs a < b, sorted, each once: int32 (E, 2)."""
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise DataError(f"{where} has shape {edges.shape}, expected (edges, 2)")
+    edges = np.unique(np.sort(edges.astype(np.int64), axis=1), axis=0).reshape(-1, 2)
+    if len(edges) and (edges.min() < 0 or edges.max() >= size or (edges[:, 0] == edges[:, 1]).any()):
+        raise DataError(f"{where}: expected pairs of different ids in 0..{size - 1}")
+    return edges.astype(np.int32)
+
+
+def refuse_map(regions: np.ndarray, size: int, where: str) -> None:
+    fits = regions.ndim == 2 and regions.size and regions.min() == 0 and regions.max() == size - 1
+    if not fits or not np.bincount(regions.ravel()).all():
+        content = f"ids {regions.min()}..{regions.max()}" if regions.size else "no ids"
+        raise DataError(f"{where}: {content}; expected a map (H, W) in which every one of 0..{size - 1} occurs")
+
+
+def text_of(file: h5py.File, field: str, path: Path) -> str:
+    """A string field, however it is wrapped (scalar or array of one, bytes or str)."""
+    if field not in file:
+        raise DataError(f"{path}: field {field} is missing; without the HDSeg archive set dataset.pictures=false")
+    value = np.asarray(file[field][()]).ravel()[0]
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def mask_name(annotation: str, split: str, where: str) -> str:
+    """Path of a mask below `MASKS`: annoa_2007_000032 -> voc12/2007_000032.gt.png."""
+    if split == "test":
+        return f"test/{annotation}"
+    parts = Path(annotation).stem.split("_")
+    if len(parts) < 3 or parts[0] not in SUFFIXES:
+        raise DataError(f"{where}: annotation_file is {annotation!r}; expected annoa_, annob_ or annoc_<folder>_<name>")
+    below = "voc12" if parts[1] in VOC_YEARS else parts[1]
+    return f"{below}/{parts[1]}_{parts[2]}.{SUFFIXES[parts[0]]}.png"
+
+
+def image_of(path: Path, content: str) -> Opened:
+    """A map, mask or photograph; DataError naming it."""
+    if not path.is_file():
+        hint = "" if "map" in content else "; without the HDSeg archive set dataset.pictures=false"
+        raise DataError(f"{path}: missing ({content}){hint}")
+    return opened(path)

@@ -13,17 +13,16 @@ from typing import Annotated, ClassVar
 from gapwise.records import Record
 from gapwise.stages.datasets import MapBlocks, Report, Sink
 from gapwise.stages.datasets.common.options import Natural, Whole, one_of
-from gapwise.stages.datasets.vision.own_columns import ModelOptions
-from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures, write_specimen
+from gapwise.stages.datasets.vision.horse_scenes import FILES, compose, folder
+from gapwise.stages.datasets.vision.options import ModelOptions
+from gapwise.stages.datasets.vision.pictures import Picture, featurize_pictures
 from gapwise.stages.datasets.vision.reader import PictureReader
-from gapwise.stages.datasets.vision.shipped_pictures import FILES, folder
 
 
 @dataclass(frozen=True)
 class HorsesSample(PictureReader):
     """The scenes."""
 
-    features: FeatureOptions
     model: ModelOptions
     n_train: Whole = 147
     n_test: Whole = 60
@@ -49,13 +48,12 @@ class HorsesSample(PictureReader):
             split: [(self.seed, part, number) for number in range(count)]
             for part, (split, count) in enumerate(counts.items())
         }
-        return featurize_pictures(_scene, items, self.features, self.seed, sink, map_blocks, report, model=self.model)
+        meta = featurize_pictures(_scene, items, self.features, self.seed, sink, map_blocks, report, own=self.model.own)
+        return meta | self.facts()
 
-    def specimen(self, sink: Sink) -> Record:
-        return write_specimen(sink) | self.model.facts()
+    def facts(self) -> Record:
+        return self.model.facts()
 
 
 def _scene(item: tuple[int, int, int]) -> Picture:
-    from gapwise.stages.datasets.vision.horse_scenes import compose
-
     return compose(*item)

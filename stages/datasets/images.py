@@ -1,9 +1,15 @@
 """A user's own folder of pictures and label masks, with two classes or more.
 
-`dataset.root` holds pictures and masks of equal names (layouts: `vision.folders`) and ``classes.yaml``, which names the
-classes and says how masks show them (`vision.class_list`). Superpixels and features are made from the pictures as for the
+`dataset.root` holds ``classes.yaml``, which names the classes and says how masks show them (`vision.masks`), and pictures
+and masks of equal names:
+
+* ``images/`` and ``masks/``, with ``train.txt`` or ``test.txt`` (or both): a name a line, without its ending or with it; or
+* ``train/images``, ``train/masks``, ``test/images`` and ``test/masks``; or
+* ``images/`` and ``masks/`` alone: a share of them, drawn at random, is for test.
+
+ Superpixels and features are made from the pictures as for the
 horses (`vision.pictures`); descriptors look at 15 and 30 pixels, so pictures with sides of 150 to 500 pixels suit them, and
-larger ones are better reduced before. `vision.picture_files` says which files can be read. Masks are drawn on the upright
+larger ones are better reduced before. `vision.files` says which files can be read. Masks are drawn on the upright
 picture.
 
 Two classes, the second of which is the foreground, make the structure `segmentation`, whose oracle is exact; more make
@@ -25,18 +31,20 @@ import numpy as np
 
 from gapwise.records import Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets.common.files import read_lines
 from gapwise.stages.datasets.common.options import Natural, Share, Values, one_of
-from gapwise.stages.datasets.vision.class_list import ClassList, read_classes
-from gapwise.stages.datasets.vision.classes import PottsOptions, tally_classes
-from gapwise.stages.datasets.vision.folders import Pair, find_pairs, lists_in
-from gapwise.stages.datasets.vision.masked_picture import load_masked
-from gapwise.stages.datasets.vision.own_columns import ModelOptions
-from gapwise.stages.datasets.vision.pictures import FeatureOptions, featurize_pictures, write_specimen
+from gapwise.stages.datasets.vision.files import ENDINGS, by_name
+from gapwise.stages.datasets.vision.masks import ClassList, load_masked, read_classes
+from gapwise.stages.datasets.vision.options import ModelOptions, PottsOptions
+from gapwise.stages.datasets.vision.pictures import featurize_pictures
 from gapwise.stages.datasets.vision.reader import PictureReader
-from gapwise.stages.datasets.vision.superpixels import tally_labelled
+from gapwise.stages.datasets.vision.superpixels import tally_classes, tally_labelled
 from gapwise.stages.problems.void import VOID
 
 CLASSES = "classes.yaml"
+MASKS = (".png", ".bmp", ".tif", ".tiff", ".gif", ".pgm", ".ppm", ".jpg", ".jpeg")
+LISTS = {"train": "train.txt", "test": "test.txt"}
+Pair = tuple[Path, Path]
 
 
 @dataclass(frozen=True)
@@ -44,12 +52,12 @@ class Images(PictureReader):
     """The pictures with their masks."""
 
     root: Annotated[Path, Values(f"the folder that holds images/, masks/ and {CLASSES}")]
-    features: FeatureOptions
     potts: PottsOptions
     test_fraction: Share = 0.25
     unseen_classes: Annotated[str, one_of("error", "count")] = "error"
     seed: Natural = 0
     needs = (*PictureReader.needs, "yaml")
+    version = 2
 
     def __post_init__(self) -> None:
         if not self.root.is_dir():
@@ -77,34 +85,24 @@ class Images(PictureReader):
 
     def files(self) -> dict[str, Path]:
         """The classes, and all pictures and masks, and the lists of the splits, by their paths below `root`."""
-        classes = self.classes.file
         pairs = [path for split in self.pairs.values() for pair in split.values() for path in pair]
-        paths = {path.relative_to(self.root).as_posix(): path for path in pairs}
-        return {**paths, **lists_in(self.root), CLASSES: classes}
+        paths = [self.classes.file, *lists_in(self.root).values(), *pairs]
+        return {path.relative_to(self.root).as_posix(): path for path in paths}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Read all files once to check them, then write the blocks of both splits; see `featurize_pictures`."""
         items = {split: list(pairs.values()) for split, pairs in self.pairs.items()}
         self._check(items, map_blocks, report)
-        two, count = len(self.classes.names) == 2, len(self.classes.names)
-        facts = featurize_pictures(
-            partial(load_masked, classes=self.classes), items, self.features, self.seed, sink, map_blocks, report,
-            count=tally_labelled if two else partial(tally_classes, count=count),
-        )  # fmt: skip
-        facts |= {
-            "class_names": list(self.classes.names),
-            "images": {split: list(pairs) for split, pairs in self.pairs.items()},
-        }
-        if self.classes.by_colour:
-            facts |= {"class_colours": [list(colour) for colour in self.classes.marks]}  # type: ignore[arg-type]
-        if two:
-            return facts | ModelOptions(potts=self.potts.potts, loss=self.potts.loss).facts()
-        return facts | {"classes": count, **self.potts.facts()}
+        count = partial(tally_classes, count=len(self.classes.names)) if self.structure == "potts" else tally_labelled
+        load = partial(load_masked, classes=self.classes)
+        facts = featurize_pictures(load, items, self.features, self.seed, sink, map_blocks, report, count=count)
+        images = {split: list(pairs) for split, pairs in self.pairs.items()}
+        return facts | {"images": images} | self.classes.facts() | self.facts()
 
-    def specimen(self, sink: Sink) -> Record:
-        if self.structure == "segmentation":
-            return write_specimen(sink) | ModelOptions(potts=self.potts.potts, loss=self.potts.loss).facts()
-        return write_specimen(sink) | {"classes": 3, **self.potts.facts()}
+    def facts(self) -> Record:
+        if self.structure == "potts":
+            return {"classes": len(self.classes.names), **self.potts.facts()}
+        return ModelOptions(potts=self.potts.potts, loss=self.potts.loss).facts()
 
     def _check(self, items: Mapping[str, list[Pair]], map_blocks: MapBlocks, report: Report) -> None:
         """Decode every file; DataError for the first bad one, or for a class or split without a labelled pixel."""
@@ -126,10 +124,8 @@ class Images(PictureReader):
             shown = f", only {items['test'][np.argmax(tested)][1]}" if tested.any() else " and no test mask"
             advice = "choose the training pictures by a list (train.txt)"
             if few and void and not test[:, unseen].any():
-                mark = [*self.classes.void] if isinstance(self.classes.void, tuple) else self.classes.void
-                advice = (
-                    f"all other pixels are void ({mark}); if {mark} marks {name}, give it to that class, not to void"
-                )
+                mark = self.classes.shown(int(self.classes.void or 0))
+                advice = f"all other pixels are void ({mark}); if that marks {name}, give it to that class, not to void"
             elif not few:
                 advice += ", leave the class out, or set dataset.unseen_classes=count"
             raise DataError(f"{file}: no training mask shows the class {name}{shown}; {advice}")
@@ -138,3 +134,77 @@ class Images(PictureReader):
 def _pixels(item: Pair, classes: ClassList) -> np.ndarray:
     """int64 (VOID + 1,): pixels of each class of one picture, and of void, whose files are checked."""
     return np.bincount(load_masked(item, classes).mask.ravel(), minlength=VOID + 1)
+
+
+def find_pairs(root: Path, test_fraction: float, seed: int) -> dict[str, dict[str, Pair]]:
+    """Picture and mask of every example by name, for the splits "train" and "test"; DataError names what is missing."""
+    if (root / "train").is_dir() and (root / "test").is_dir():
+        return {split: _pairs(root / split) for split in LISTS}
+    if not ((root / "images").is_dir() and (root / "masks").is_dir()):
+        raise DataError(
+            f"dataset.root={root}: expected the folders images/ and masks/ in it, or train/ and test/ with these two each"
+        )
+    pairs = _pairs(root)
+    lists = {split: root / name for split, name in LISTS.items() if (root / name).is_file()}
+    chosen = _listed(lists, pairs) if lists else _drawn(root, sorted(pairs), test_fraction, seed)
+    return {split: {name: pairs[name] for name in chosen[split]} for split in LISTS}
+
+
+def lists_in(root: Path) -> dict[str, Path]:
+    """The lists that `find_pairs` reads, by their names."""
+    if (root / "train").is_dir() and (root / "test").is_dir():
+        return {}
+    return {name: root / name for name in LISTS.values() if (root / name).is_file()}
+
+
+def _pairs(folder: Path) -> dict[str, Pair]:
+    """Pictures and masks below a folder by their common names, sorted."""
+    pictures, masks = by_name(folder / "images"), by_name(folder / "masks", MASKS)
+    for name, path in pictures.items():
+        if name not in masks:
+            raise DataError(f"{path}: has no mask; expected {folder / 'masks' / name}.png")
+    for name, path in masks.items():
+        if name not in pictures:
+            raise DataError(f"{path}: has no picture; expected {folder / 'images' / name}.jpg, .png or the like")
+    if not pictures:
+        raise DataError(f"{folder / 'images'}: holds no pictures ({', '.join(ENDINGS)})")
+    return {name: (pictures[name], masks[name]) for name in sorted(pictures)}
+
+
+def _listed(lists: Mapping[str, Path], pairs: Mapping[str, Pair]) -> dict[str, list[str]]:
+    """Names of the splits, from one list or two. With one list, all other names are in the other split; with two, unused."""
+    chosen: dict[str, list[str]] = {}
+    seen: dict[str, str] = {}
+    for split, file in lists.items():
+        chosen[split] = []
+        for number, line in enumerate(read_lines(file), 1):
+            name = line.partition("#")[0].strip()
+            if not name:
+                continue
+            where = f"{file}: line {number}"
+            name = name if name in pairs else Path(name).stem
+            if name not in pairs:
+                raise DataError(f"{where}: there is no picture {line.strip()!r} in images/")
+            if name in seen:
+                raise DataError(f"{where}: {name} was on {seen[name]} already")
+            seen[name] = f"line {number} of {file.name}"
+            chosen[split].append(name)
+        if not chosen[split]:
+            raise DataError(f"{file}: names no picture")
+    for split in LISTS:
+        if split not in chosen:
+            chosen[split] = [name for name in pairs if name not in seen]
+            if not chosen[split]:
+                raise DataError(f"{next(iter(lists.values()))}: names all pictures, so none are left to {split}")
+    return chosen
+
+
+def _drawn(root: Path, names: list[str], share: float, seed: int) -> dict[str, list[str]]:
+    """A random share for test, at least one picture each."""
+    if len(names) < 2:
+        raise DataError(
+            f"{root / 'images'}: holds {len(names)} picture; expected one to train and one to test at least"
+        )
+    count = min(max(round(share * len(names)), 1), len(names) - 1)
+    order = [names[k] for k in np.random.default_rng(seed).permutation(len(names))]
+    return {"train": sorted(order[count:]), "test": sorted(order[:count])}

@@ -6,9 +6,9 @@ joints, which stand in for LSP. The split is fixed: the images in the order of t
 (200 if null).
 
 A pose is a tree of 26 nodes (`poses.skeleton`) on a grid of one cell for 4 x 4 pixels, with 13 types of every relation
-(`poses.types`): 26 + 2 * 25 * (13 * 4 + 1) = 2,676 weights. Score maps come from classifiers of gradient patches that are
+(`poses.skeleton`): 26 + 2 * 25 * (13 * 4 + 1) = 2,676 weights. Score maps come from classifiers of gradient patches that are
 learned on the training images (`poses.part_maps`), and are stored, not their products with weights: about 1.5 MB an image.
-Maps and displacements have units in which one penalty is meant to treat them alike (`poses.scaling`). Maps
+Maps and displacements have units in which one penalty is meant to treat them alike (`MapSpread`). Maps
 of a network are read by `tree_maps`.
 
 Loss: mean over the 14 joints of min(1, squared distance / s^2), where s is `loss_scale` times the length of the trunk and
@@ -16,24 +16,35 @@ distances are between centres of cells."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from gapwise.records import Record
 from gapwise.stages.datasets import DataError, MapBlocks, Reader, Report, Sink
+from gapwise.stages.datasets.common.files import named_arrays, one_of_files
 from gapwise.stages.datasets.common.options import Natural, Positive, Values, Whole, at_least, one_of
-from gapwise.stages.datasets.poses import part_maps, scaling
-from gapwise.stages.datasets.poses import types as clusters
-from gapwise.stages.datasets.poses.lsp_files import ANNOTATION, ARCHIVE, Photograph, read_photographs
-from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
-from gapwise.stages.datasets.vision.picture_files import decoded
+from gapwise.stages.datasets.poses import part_maps
+from gapwise.stages.datasets.poses.skeleton import (
+    JOINT_NODES,
+    JOINTS,
+    LIMBS,
+    NODES,
+    PARENT,
+    check_images,
+    clusters_of,
+    nodes_of,
+    trunk_length,
+    types_of,
+)
+from gapwise.stages.datasets.vision.files import photographs, read_picture
 
+ARCHIVE, ANNOTATION = "lspet_1000_images.tar", "lspet_1000_joints.npz"
 SPLIT_SEED = 2010
 SIZES = {"small": 100, "full": 800}
 N_TEST = 200
@@ -43,6 +54,15 @@ MEASURED = 50
 """Training images that the units of maps are measured on."""
 SHOWN = 12
 """Test photographs that are stored, for figures."""
+
+
+class Photograph(NamedTuple):
+    """One image with its pose."""
+
+    name: str
+    jpeg: bytes
+    joints: np.ndarray
+    """float (14, 2): x, y in pixels"""
 
 
 @dataclass(frozen=True)
@@ -69,19 +89,18 @@ class Poses(Reader):
     needs = ("skimage", "sklearn", "PIL")
 
     def __post_init__(self) -> None:
-        if not all(file.is_file() for file in self.files().values()):
-            raise DataError(f"dataset.root: {self.root} does not hold {ARCHIVE} and {ANNOTATION}")
+        self.files()
 
     def files(self) -> dict[str, Path]:
-        return {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
+        return {name: one_of_files(self.root, name) for name in (ARCHIVE, ANNOTATION)}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Learn types and classifiers on the training images; then write the maps of both splits."""
-        train, test = self._split(read_photographs(self.root))
+        train, test = self._split(self._photographs())
         nodes = nodes_of(np.array([photograph.joints for photograph in train])) / part_maps.CELL
-        anchors = clusters.cluster(nodes, PARENT, self.types, self.seed)
+        anchors = clusters_of(nodes, PARENT, self.types, self.seed)
         radius = max(round(float(np.mean([self._reach(photograph) for photograph in train]))), 1)
-        spread = scaling.MapSpread(len(NODES), self.types, PARENT, radius)
+        spread = MapSpread(len(NODES), self.types, PARENT, radius)
         models = self._learn(train, anchors, map_blocks, report)
         numbers = [k % self.folds for k in range(len(train))] + [self.folds] * len(test)
         block = partial(_block, models=models, anchors=anchors, reach=self._reach)
@@ -98,7 +117,7 @@ class Poses(Reader):
                 number = k - len(train)
                 sink.append("test", **arrays, **(_photo(test[number]) if number < SHOWN else NO_PHOTO))
             report(k + 1, len(train) + len(test), "score maps")
-        per_cell, per_square = scaling.deformation_units(radius, self.types)
+        per_cell, per_square = deformation_units(radius, self.types)
         return {
             "nodes": list(NODES), "joints": list(JOINTS), "types": self.types, "radius": radius,
             "per_unary": 1.0 / of_unary, "per_cell": per_cell, "per_square": per_square,
@@ -128,19 +147,31 @@ class Poses(Reader):
         """s of the loss, in cells."""
         return max(self.loss_scale * float(trunk_length(photograph.joints)) / part_maps.CELL, 1.0)
 
-    def _split(self, photographs: list[Photograph]) -> tuple[list[Photograph], list[Photograph]]:
+    def _photographs(self) -> list[Photograph]:
+        """All images with their joints, in the order of the file of joints."""
+        path = self.root / ANNOTATION
+        numbers, joints = named_arrays(path, ("image_no", "joints")).values()
+        if joints.shape != (len(numbers), len(JOINTS), 2) or not np.isfinite(joints).all():
+            raise DataError(
+                f"{path}: joints is {joints.shape}; expected finite numbers ({len(numbers)}, {len(JOINTS)}, 2)"
+            )
+        names = [f"im{number:05d}" for number in numbers.tolist()]
+        jpegs = photographs(self.root / ARCHIVE, names)
+        return [Photograph(name, jpegs[name], pose) for name, pose in zip(names, joints.astype(float), strict=True)]
+
+    def _split(self, every: list[Photograph]) -> tuple[list[Photograph], list[Photograph]]:
         n_train = SIZES[self.size] if self.n_train is None else self.n_train
         n_test = N_TEST if self.n_test is None else self.n_test
-        if n_train + n_test > len(photographs):
+        if n_train + n_test > len(every):
             raise DataError(
                 f"dataset.n_test: {n_train} training and {n_test} test images are wanted; {self.root / ANNOTATION} has "
-                f"{len(photographs)}"
+                f"{len(every)}"
             )
-        clusters.check_images(n_train, self.types, "dataset.n_train")
+        check_images(n_train, self.types, "dataset.n_train")
         if n_train < self.folds:
             raise DataError(f"dataset.folds={self.folds}: more than the {n_train} training images")
-        order = np.random.default_rng(SPLIT_SEED).permutation(len(photographs))
-        return [photographs[k] for k in order[:n_train]], [photographs[k] for k in order[len(order) - n_test :]]
+        order = np.random.default_rng(SPLIT_SEED).permutation(len(every))
+        return [every[k] for k in order[:n_train]], [every[k] for k in order[len(order) - n_test :]]
 
     def _learn(
         self, train: list[Photograph], anchors: np.ndarray, map_blocks: MapBlocks, report: Report
@@ -156,13 +187,13 @@ class Poses(Reader):
         for done, drawn in enumerate(map_blocks(partial(_samples, reduction=reduction), tasks), 1):
             samples.append(drawn)
             report(done, len(tasks), "sampling patches")
-        types_of = clusters.nearest(np.array([s.nodes for s in samples]), PARENT, anchors)
+        kinds = types_of(np.array([s.nodes for s in samples]), PARENT, anchors)
         fold, models = np.arange(len(tasks)) // self.variants % self.folds, []
         for k in range(self.folds + 1):
             report(k, self.folds + 1, "learning part classifiers")
             rows = np.flatnonzero(fold != k)
             models.append(
-                part_maps.learn([samples[i] for i in rows], types_of[rows], PARENT, self.types, reduction, self.hidden)
+                part_maps.learn([samples[i] for i in rows], kinds[rows], PARENT, self.types, reduction, self.hidden)
             )
         report(self.folds + 1, self.folds + 1, "learning part classifiers")
         return models
@@ -170,12 +201,12 @@ class Poses(Reader):
 
 def _patches(task: tuple[Photograph, int], count: int) -> np.ndarray:
     photograph, seed = task
-    return part_maps.anywhere(decoded(photograph.jpeg, photograph.name), count, seed)
+    return part_maps.anywhere(read_picture(photograph.jpeg, photograph.name), count, seed)
 
 
 def _samples(task: tuple[Photograph, int, int], reduction: part_maps.Reduction) -> part_maps.Samples:
     photograph, seed, number = task
-    rgb = decoded(photograph.jpeg, photograph.name)
+    rgb = read_picture(photograph.jpeg, photograph.name)
     picture, joints = part_maps.variant(rgb, photograph.joints, number, seed)
     return part_maps.draw(picture, nodes_of(joints) / part_maps.CELL, reduction, seed)
 
@@ -199,7 +230,7 @@ def _block(
 ) -> dict[str, np.ndarray]:
     """Arrays of one block."""
     photograph, number = task
-    rgb = decoded(photograph.jpeg, photograph.name)
+    rgb = read_picture(photograph.jpeg, photograph.name)
     maps = part_maps.maps_of(rgb, models[number], len(NODES), anchors.shape[2])
     return maps | _truth(photograph, rgb, anchors, reach)
 
@@ -209,7 +240,7 @@ def _truth(
 ) -> dict[str, np.ndarray]:
     """What is known of a photograph's pose."""
     nodes = nodes_of(photograph.joints)
-    cells, type_of = _cells(nodes, rgb), clusters.nearest(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
+    cells, type_of = _cells(nodes, rgb), types_of(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
     columns = part_maps.grid_of(rgb.shape)[1]
     return {
         "labels": np.concatenate([cells[:, 0] * columns + cells[:, 1], np.repeat(type_of, 2)]).astype(np.int16),
@@ -221,7 +252,7 @@ def _truth(
 
 def _photo(photograph: Photograph) -> dict[str, np.ndarray]:
     """A photograph that is stored."""
-    rgb = decoded(photograph.jpeg, photograph.name)
+    rgb = read_picture(photograph.jpeg, photograph.name)
     return {"photo": rgb.reshape(-1, 3), "photo_hw": np.array([rgb.shape[:2]], np.int32)}
 
 
@@ -240,3 +271,56 @@ def _write_shared(sink: Sink, anchors: np.ndarray, relation_scale: float) -> Non
     }  # fmt: skip
     for name, array in shared.items():
         sink.put("", name, array)
+
+
+class MapSpread:
+    """Collects the spread of score maps about the true places, block by block: the units of the features of a pose, chosen
+    so that one ridge penalty treats all groups alike.
+
+    The penalty charges every weight alike, so a group whose features are small needs large weights and is hardly used. Each
+    group is therefore divided by its spread over plausible alternatives: the labellings in which one node is within r cells
+    of its true place along both axes. r is the mean distance, in cells, at which a joint's loss stops growing:
+
+    * unary maps: the root mean square, over some training images and all nodes, of the standard deviation of U_v(l) over
+      these places;
+    * relation maps: likewise of R_t(l), over these places and all types t.
+
+    Maps of training images are those that the solver sees, which come from classifiers that have not seen the image.
+    """
+
+    def __init__(self, nodes: int, types: int, parent: np.ndarray, radius: int) -> None:
+        self.nodes, self.types, self.parent, self.radius = nodes, types, parent, radius
+        self.variances: tuple[list[float], list[float]] = ([], [])
+
+    def add(self, block: Mapping[str, np.ndarray]) -> None:
+        """A training block: ``unary``, ``relations``, ``grid`` and ``labels``, as the structure `tree` has them."""
+        rows, columns = (int(k) for k in block["grid"].reshape(-1))
+        unary = block["unary"].reshape(self.nodes, rows, columns)
+        relations = block["relations"].reshape(self.nodes - 1, 2, self.types, rows, columns)
+        windows = []
+        for cell in block["labels"][: self.nodes].tolist():
+            r, c = divmod(cell, columns)
+            windows.append(tuple(slice(max(k - self.radius, 0), k + self.radius + 1) for k in (r, c)))
+        for v, (tall, wide) in enumerate(windows):
+            self.variances[0].append(float(unary[v, tall, wide].var(dtype=float)))
+        for arc, ends in enumerate(zip(self.parent[1:], range(1, self.nodes), strict=True)):
+            for side, v in enumerate(ends):
+                tall, wide = windows[v]
+                self.variances[1].append(float(relations[arc, side, :, tall, wide].var(dtype=float)))
+
+    def values(self) -> tuple[float, float]:
+        """Spread of unary maps and of stored relation maps; 1 for maps that are constant."""
+        unary, relations = (float(np.sqrt(np.mean(v))) for v in self.variances)
+        return unary or 1.0, relations or 1.0
+
+
+def deformation_units(radius: int, types: int) -> tuple[float, float]:
+    """What a cell of displacement counts, and the factor of its square: (sqrt(T) / s1, sqrt(T) / (s2 unit^2)).
+
+    s1 and s2 are the standard deviations of k and of k^2 over k = -r..r (`MapSpread`). Of the T types of an end of an arc, a
+    labelling uses one. T equal springs b would cost T b^2 where a single one would cost b^2, hence sqrt(T).
+    """
+    r = radius
+    of_cells, of_squares = np.sqrt(r * (r + 1) / 3), np.sqrt(r * (r + 1) * (2 * r - 1) * (2 * r + 3) / 45)
+    per_cell = np.sqrt(types) / of_cells
+    return float(per_cell), float(np.sqrt(types) / (of_squares * per_cell**2))

@@ -1,7 +1,7 @@
 """MSRC version 2 (Shotton, Winn, Rother, Criminisi, ECCV 2006; masks of Malisiewicz, Efros, BMVC 2007): 591 photographs.
 
-`dataset.root` holds ``msrc_v2_labels.npz`` (classes of pixels) and ``images_jpg.tar``. `dataset.classes` is 21, the usual
-classes: all but horse and mountain, which have few examples and count as void; or 8, those of Stanford Background.
+`dataset.root` holds ``msrc_v2_labels.npz`` (classes of pixels) and ``images_jpg.tar``. The 21 usual classes are learned: all
+but horse and mountain, which have few examples and count as void.
 
 Superpixels and features are those of the horses (`vision.pictures`). The split is fixed: names in sorted order, permuted by
 `numpy.random.default_rng(2006)`; the first `n_train` train (335, as many as the usual training and validation images), the
@@ -20,13 +20,13 @@ import numpy as np
 
 from gapwise.records import Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
-from gapwise.stages.datasets.common.files import named_arrays
-from gapwise.stages.datasets.common.options import Natural, Values, Whole, one_of
-from gapwise.stages.datasets.stanford import CLASSES as STANFORD_CLASSES
-from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
-from gapwise.stages.datasets.vision.photographs import photographs, with_classes
-from gapwise.stages.datasets.vision.pictures import FeatureOptions, featurize_pictures, write_specimen
+from gapwise.stages.datasets.common.files import named_arrays, one_of_files
+from gapwise.stages.datasets.common.options import Natural, Values, Whole
+from gapwise.stages.datasets.vision.files import photographs, read_picture, size_of
+from gapwise.stages.datasets.vision.options import PottsOptions
+from gapwise.stages.datasets.vision.pictures import Picture, featurize_pictures
 from gapwise.stages.datasets.vision.reader import PictureReader
+from gapwise.stages.datasets.vision.superpixels import tally_classes
 from gapwise.stages.problems.void import VOID
 
 ALL = (
@@ -44,54 +44,37 @@ class Msrc(PictureReader):
     """The photographs with their masks."""
 
     root: Annotated[Path, Values(f"the folder that holds {LABELS} and {PICTURES}")]
-    features: FeatureOptions
     potts: PottsOptions
-    classes: Annotated[int, one_of(len(USUAL), len(STANFORD_CLASSES))] = len(USUAL)
     n_train: Whole = 335
     n_test: Whole | None = None
     seed: Natural = 0
     structure = "potts"
 
     def __post_init__(self) -> None:
-        missing = [name for name, file in self.files().items() if not file.is_file()]
-        if missing:
-            raise DataError(f"dataset.root: {self.root} does not hold {', '.join(missing)}")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The classes."""
-        return USUAL if self.classes == len(USUAL) else STANFORD_CLASSES
+        self.files()
 
     def files(self) -> dict[str, Path]:
-        return {name: self.root / name for name in (LABELS, PICTURES)}
+        return {name: one_of_files(self.root, name) for name in (LABELS, PICTURES)}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of both splits; see `featurize_pictures`."""
         masks = self._masks()
         jpegs = photographs(self.root / PICTURES, masks)
-        train, test = permuted_split(list(masks), self.n_train, SPLIT_SEED)
-        images = {"train": train, "test": test[: self.n_test]}
-        items = {split: [(jpegs[name], masks[name]) for name in names] for split, names in images.items()}
-        facts = featurize_pictures(
-            with_classes, items, self.features, self.seed, sink, map_blocks, report,
-            count=partial(tally_classes, count=self.classes),
-        )  # fmt: skip
-        return facts | {
-            "classes": self.classes,
-            "class_names": list(self.names),
-            "images": images,
-            **self.potts.facts(),
-        }
+        order = [sorted(masks)[k] for k in np.random.default_rng(SPLIT_SEED).permutation(len(masks))]
+        images = {"train": order[: self.n_train], "test": order[self.n_train :][: self.n_test]}
+        items = {split: [(name, jpegs[name], masks[name]) for name in names] for split, names in images.items()}
+        count = partial(tally_classes, count=len(USUAL))
+        facts = featurize_pictures(_load, items, self.features, self.seed, sink, map_blocks, report, count=count)
+        return facts | {"class_names": list(USUAL), "images": images, **self.facts()}
+
+    def facts(self) -> Record:
+        return {"classes": len(USUAL), **self.potts.facts()}
 
     def _masks(self) -> dict[str, np.ndarray]:
         """Classes of the pixels of every photograph, uint8 (H, W), by name."""
         path = self.root / LABELS
-        stored = named_arrays(path, ("id", "hw", "offset", "gt23", "map23_to_stanford8"))
-        names, hw, offset, values, to_stanford = stored.values()
-        if self.classes == len(USUAL):
-            table = np.array([VOID, *(USUAL.index(name) if name in USUAL else VOID for name in ALL)], np.uint8)
-        else:
-            table = np.where(to_stanford == 0, VOID, to_stanford - 1).astype(np.uint8)
+        names, hw, offset, values = named_arrays(path, ("id", "hw", "offset", "gt23")).values()
+        table = np.array([VOID, *(USUAL.index(name) if name in USUAL else VOID for name in ALL)], np.uint8)
         if values.max(initial=0) >= table.size:
             raise DataError(f"{path}: gt23 holds {values.max()}, expected 0 to {table.size - 1}")
         return {
@@ -99,5 +82,11 @@ class Msrc(PictureReader):
             for name, size, first, last in zip(names, hw, offset[:-1], offset[1:], strict=True)
         }
 
-    def specimen(self, sink: Sink) -> Record:
-        return write_specimen(sink) | {"classes": 3, **self.potts.facts()}
+
+def _load(item: tuple[str, bytes, np.ndarray]) -> Picture:
+    """A picture from its name, its JPEG and the classes of its pixels."""
+    name, jpeg, classes = item
+    rgb = read_picture(jpeg, f"{PICTURES}: {name}.jpg")
+    if rgb.shape[:2] != classes.shape:
+        raise DataError(f"{PICTURES}: {name}.jpg is {size_of(rgb)}, but its labels in {LABELS} are {size_of(classes)}")
+    return Picture(rgb, classes)

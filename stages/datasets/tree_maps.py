@@ -1,7 +1,7 @@
-"""Your own score maps, such as a network's heat-maps, for a tree of parts: arrays in .npz, HDF5 or zarr.
+"""Your own score maps, such as a network's heat-maps, for a tree of parts: arrays in .npz or zarr.
 
-`dataset.file` is for training, `dataset.test_file` for test: an .npz file, an HDF5 file (.h5, .hdf5), or a folder that zarr
-opens as a group. n images, V nodes, A = V - 1 arcs numbered by their child, T types, maps of H x W cells:
+`dataset.file` is for training, `dataset.test_file` for test: an .npz file, or a folder that zarr opens as
+a group. n images, V nodes, A = V - 1 arcs numbered by their child, T types, maps of H x W cells:
 
 | array | shape | |
 |---|---|---|
@@ -15,7 +15,7 @@ opens as a group. n images, V nodes, A = V - 1 arcs numbered by their child, T t
 | ``node_loss`` | (V,), optional | shares of the loss that sum to one; else equal ones |
 | ``size`` | (n, 2), optional | rows and columns that are valid; maps are cut to them |
 
-The tree and the anchors are those of `dataset.file`. Images are read one by one from HDF5 and zarr; relation maps that are
+The tree and the anchors are those of `dataset.file`. Images are read one by one from zarr; relation maps that are
 uint8 stay so, times ``relation_scale`` (1,).
 
 New input for `encoder`: a mapping for each image, with ``unary`` (V, H, W) and perhaps ``relations``. Files of new input
@@ -31,13 +31,24 @@ from typing import Annotated
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, NewInput, Predicted, Raw, Reader, Report, Shown, Sink
+from gapwise.stages.datasets import (
+    NEW,
+    UNREADABLE,
+    DataError,
+    MapBlocks,
+    NewInput,
+    Predicted,
+    Raw,
+    Reader,
+    Report,
+    Shown,
+    Sink,
+)
 from gapwise.stages.datasets.common.files import csv_text
 from gapwise.stages.datasets.common.options import Natural, Positive, Values, Whole
-from gapwise.stages.datasets.poses import types as clusters
-from gapwise.stages.datasets.poses.map_files import arrays_of, parts_of, words
+from gapwise.stages.datasets.poses.skeleton import check_images, clusters_of, types_of
 
-MAPS = Values("an .npz or HDF5 file, or a zarr folder, of score maps")
+MAPS = Values("an .npz file or a zarr folder of score maps")
 NEEDED = ("unary", "places", "loss_scale", "parent")
 
 
@@ -61,19 +72,18 @@ class TreeMaps(Reader):
 
     def files(self) -> dict[str, Path]:
         paths: dict[str, Path] = {}
-        for name, path in (("train", self.file), ("test", self.test_file)):
-            paths |= parts_of(name, path)
+        for split, path in (("train", self.file), ("test", self.test_file)):
+            parts = sorted(part for part in path.rglob("*") if part.is_file())
+            inside = {f"{split}/{part.relative_to(path).as_posix()}": part for part in parts}
+            paths |= inside if path.is_dir() else {split: path}
         return paths
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         """Write the blocks of both files."""
         train, test = (_Maps(path) for path in (self.file, self.test_file))
         parent = train.whole("parent").astype(np.int64).reshape(-1)
-        if (
-            parent.size < 2
-            or parent[0] != -1
-            or not ((parent[1:] >= 0) & (parent[1:] < np.arange(1, parent.size))).all()
-        ):
+        before = (parent[1:] >= 0) & (parent[1:] < np.arange(1, parent.size))
+        if parent.size < 2 or parent[0] != -1 or not before.all():
             raise DataError(
                 f"{self.file}: parent is {parent.tolist()}; expected -1 for node 0 and for every other node one before it"
             )
@@ -103,7 +113,8 @@ class TreeMaps(Reader):
         names: list[str] = []
         for name in inputs:
             file = _Maps(Path(name), ("unary",))
-            names += words(file.arrays["names"]) if "names" in file else [str(len(raw) + k) for k in range(len(file))]
+            numbers = range(len(raw), len(raw) + len(file))
+            names += map(str, file.whole("names").tolist() if "names" in file else numbers)
             raw += [file.maps(i) for i in range(len(file))]
         return NewInput(raw, names)
 
@@ -130,15 +141,15 @@ class TreeMaps(Reader):
             if anchors.ndim != 4 or anchors.shape[:2] != (parent.size - 1, 2) or anchors.shape[3] != 2:
                 raise DataError(f"{self.file}: anchors is {anchors.shape}, expected ({parent.size - 1}, 2, types, 2)")
             return anchors
-        clusters.check_images(len(train), self.types, str(self.file))
-        return clusters.cluster(train.whole("places")[:, :, ::-1].astype(float), parent, self.types, self.seed)
+        check_images(len(train), self.types, str(self.file))
+        return clusters_of(train.whole("places")[:, :, ::-1].astype(float), parent, self.types, self.seed)
 
 
 class _Maps:
     """The arrays of one file; DataError says which is missing or has another shape."""
 
     def __init__(self, path: Path, needed: Sequence[str] = NEEDED) -> None:
-        self.path, self.arrays = path, arrays_of(path)
+        self.path, self.arrays = path, _arrays_of(path)
         for name in needed:
             if name not in self.arrays:
                 raise DataError(f"{path}: has no array {name}; expected at least {', '.join(needed)}")
@@ -190,11 +201,24 @@ class _Maps:
         if "types" in self.arrays:
             types = np.asarray(self.arrays["types"][i])
         else:
-            types = clusters.nearest(cells[None, :, ::-1].astype(float), parent, anchors)[0]
+            types = types_of(cells[None, :, ::-1].astype(float), parent, anchors)[0]
         return scaled | {
             "labels": np.append(cells[:, 0] * columns + cells[:, 1], np.repeat(types, 2)).astype(np.int16),
             "loss_scale": np.asarray(self.arrays["loss_scale"][i], float).reshape(1),
         }
+
+
+def _arrays_of(path: Path) -> Facts:
+    """Arrays by name; those of zarr are read when they are indexed. DataError if the file is neither."""
+    try:
+        if path.is_dir():
+            import zarr
+
+            return dict(zarr.open_group(path, mode="r").arrays())
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except UNREADABLE as error:
+        raise DataError(f"{path}: cannot be read as an .npz file or a zarr group: {error}") from error
 
 
 def _checked(maps: Mapping[str, np.ndarray], nodes: int, types: int, where: str) -> dict[str, np.ndarray]:

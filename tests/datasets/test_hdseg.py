@@ -13,8 +13,7 @@ from memory_sink import problems, read
 from PIL import Image
 
 from gapwise.stages.datasets import DataError, hdseg, open_dataset, specimen
-from gapwise.stages.datasets.vision.features import pairwise_features
-from gapwise.stages.datasets.vision.own_columns import own_columns
+from gapwise.stages.datasets.vision.features import own_columns, pairwise_features
 from gapwise.stages.datasets.vision.superpixels import adjacency
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.problems import build
@@ -72,14 +71,12 @@ def edit(root: Path, field: str, value) -> None:
             file[field] = value
 
 
-@pytest.mark.parametrize("precision", ["f32", "u8"])
-def test_s15__keeps_649_columns_of_the_released_rows(release, tmp_path_factory, precision):
-    options = {"features": "s15", "precision": precision}
+def test_s15__keeps_649_columns_of_the_released_rows(release, tmp_path_factory):
+    options = {"features": "s15"}
     train, test, _, meta = problems(reader(release, **options))
     assert (train.d, test.d, meta["d_unary"], meta["potts"]) == (650, 650, 649, 1.0)
     rows = problems(reader(release))[0].unary
-    tolerance = 1e-6 if precision == "f32" else 1 / 510 + 1e-6
-    np.testing.assert_allclose(train.unary * train.unary_scale, own_columns(rows, hdseg.WIDTHS), atol=tolerance)
+    np.testing.assert_allclose(train.unary, own_columns(rows, hdseg.WIDTHS), atol=1e-6)
     given = {"name": "hdseg", "root": str(release), "n_train": 3, "n_test": 8, **options}
     store = tmp_path_factory.mktemp("made") / "store"
     featurize(given, store, key="k", map_blocks=map, report=lambda done, total, activity: None)
@@ -104,31 +101,26 @@ def test_hdseg__reads_the_released_layout(release):
     assert (np.diff(sink.arrays("test")["hw_ptr"]) == [1] * 6 + [0] * 2).all()
 
 
-@pytest.fixture
-def u8_store(release, tmp_path) -> Path:
-    """The release featurized with dataset.precision=u8."""
-    options = {"name": "hdseg", "root": str(release), "n_train": 3, "n_test": 8, "precision": "u8"}
-    featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda done, total, task: None)
-    return tmp_path / "store"
-
-
-def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
-    """Opened as written, neither copied nor scanned; derived arrays and kernels agree on the scale of the codes."""
-    mapped = open_features(u8_store)
+def test_features__are_solved_where_they_lie(release, tmp_path, monkeypatch):
+    """Opened as written, neither copied nor scanned."""
+    store = tmp_path / "store"
+    options = {"name": "hdseg", "root": str(release), "n_train": 3, "n_test": 8}
+    featurize(options, store, key="", map_blocks=map, report=lambda done, total, task: None)
+    mapped = open_features(store)
     monkeypatch.setattr(
         "gapwise.stages.problems.images.graph.check_features", lambda *_: pytest.fail("read the features")
     )
     monkeypatch.setattr("gapwise.stages.featurize.open_features", lambda _: mapped)
     arrays = mapped.arrays("train")
     monkeypatch.setattr(mapped, "arrays", lambda split: arrays)
-    problem = open_problem(u8_store, "train")
+    problem = open_problem(store, "train")
     for name in ("unary", "pairwise", "gram"):
         assert isinstance(arrays[name], np.memmap)
         assert np.shares_memory(getattr(problem.images if name == "gram" else problem, name), arrays[name]), name
     rng = np.random.default_rng(0)
     for i in range(problem.n):
         nodes, arcs = (slice(*ptr[i : i + 2]) for ptr in (problem.label_ptr, problem.images.edge_ptr))
-        x, p = arrays["unary"][nodes] / 255, arrays["pairwise"][arcs].astype(np.float64)
+        x, p = (arrays[name][rows].astype(np.float64) for name, rows in (("unary", nodes), ("pairwise", arcs)))
         delta, w = rng.normal(size=len(x) + len(p)), rng.random(problem.d)
         moved, theta = np.zeros(problem.d), np.empty(delta.size)
         problem.push(i, 1.0, delta, moved)

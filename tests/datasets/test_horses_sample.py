@@ -11,8 +11,7 @@ import pytest
 from memory_sink import MemorySink, problems, read
 
 from gapwise.stages.datasets import OptionError, open_dataset
-from gapwise.stages.datasets.vision.horse_scenes import compose
-from gapwise.stages.datasets.vision.shipped_pictures import FILES
+from gapwise.stages.datasets.vision.horse_scenes import FILES, compose
 
 TINY = {"n_train": 3, "n_test": 8, "superpixels": 40, "colour_words": 8, "sift_words": 12}
 

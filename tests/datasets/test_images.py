@@ -12,7 +12,9 @@ from leaves_home import check_same_bits, made
 from memory_sink import problems, read
 from PIL import Image
 
-from gapwise.stages.datasets import DataError, open_dataset, specimen
+from gapwise.stages.datasets import DataError, Predicted, open_dataset, specimen
+from gapwise.stages.datasets.images import Images
+from gapwise.stages.datasets.vision.masks import load_masked
 from gapwise.stages.problems import build
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.void import VOID
@@ -131,7 +133,7 @@ def test_masks__of_every_kind_give_the_same_blocks(tmp_path, text, mask):
     assert reader(tmp_path / "other").structure == "potts"
     assert meta["classes"] == 3
     assert meta.pop("class_colours", None) == ([[10, 20, 30], [0, 255, 0], [1, 2, 3]] if text == COLOURED else None)
-    assert meta == facts
+    assert {**meta, "class_values": facts["class_values"]} == facts
     for split in ("train", "test"):
         for name, array in plain.arrays(split).items():
             np.testing.assert_array_equal(array, other.arrays(split)[name], err_msg=name)
@@ -265,7 +267,7 @@ def test_masks__of_0_and_255_with_255_for_void_are_told_to_give_it_to_the_class(
         read(reader(tmp_path))
     assert str(caught.value) == (
         f"{tmp_path}/classes.yaml: no training mask shows the class thing and no test mask; "
-        "all other pixels are void (255); if 255 marks thing, give it to that class, not to void"
+        "all other pixels are void (the value 255); if that marks thing, give it to that class, not to void"
     )
     (tmp_path / "classes.yaml").write_text("classes: {ground: 0, thing: 255}\n")
     masks = read(reader(tmp_path))[0].arrays("test")["mask"]
@@ -284,3 +286,34 @@ def test_new_pictures__are_encoded_as_featurized(tmp_path, text):
     pictures = [scene(int(name[-1]), 2 if text == TWO else 3)[0] for name in feature_map.meta["images"]["test"]]
     known = {name: array for name, array in stored.items() if not name.startswith("counts")}  # pixels of true classes
     check_same_bits(feature_map.encode(pictures), known, pictures=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "mask"),
+    [
+        ("classes: {ground: 0, thing: 255}\n", lambda mask: mask * 255),
+        ("classes: {thing: 9, ground: 4}\nvoid: 0\n", lambda mask: np.array([4, 9], np.uint8)[mask]),
+        (THREE, lambda mask: mask),
+        ("classes: {sky: 7, tree: 3, road: 200}\nvoid: 9\n", palette),
+        (COLOURED, painted),
+        (COLOURED, palette),
+    ],
+)
+def test_predicted_masks__are_training_masks_with_the_same_classes(tmp_path, text, mask):
+    """What is predicted right comes out as the true masks: each value or colour of the table, on every picture."""
+    for number in range(4):
+        rgb, labels = scene(number, 2 if "ground" in text else 3)
+        save(tmp_path, f"scene{number}", rgb, mask(labels))
+    (tmp_path / "classes.yaml").write_text(text)
+    opened = reader(tmp_path)
+    sink, meta = read(opened)
+    item = opened.pairs["test"][meta["images"]["test"][0]]
+    truth = load_masked(item, opened.classes)
+    new = Images.read_new([str(item[0])], meta)
+    arrays = {"superpixel_map": np.arange(1024), "superpixel_map_ptr": [0, 1024], "hw": [[32, 32]], "hw_ptr": [0, 1]}
+    predicted = Predicted(truth.mask.ravel(), np.array([0, 1024]), meta["class_names"], arrays)
+    files = dict(Images.show(new, predicted).files or ())
+    item[1].write_bytes(files[f"{item[0].stem}.png"])
+    np.testing.assert_array_equal(load_masked(item, opened.classes).mask, truth.mask)
+    stored = Images.stored_input(sink.arrays("test"), meta)
+    assert dict(Images.show(stored, predicted).files or ()) == files

@@ -1,4 +1,4 @@
-"""Leeds Sports Pose: the skeleton, the archive, splits, maps of training images, new pictures, and errors."""
+"""Leeds Sports Pose: the skeleton, the archive, splits, maps of training images, units of features, and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memory_sink import problems
 from PIL import Image
 
 from gapwise.stages.datasets import DataError, OptionError, open_dataset
-from gapwise.stages.datasets.lsp import ANNOTATION, ARCHIVE, SPLIT_SEED
+from gapwise.stages.datasets.lsp import ANNOTATION, ARCHIVE, SPLIT_SEED, MapSpread, deformation_units
 from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, NODES, PARENT, nodes_of, trunk_length
 from gapwise.stages.problems.tree.metrics import metrics
 
@@ -109,3 +109,32 @@ def test_errors__name_the_file(archive, tmp_path):
     np.savez(tmp_path / ANNOTATION, image_no=np.arange(7), joints=np.zeros((7, 13, 2)))
     with pytest.raises(DataError, match=r"joints is \(7, 13, 2\)"):
         problems(open_dataset("lsp", SMALL | {"root": str(tmp_path)}))
+
+
+def test_deformation_units__divide_by_the_spread_of_displacements():
+    for radius, types in ((1, 1), (5, 13)):
+        per_cell, per_square = deformation_units(radius, types)
+        k = per_cell * np.arange(-radius, radius + 1)
+        np.testing.assert_allclose(np.std(k), np.sqrt(types))
+        np.testing.assert_allclose(np.std(per_square * k**2), np.sqrt(types))
+
+
+def test_map_spread__is_measured_around_the_true_places():
+    """Maps that vary along columns only near the truth of one image: a ramp in one, constant in the other."""
+    rows, columns, parent = 9, 11, np.array([-1, 0])
+    ramp = np.broadcast_to(np.arange(columns, dtype=np.float32), (rows, columns))
+    far = np.zeros((rows, columns), np.float32)
+    far[:, 10] = 100.0
+    relations = np.zeros((1, 2, 2, rows, columns), np.uint8)
+    relations[:, :, 1] = 6
+    block = {
+        "grid": np.array([[rows, columns]]),
+        "unary": np.stack([ramp, far]).reshape(-1),
+        "relations": relations.reshape(-1),
+        "labels": np.array([4 * columns + 5, 4 * columns + 3, 0, 0]),
+    }
+    spread = MapSpread(2, 2, parent, 2)
+    spread.add(block)
+    unary, codes = spread.values()
+    np.testing.assert_allclose(unary, np.sqrt(np.var(np.arange(5)) / 2))
+    assert codes == 3.0

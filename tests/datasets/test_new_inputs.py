@@ -7,7 +7,7 @@ import pytest
 
 from gapwise.stages.datasets import DataError, NewInput, Predicted, reader_of
 from gapwise.stages.datasets.text.crfsuite import listed
-from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.vision.reader import Pictures
 
 
 def predicted(labels, sizes, names=(), **arrays):
@@ -31,7 +31,7 @@ def picture(file, height=40, width=60):
     return rgb
 
 
-@pytest.mark.parametrize("name", ["horses_sample", "weizmann", "stanford", "msrc"])
+@pytest.mark.parametrize("name", ["horses_sample", "weizmann", "msrc"])
 def test_pictures__are_read_from_files_and_folders(tmp_path, name):
     (tmp_path / "folder").mkdir()
     for file in ("b.png", "a.JPG", "notes.txt"):
@@ -51,7 +51,7 @@ def test_masks__have_the_size_of_the_file_and_names_of_classes():
     rgb = np.zeros((4, 6, 3), np.uint8)
     labels = predicted([2, 1], [2], ["sky", "tree", "road"], superpixel_map=[0, 1, 1, 0, 1, 1],
                       superpixel_map_ptr=[0, 6], hw=[[2, 3]], hw_ptr=[0, 1])  # fmt: skip
-    files = dict(masks._shown(masks.Pictures(("x",), (rgb,), (0,)), labels))
+    files = dict(Pictures(("x",), (rgb,), (0,)).files(labels))
     assert files["labels.csv"].decode().splitlines()[3].startswith("2,road,")
     with Image.open(io.BytesIO(files["x.png"])) as mask:
         assert np.asarray(mask).tolist() == [[2, 2, 1, 1, 1, 1]] * 4

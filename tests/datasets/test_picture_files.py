@@ -10,12 +10,9 @@ import pytest
 from PIL import Image, ImageOps
 
 from gapwise.stages.datasets import Blocks, DataError
-from gapwise.stages.datasets.vision.class_list import read_classes
 from gapwise.stages.datasets.vision.features import Words
-from gapwise.stages.datasets.vision.masked_picture import load_masked
-from gapwise.stages.datasets.vision.masks import read_new
-from gapwise.stages.datasets.vision.photographs import with_classes
-from gapwise.stages.datasets.vision.reader import PictureEncoder
+from gapwise.stages.datasets.vision.masks import load_masked, read_classes
+from gapwise.stages.datasets.vision.reader import PictureEncoder, PictureReader
 
 RGB = np.random.default_rng(0).integers(256, size=(12, 20, 3), dtype=np.uint8)
 PLAIN = Image.fromarray(RGB)
@@ -81,9 +78,8 @@ def test_picture__has_the_same_pixels_in_training_and_prediction(tmp_path, class
     (file.parent / "._hidden.jpg").write_bytes(b"left by another system")
     expected = np.asarray(Image.open(io.BytesIO(USED[name])).convert("RGB"))
     assert np.array_equal(load_masked((file, tmp_path / "mask.png"), classes).rgb, expected)
-    assert np.array_equal(with_classes((USED[name], MASK)).rgb, expected)
     for word in (file, file.parent):  # the folder's files are those that training takes
-        assert np.array_equal(read_new([str(word)], {}).raw[0], expected)
+        assert np.array_equal(PictureReader.read_new([str(word)], {}).raw[0], expected)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -94,8 +90,7 @@ def test_picture__that_training_refuses_is_refused_by_prediction(tmp_path, class
     encoder = PictureEncoder(Words(np.zeros((2, 3)), np.zeros((2, 128))), superpixels=4, pairwise=False)
     for read, where in (
         (lambda: load_masked((file, tmp_path / "mask.png"), classes), name),
-        (lambda: read_new([str(file)], {}), name),
-        (lambda: with_classes((contents, MASK)), "dataset: a photograph"),
+        (lambda: PictureReader.read_new([str(file)], {}), name),
         (lambda: encoder.encode([contents], Blocks("segmentation", decoding=True), map), "input: picture 0"),
     ):
         with pytest.raises(DataError, match=f"{where}: {message}"):
@@ -134,4 +129,4 @@ def test_mask__fits_an_exif_turned_picture_or_is_refused(tmp_path, classes, orie
                 DataError, match=r"mask\.\w+: (may be turned or mirrored against|is 12 x 20 pixels, but)"
             ):
                 load_masked((picture, mask), classes)
-    assert np.array_equal(read_new([str(picture)], {}).raw[0], rgb)
+    assert np.array_equal(PictureReader.read_new([str(picture)], {}).raw[0], rgb)

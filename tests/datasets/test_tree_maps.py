@@ -1,8 +1,7 @@
-"""Score maps of one's own: the same blocks from .npz, HDF5 and zarr, what may be left out, and errors."""
+"""Score maps of one's own: the same blocks from .npz and zarr, what may be left out, and errors."""
 
 from __future__ import annotations
 
-import h5py
 import numpy as np
 import pytest
 import zarr
@@ -26,10 +25,6 @@ def stored(folder, ending: str, name: str, content: dict[str, np.ndarray]) -> st
     path = folder / (name + ending)
     if ending == ".npz":
         np.savez(path, **content)
-    elif ending == ".h5":
-        with h5py.File(path, "w") as file:
-            for key, array in content.items():
-                file[key] = array
     else:
         group = zarr.open_group(path, mode="w")
         for key, array in content.items():
@@ -42,7 +37,7 @@ def opened(folder, content, ending: str = ".npz", **options):
     return open_dataset("tree_maps", {"name": "tree_maps", "types": 2, **files, **options})
 
 
-@pytest.mark.parametrize("ending", [".npz", ".h5", ""])
+@pytest.mark.parametrize("ending", [".npz", ""])
 def test_maps__become_blocks(tmp_path, ending):
     content = arrays()
     train, test, _, _ = problems(opened(tmp_path, content, ending))
@@ -68,7 +63,7 @@ def test_maps__are_cut_to_their_size_and_need_no_relations(tmp_path):
 def test_new_maps__are_encoded_as_those_of_the_test_split_and_shown_as_places(tmp_path):
     _, test, sink, meta = problems(opened(tmp_path, arrays()))
     given = {name: array for name, array in arrays(2).items() if name in ("unary", "relations")}
-    new = TreeMaps.read_new([stored(tmp_path, ".h5", "new", given | {"names": np.array([b"one", b"two"])})], meta)
+    new = TreeMaps.read_new([stored(tmp_path, ".npz", "new", given | {"names": np.array(["one", "two"])})], meta)
     feature_map = FeatureMap(meta | {"dataset": "tree_maps", "structure": "tree"}, sink.whole[""])
     made = feature_map.encode(new.raw)
     for name in ("unary", "relations", "grid"):
@@ -100,3 +95,6 @@ def test_new_maps__are_encoded_as_those_of_the_test_split_and_shown_as_places(tm
 def test_errors__name_file_and_array(tmp_path, change, message):
     with pytest.raises(DataError, match=message):
         problems(opened(tmp_path, {name: array for name, array in (arrays() | change).items() if array is not None}))
+    (tmp_path / "maps.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    with pytest.raises(DataError, match=r"maps\.h5: cannot be read as an \.npz file or a zarr group"):
+        TreeMaps.read_new([str(tmp_path / "maps.h5")], {})

@@ -18,7 +18,7 @@ COMPUTING = {"h5py", "numba", "pandas", "scipy", "sklearn"}
 
 def options_of_readers(folder: Path) -> dict[str, dict[str, str]]:
     """Options of readers, over files that are there and hold nothing."""
-    for name in ("train.txt", "test.txt", "letter.data", "usps.npz", "weizmann_horses_160.npz"):
+    for name in ("train.txt", "test.txt", "letter.data", "usps.npz", "weizmann_horses_original.tar"):
         (folder / name).touch()
     (folder / "data").mkdir()
     for name in ("horse-features.bin", "horse-features-test.bin"):

@@ -209,3 +209,43 @@ def pairwise_features(unary: np.ndarray, edges: np.ndarray, widths: Sequence[int
             np.add.reduce(terms[:, begin:end], axis=1, out=distance[start : start + PAIRS, number])
     similar = np.exp(-0.5 * distance[:, :, None] * ETAS).reshape(len(edges), distance.shape[1] * ETAS.size)
     return np.concatenate([np.ones((len(edges), 1)), similar], axis=1).astype(np.float32)
+
+
+def own_columns(unary: np.ndarray, widths: Sequence[int]) -> np.ndarray:
+    """The features of S15's HorseSeg experiment: 649 numbers of a superpixel itself.
+
+    S15 names the number 649; its columns are not part of the release, so they are read off the numbers here. The rows of O16
+    have 1,969: a constant, and histograms of 16 positions, 128 colour words and 512 SIFT words of the superpixel, of its
+    neighbours and of second-order neighbours. 649 is 1 + 8 + 128 + 512: a constant, 8 numbers of position, and the words of
+    the superpixel alone. For these 8 we take the shares of the superpixel's pixels in each quarter of the picture's height,
+    and of its width, which are the sums of the 4 x 4 position histogram over columns and over rows. As in the other groups
+    their square roots are taken, so that each group has L2 norm 1.
+
+    Parameters
+    ----------
+    unary : (S, 1 + 3 sum(widths)).   widths : bins of one position, colour and SIFT histogram.
+
+    Returns
+    -------
+    float32 (S, 1 + 2 GRID + C + V): a constant, the quarters of the height from the top, those of the width from the left,
+    colour words, SIFT words.
+    """
+    starts = 1 + RINGS * np.concatenate([[0], np.cumsum(widths)[:-1]])
+    position, colour, sift = (unary[:, a : a + width] for a, width in zip(starts, widths, strict=True))
+    shares = np.square(position, dtype=np.float64).reshape(-1, GRID, GRID)
+    down, across = np.sqrt(shares.sum(axis=2)), np.sqrt(shares.sum(axis=1))
+    return np.concatenate([unary[:, :1], down, across, colour, sift], axis=1).astype(np.float32)
+
+
+def features_of(unary: np.ndarray, edges: np.ndarray, widths: Sequence[int], own: bool) -> dict[str, np.ndarray]:
+    """``unary`` and ``pairwise`` of a block: all rows; or `own_columns`, and 1 for each edge, times `dataset.potts`."""
+    if own:
+        return {"unary": own_columns(unary, widths), "pairwise": np.ones((len(edges), 1), np.float32)}
+    return {"unary": unary, "pairwise": pairwise_features(unary, edges, widths)}
+
+
+def sizes_of(widths: Sequence[int], own: bool) -> dict[str, int]:
+    """Numbers of columns of `features_of`: 1,969 and 100, or 649 and 1, with 128 colour and 512 SIFT words."""
+    if own:
+        return {"d_unary": 1 + 2 * GRID + widths[1] + widths[2], "d_pairwise": 1}
+    return {"d_unary": 1 + RINGS * sum(widths), "d_pairwise": 1 + RINGS * len(widths) * ETAS.size}

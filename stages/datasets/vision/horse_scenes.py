@@ -6,14 +6,21 @@ neighbours belong together."""
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
-import cv2
 import numpy as np
 
+from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.vision.pictures import Picture
-from gapwise.stages.datasets.vision.shipped_pictures import FUR, PHOTOGRAPHS, TEXTURES, shipped, silhouette
 
+PHOTOGRAPHS = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg", "camera.png")
+TEXTURES = ("grass.png", "gravel.png", "brick.png", "moon.png", "ihc.png")
+FUR = ("chelsea.png", (60, 20, 150, 110))
+"""A file, and a box (left, top, right, bottom) in it that shows only fur."""
+SILHOUETTE = "horse.png"
+FILES = tuple(sorted({*PHOTOGRAPHS, *TEXTURES, FUR[0], SILHOUETTE}))
 HEIGHT, WIDTH = 120, 160
 
 COATS = np.array([[120, 78, 48], [150, 92, 52], [96, 70, 52], [58, 48, 42], [128, 120, 112], [176, 148, 108]])
@@ -26,14 +33,45 @@ SHARE = 0.42
 """Share of a coat that looks like ground, and of a ground that looks like a coat (in relief, not in colour)."""
 
 
+def folder() -> Path:
+    """Where scikit-image keeps the pictures it ships; does not import it."""
+    spec = find_spec("skimage")
+    if spec is None or spec.origin is None:
+        raise DataError("scikit-image is not installed; the scenes are composed of pictures that it ships")
+    return Path(spec.origin).parent / "data"
+
+
+@lru_cache(maxsize=len(FILES))
+def shipped(name: str) -> np.ndarray:
+    """One shipped picture as float32 (h, w, 3) RGB in 0..255; nothing is downloaded, DataError if it is missing."""
+    from PIL import Image
+
+    path = folder() / name
+    if not path.is_file():
+        raise DataError(f"{path}: missing; the installed scikit-image does not ship it")
+    return np.asarray(Image.open(path).convert("RGB"), dtype=np.float32)
+
+
+@lru_cache(maxsize=1)
+def silhouette() -> np.ndarray:
+    """The horse, cut to its bounding box: float32 (h, w), 1 inside."""
+    inside = shipped(SILHOUETTE)[..., 0] < 128
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    return inside[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float32)
+
+
 def smooth_noise(rng: np.random.Generator, cell: float, *, height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
     """Noise that varies over about `cell` pixels: float32 (height, width), mean about 0, deviation about 1."""
+    import cv2
+
     grid = rng.normal(size=(max(2, round(height / cell) + 1), max(2, round(width / cell) + 1))).astype(np.float32)
     return cv2.resize(grid, (width, height), interpolation=cv2.INTER_CUBIC) * np.float32(1.3)
 
 
 def patch(rng: np.random.Generator, picture: np.ndarray) -> np.ndarray:
     """A random window of a picture at a random scale, perhaps mirrored: float32 (HEIGHT, WIDTH, 3)."""
+    import cv2
+
     limit = min(picture.shape[0] / HEIGHT, picture.shape[1] / WIDTH)
     scale = limit * rng.uniform(0.45, 0.95)
     h, w = int(HEIGHT * scale), int(WIDTH * scale)
@@ -46,6 +84,8 @@ def patch(rng: np.random.Generator, picture: np.ndarray) -> np.ndarray:
 
 def hair(rng: np.random.Generator) -> np.ndarray:
     """Relief of a coat: cat's fur, or strokes drawn from noise; float32 (HEIGHT, WIDTH), mean 0, deviation 1."""
+    import cv2
+
     if rng.random() < 0.5:
         left, top, right, bottom = FUR[1]
         return relief(patch(rng, shipped(FUR[0])[top:bottom, left:right]))
@@ -122,6 +162,8 @@ def coat(rng: np.random.Generator) -> Surface:
 def posed_horse(rng: np.random.Generator) -> np.ndarray:
     """The silhouette scaled, mirrored, rotated, sheared, with legs and neck moved and all of it warped smoothly:
     bool (HEIGHT, WIDTH)."""
+    import cv2
+
     horse = silhouette()
     height, width = horse.shape
     length = WIDTH * rng.uniform(0.45, 0.9)
@@ -190,6 +232,8 @@ def compose(seed: int, split: int, number: int) -> Picture:
 
 def developed(rng: np.random.Generator, scene: np.ndarray) -> np.ndarray:
     """The scene under uneven light, slightly blurred, with noise: uint8 (HEIGHT, WIDTH, 3)."""
+    import cv2
+
     light = rng.uniform(0.75, 1.25) * (1.0 + 0.08 * smooth_noise(rng, 40.0))
     cast = 1.0 + rng.normal(scale=0.03, size=3)
     lit = np.empty_like(scene)

@@ -4,7 +4,6 @@ learns the vocabularies on training pictures, the second writes all blocks. `rea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,16 +11,16 @@ import numpy as np
 
 from gapwise.records import Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
-from gapwise.stages.datasets.common.options import Whole
 from gapwise.stages.datasets.vision.features import (
     Words,
     dense_sift,
+    features_of,
     keypoints,
     learn_words,
-    pairwise_features,
+    sizes_of,
     unary_features,
 )
-from gapwise.stages.datasets.vision.own_columns import ALL, ModelOptions, own_block, own_names, own_width
+from gapwise.stages.datasets.vision.options import FeatureOptions
 from gapwise.stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
 
 SHOWN = 6
@@ -48,22 +47,6 @@ Load = Callable[[Item], Picture]
 """Makes the picture of an item; a module-level function or a `partial` of it, so that it can be sent to workers."""
 
 
-@dataclass(frozen=True)
-class FeatureOptions:
-    """How pictures become features: the options of all picture readers."""
-
-    superpixels: Whole = 147
-    """Approximate number of superpixels per image."""
-    colour_words: Whole = 128
-    sift_words: Whole = 512
-    colour_samples: Whole = 300
-    """Pixels of each training image that the colour vocabulary is learned from."""
-    sift_samples: Whole = 250
-    """Descriptors of each training image that the SIFT vocabulary is learned from."""
-    pairwise: bool = True
-    """False: no edges, a model with only the same unary features, for comparison."""
-
-
 def _sample(
     numbered: tuple[int, Item], load: Load, options: FeatureOptions, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +65,7 @@ def _sample(
 def described(
     rgb: np.ndarray, superpixels: int, words: Words, with_pairs: bool, own: bool
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Superpixel map uint16 (H, W) of a picture, and its features and edges; `own`: those of `own_columns`."""
+    """Superpixel map uint16 (H, W) of a picture, and its features and edges; `own`: those of `features.own_columns`."""
     import cv2
 
     cv2.setNumThreads(1)
@@ -91,9 +74,7 @@ def described(
     unary = unary_features(rgb, regions, edges, words)
     if not with_pairs:
         edges = edges[:0]
-    if own:
-        return regions, {**own_block(unary, edges, words.widths), "edges": edges}
-    return regions, {"unary": unary, "pairwise": pairwise_features(unary, edges, words.widths), "edges": edges}
+    return regions, {**features_of(unary, edges, words.widths, own), "edges": edges}
 
 
 def _block(
@@ -104,17 +85,20 @@ def _block(
     rgb, mask = load(item)
     regions, arrays = described(rgb, options.superpixels, words, options.pairwise, own)
     arrays |= count(regions, mask)
-    if shown:
-        arrays |= {
-            "superpixel_map": regions.ravel(),
-            "mask": mask.ravel(),
-            "rgb": rgb.reshape(-1, 3),
-            "hw": np.array([regions.shape], dtype=np.int32),
-        }
-    return arrays
+    return arrays | picture_arrays(regions, mask, rgb) if shown else arrays
 
 
-NO_PICTURE = {
+def picture_arrays(regions: np.ndarray, mask: np.ndarray, rgb: np.ndarray) -> dict[str, np.ndarray]:
+    """Arrays that keep a picture for figures."""
+    return {
+        "superpixel_map": regions.astype(np.uint16).ravel(),
+        "mask": mask.ravel(),
+        "rgb": rgb.reshape(-1, 3),
+        "hw": np.array([regions.shape], dtype=np.int32),
+    }
+
+
+NO_PICTURE: dict[str, np.ndarray] = {
     "superpixel_map": np.zeros(0, np.uint16),
     "mask": np.zeros(0, np.uint8),
     "rgb": np.zeros((0, 3), np.uint8),
@@ -132,7 +116,7 @@ def featurize_pictures(
     map_blocks: MapBlocks,
     report: Report,
     count: Tally = tally,
-    model: ModelOptions = ALL,
+    own: bool = False,
 ) -> Record:
     """Learn the vocabularies on `items["train"]`, then write every block of "train" and "test", and of "validation" if
     `items` has it.
@@ -142,7 +126,7 @@ def featurize_pictures(
     load : makes the picture of an item, in a worker.   items : the items of each split, small and picklable.
     seed : draws the samples the vocabularies are learned from.
     count : labels and areas of superpixels.
-    model : columns, and the fixed weight of Potts terms.
+    own : whether blocks have `features.own_columns`.
 
     Returns
     -------
@@ -173,7 +157,7 @@ def featurize_pictures(
     where = [split for split, images in items.items() for _ in images]
     shown = [split == "test" and number < SHOWN for split, images in items.items() for number in range(len(images))]
     tasks = list(zip(shown, (item for images in items.values() for item in images), strict=True))
-    describe = partial(_block, load=load, words=words, options=options, count=count, own=model.own)
+    describe = partial(_block, load=load, words=words, options=options, count=count, own=own)
     superpixels = 0
     for done, arrays in enumerate(map_blocks(describe, tasks), 1):
         check_finite(arrays, f"image {done - 1}")
@@ -182,20 +166,10 @@ def featurize_pictures(
         sink.append(split, **(NO_PICTURE | arrays if split == "test" else arrays))
         report(done, len(tasks), "superpixels and features")
     return {
-        "d_unary": own_width(words.widths) if model.own else 1 + 3 * sum(words.widths),
-        "d_pairwise": 1 if model.own else 100,
+        **sizes_of(words.widths, own),
         **{f"n_{split}": len(images) for split, images in items.items()},
         "superpixels_mean": round(superpixels / len(tasks), 2),
-        "histogram_widths": list(words.widths),
-        "names": own_names(words.widths)
-        if model.own
-        else {"unary": unary_blocks(words.widths), "pairwise": "1 constant, exp(-2^-5..2^5 chi^2) x 9 histograms"},
-        "pictures": {
-            "superpixels": options.superpixels,
-            "pairwise": options.pairwise,
-            **({"own": True} if model.own else {}),
-        },
-        **model.facts(),
+        "pictures": {"superpixels": options.superpixels, "pairwise": options.pairwise, "own": own},
     }
 
 
@@ -204,16 +178,14 @@ SPECIMEN = 40
 which the choice of compiled code depends (`stages.solver.block.by_margins`)."""
 
 
-def write_specimen(sink: Sink, codes: bool = False) -> Record:
-    """Write two training images of a row of superpixels each; `codes`: unary features are stored as uint8."""
-    if codes:
-        sink.put("", "unary_scale", np.array([1.0 / 255.0]))
+def write_specimen(sink: Sink) -> Record:
+    """Write two training images of a row of superpixels each."""
     for number in range(2):
         labels = np.arange(SPECIMEN, dtype=np.uint8) % 2
         unary = np.stack([np.ones(SPECIMEN), number * (1 - labels), labels], axis=1)
         sink.append(
             "train",
-            unary=unary.astype(np.uint8 if codes else np.float32),
+            unary=unary.astype(np.float32),
             pairwise=np.ones((SPECIMEN - 1, 2), np.float32),
             edges=np.stack([np.arange(SPECIMEN - 1), np.arange(1, SPECIMEN)], axis=1).astype(np.int32),
             labels=labels,
@@ -221,13 +193,6 @@ def write_specimen(sink: Sink, codes: bool = False) -> Record:
             foreground=np.where(labels, 7.0, 0.0),
         )
     return {"d_unary": 3, "d_pairwise": 2}
-
-
-def unary_blocks(widths: Sequence[int]) -> list[str]:
-    """Names of the column groups of a unary row, in order, with their widths."""
-    kinds = zip(("position", "colour", "sift"), widths, strict=True)
-    rings = ("own", "neighbours", "second_neighbours")
-    return ["constant:1", *(f"{kind}_{ring}:{width}" for kind, width in kinds for ring in rings)]
 
 
 def check_finite(arrays: Mapping[str, np.ndarray], where: str) -> None:

@@ -107,3 +107,28 @@ def tally_labelled(regions: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarra
     labels = np.where(2 * counted["foreground"] > area, 1, 0)
     labels = np.where(2 * area > counted["area"], labels, VOID)
     return {"labels": labels.astype(np.uint8), "area": area.astype(np.float64), "foreground": counted["foreground"]}
+
+
+def tally_classes(regions: np.ndarray, classes: np.ndarray, count: int) -> dict[str, np.ndarray]:
+    """Labels of superpixels, and the pixels they are scored by.
+
+    Parameters
+    ----------
+    regions : (H, W) ids 0..S-1.   classes : uint8 (H, W), 0..count-1, or VOID.
+
+    Returns
+    -------
+    labels : uint8 (S,), the class of most labelled pixels, VOID where at least half of all pixels are void.
+    area : float64 (S,), labelled pixels.   counts : float32 (S, count), pixels of each class.
+    """
+    flat, values = regions.ravel().astype(np.int64), classes.ravel()
+    size, labelled = int(flat.max()) + 1, values != VOID
+    index = flat[labelled] * count + values[labelled]
+    counts = np.bincount(index, minlength=size * count).reshape(size, count)
+    area, total = counts.sum(axis=1), np.bincount(flat, minlength=size)
+    labels = np.where(2 * area > total, np.argmax(counts, axis=1), VOID)
+    return {
+        "labels": labels.astype(np.uint8),
+        "area": area.astype(np.float64),
+        "counts": counts.astype(np.float32),
+    }

@@ -1,4 +1,4 @@
-"""Files of pictures, decoded in one way for training and for new input.
+"""Files of pictures, and archives of them, decoded in one way for training and for new input.
 
 Any format that Pillow reads will do, if the file holds a single picture of 8 bits a channel without transparent pixels.
 Pictures are turned upright as their EXIF data say, which is how programs show them; grey ones get three equal channels.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import struct
+import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,6 +61,18 @@ class Opened(NamedTuple):
                 where = f"the first at row {row}, column {column}"
                 raise DataError(f"{self.where}: has transparent pixels, {where}; {advice}")
 
+    def pixels(self) -> np.ndarray:
+        """Pixels uint8 (H, W, 3); DataError says why the image is no picture that can be used."""
+        if self.deep:
+            raise DataError(
+                f"{self.where}: has more than 8 bits a channel (mode {self.image.mode}); save the picture with 8"
+            )
+        self.refuse_transparent("save the picture without an alpha channel")
+        rgb = np.asarray(self.image.convert("RGB"))
+        if min(rgb.shape[:2]) < SMALLEST:
+            raise DataError(f"{self.where}: is {size_of(rgb)}; expected at least {SMALLEST} x {SMALLEST} pixels")
+        return rgb
+
 
 def opened(source: Path | bytes, where: str = "") -> Opened:
     """The image of a file, or of a file's contents; DataError begins with the file, or with `where`."""
@@ -82,22 +96,27 @@ def opened(source: Path | bytes, where: str = "") -> Opened:
     return Opened(image, where, orientation if orientation in range(1, 9) else 1, deep)
 
 
-def decoded(source: Path | bytes, where: str = "") -> np.ndarray:
+def read_picture(source: Path | bytes, where: str = "") -> np.ndarray:
     """Pixels uint8 (H, W, 3) of a picture, by its file or the contents of one; DataError begins as of `opened`."""
-    return pixels_of(opened(source, where))
+    return opened(source, where).pixels()
 
 
-def pixels_of(picture: Opened) -> np.ndarray:
-    """Pixels uint8 (H, W, 3) of an opened picture; DataError says why it cannot be used."""
-    if picture.deep:
-        raise DataError(
-            f"{picture.where}: has more than 8 bits a channel (mode {picture.image.mode}); save the picture with 8"
-        )
-    picture.refuse_transparent("save the picture without an alpha channel")
-    rgb = np.asarray(picture.image.convert("RGB"))
-    if min(rgb.shape[:2]) < SMALLEST:
-        raise DataError(f"{picture.where}: is {size_of(rgb)}; expected at least {SMALLEST} x {SMALLEST} pixels")
-    return rgb
+def photographs(archive: Path, wanted: Iterable[str] = (), folder: str = "") -> dict[str, bytes]:
+    """Contents of the JPEGs of a .tar archive by name, of one `folder` in it or of all.
+
+    DataError if the archive cannot be read, has none, or one of the `wanted` is missing.
+    """
+    try:
+        with tarfile.open(archive) as tar:
+            members = {Path(m.name): m for m in tar.getmembers() if m.isfile() and m.name.endswith(".jpg")}
+            chosen = {path.stem: m for path, m in members.items() if folder in ("", path.parent.name)}
+            contents = {name: tar.extractfile(m).read() for name, m in chosen.items()}  # type: ignore[union-attr]
+    except UNREADABLE as error:
+        raise DataError(f"{archive}: cannot be read as a tar archive: {error}") from error
+    for name in wanted:
+        if name not in contents:
+            raise DataError(f"{archive}: has no {folder}{'/' if folder else ''}{name}.jpg")
+    return contents
 
 
 def size_of(pixels: np.ndarray) -> str:
