@@ -12,13 +12,12 @@ from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset, taken, version_of
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.held_out import HeldOut
-from gapwise.stages.problems.protocol import Problem, leaves
+from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import Scale
 from gapwise.stages.problems.void import has_void
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features, FeatureWriter, is_complete, open_features
 from gapwise.storage.files import DamagedError
-from gapwise.storage.ranges import RangedArrays
 
 STORED = ("format_version", "key", "dataset", "reader", "structure", "checked", "files")
 """Entries of a store's meta that are not a reader's facts."""
@@ -318,26 +317,6 @@ def damaged(target: Location) -> str | None:
         return open_features(target).damage()
     except DamagedError as error:
         return str(error)
-
-
-def open_for_blocks(features: Location, split: str) -> tuple[Problem, RangedArrays | None]:
-    """The problem over one split, for a process that works on some of its blocks.
-
-    Where there are `RangedArrays`, its features are there after a call of `need` with the blocks.
-    """
-    store = open_features(features)
-    name, checked = store.meta["structure"], store.meta.get("checked", False)
-    arrays, ranged = store.of_blocks(split, capabilities(name).mapped if checked else ())
-    problem = build(name, arrays, store.meta)
-    if ranged is not None:
-        fields = [field for _, field in leaves(problem) if isinstance(field, np.ndarray)]
-        copied = [
-            array for array in ranged.ranged if not any(np.may_share_memory(arrays[array], one) for one in fields)
-        ]
-        if copied:  # and so read: as other numbers, or summed up
-            ranged.read_whole(copied)
-            problem = build(name, arrays, store.meta)
-    return problem, ranged
 
 
 def open_problem(features: Location, split: str, hold: bool = False) -> Problem:

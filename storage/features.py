@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from array import array as Numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -18,11 +18,10 @@ from typing import IO
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.storage.backend import DamagedError, Location, UrlPath, backend, location_in
+from gapwise.storage.backend import DamagedError, Location, backend, location_in
 from gapwise.storage.files import aside, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.integrity import below, changed, checked_array, checksums, mapped_array, sealed, unsealed
-from gapwise.storage.ranges import RangedArrays
 
 _HEADER = 128
 """Bytes kept free for the header of a growing .npy file."""
@@ -174,21 +173,6 @@ class Features:
         if sum(array.nbytes for array in arrays.values()) > HELD_BYTES:
             return arrays
         return {name: in_memory(array) for name, array in arrays.items()}
-
-    def of_blocks(self, split: str, ranged: Sequence[str]) -> tuple[Mapping[str, np.ndarray], RangedArrays | None]:
-        """As `arrays`, for a process that works on some blocks.
-
-        Behind a URL, rows of the arrays `ranged` are there once `RangedArrays.need` has been called; None where all are
-        there, as on a disk or with a copy on this machine.
-        """
-        if not ranged or backend(self.path).copy_here(self.path) is not None:
-            return self.arrays(split), None
-        assert isinstance(self.path, UrlPath)  # a disk needs no copy
-        folders = tuple(f"{folder}/" for folder in ("shared", split))
-        names = [name for name in sorted(self.meta["files"]) if name.startswith(folders)]
-        files = {Path(name).stem: (name, self.meta["files"][name]) for name in names}
-        arrays = RangedArrays(self.path, files, ranged)
-        return arrays, arrays
 
     def has(self, split: str) -> bool:
         """Whether the store has blocks of `split`."""

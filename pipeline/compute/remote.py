@@ -1,8 +1,8 @@
 """Work on blocks in other processes: what is sent to them, and what they keep open.
 
 An errand names a function of a module, a split of a feature store, a file with w, and blocks. Problems and features are
-never sent: each process opens the feature store itself, once. It reads the features of the blocks of its errands alone: on a
-disk as pages of mapped files, behind a URL as ranges of files (`storage.ranges`).
+never sent: each process opens the feature store itself, once. Of a disk it reads the pages that hold the blocks of its
+errands; of a URL the whole store, once on each machine (`storage.backend.cache`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ import numpy as np
 from numba import config
 
 from gapwise import parts
-from gapwise.stages.featurize import open_for_blocks
+from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.parallel import BlockFunction
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.storage.backend import Location, location
-from gapwise.storage.ranges import RangedArrays
 from gapwise.storage.weights import mapped, published
 
 T = TypeVar("T")
@@ -96,27 +95,19 @@ class Sender:
 def do(errand: Errand[R]) -> R:
     """Do an errand, on a worker."""
     blocks = np.array(errand.blocks, np.int64)
-    return errand.fn(_problem(errand, blocks), _weights(errand.weights), blocks)
-
-
-def _problem(errand: Errand[R], blocks: np.ndarray) -> Problem:
-    """The problem of an errand, with the features of `blocks`."""
     if errand.sources != sources():
         raise WorkerError(
             f"compute: {_here()} runs another version of Gapwise or has other parts; install the same ones and "
             "restart the worker"
         )
-    problem, ranged = opened(errand.features, errand.split)
-    if ranged is not None:
-        ranged.need(blocks)
-    return problem
+    return errand.fn(opened(errand.features, errand.split), _weights(errand.weights), blocks)
 
 
 @functools.lru_cache(maxsize=4)
-def opened(features: str, split: str) -> tuple[Problem, RangedArrays | None]:
-    """The problem of one split, and its features if they are to be read block by block; opened once per process."""
+def opened(features: str, split: str) -> Problem:
+    """The problem of one split, opened once per process."""
     try:
-        return open_for_blocks(location(features), split)
+        return open_problem(location(features), split)
     except FileNotFoundError:
         raise WorkerError(
             f"compute: {_here()} does not see the features in {features}; run.root has to lie on storage that every "

@@ -44,8 +44,6 @@ class Capabilities:
         Arrays of rows of different lengths that readers write at once: the pointer's name, then those that it divides.
     features : tuple of str
         Arrays that hold features, whose sizes are checked (`scale`).
-    mapped : tuple of str
-        Arrays with a ``<name>_ptr`` that `build` passes on as they are, and only compiled methods read, of their block.
     learns : str
         What its models learn, as the end of "a structured SVM learned to ...".
     losses : mapping of str to str
@@ -84,7 +82,6 @@ class Capabilities:
     rows: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     split_names: tuple[str, ...] = ()
-    mapped: tuple[str, ...] = ()
     single: bool = False
     counts: tuple[str, ...] = ()
     rising: tuple[str, ...] = ()

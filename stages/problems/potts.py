@@ -327,7 +327,6 @@ CAPABILITIES = Capabilities(
     losses={name: IN_WORDS[name] for name in (PER_IMAGE, BALANCED, PER_PIXEL)},
     new_data="pictures/",
     features=("unary", "pairwise"),
-    mapped=("unary", "pairwise", "gram"),
     single=True,
     counts=("classes",),
     unit=PIXELS,

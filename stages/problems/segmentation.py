@@ -254,7 +254,6 @@ CAPABILITIES = Capabilities(
     margins=True,
     whole=("block_weight",),
     features=("unary", "pairwise"),
-    mapped=("unary", "pairwise", "gram"),
     single=True,
     unit=PIXELS,
     confusion=confusion,

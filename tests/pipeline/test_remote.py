@@ -1,4 +1,4 @@
-"""What a worker does with an errand: the same bits, and of features on an object store the ranges of its blocks alone."""
+"""What a worker does with an errand: the same bits, and features on an object store fetched once for a machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.solver.oracles import Answers, answers_at
 from gapwise.storage.backend import UrlPath
 from gapwise.storage.features import FeatureWriter
-from gapwise.storage.ranges import RangedArrays
 
 BLOCKS = 70
 
@@ -40,43 +39,22 @@ def worker(features: UrlPath, folder: UrlPath) -> Spread:
     return Spread(elsewhere=Sender(lambda fn, items, places=None: [fn(item) for item in items], features, folder))
 
 
-def ranged_of(features: UrlPath) -> RangedArrays:
-    ranged = opened(str(features), "train")[1]
-    assert ranged is not None
-    return ranged
-
-
 def same(first: Answers, second: Answers) -> bool:
     return all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
 
 
-def test_errands__read_the_features_of_their_blocks_and_give_the_same_bits(
+def test_errands__fetch_the_features_once_and_give_the_same_bits(
     features: UrlPath, objects: UrlPath, tmp_path: Path, monkeypatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setenv("GAPWISE_CACHE", str(tmp_path / "first machine"))
         problem = open_problem(features, "train")
     w, spread = np.abs(np.random.default_rng(1).normal(size=problem.d)), worker(features, objects / "w")
-    ranged = ranged_of(features)
-    before, sizes = ranged.fetched, {name: ranged[name].nbytes for name in ranged.ranged}
-    assert "unary" in sizes
-    assert "gram" not in sizes or sizes["gram"] > 0
-    share = range(BLOCKS // 7)
-    assert same(answers_at(problem, w, share, spread), answers_at(problem, w, share, HERE))
-    read = ranged.fetched - before
-    assert 0 < read < 0.2 * sum(sizes.values())
-    answers_at(problem, 2.0 * w, share, spread)
-    assert ranged.fetched - before == read, "they are here now"
-    few = np.array([3, BLOCKS - 1, 20])
-    assert same(answers_at(problem, w, few, spread), answers_at(problem, w, few, HERE))
-    assert same(answers_at(problem, w, range(BLOCKS), spread), answers_at(problem, w, range(BLOCKS), HERE))
-    assert ranged.fetched - before == sum(sizes.values()), "everything once"
-    assert not list((tmp_path / "another").rglob("*.npy")), "no copy of the store"
-
-
-def test_errands__on_a_machine_with_a_copy_read_the_copy(features: UrlPath, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("GAPWISE_CACHE", str(tmp_path / "first machine"))
-    assert opened(str(features), "train")[1] is None
+    for blocks in (range(BLOCKS // 7), np.array([3, BLOCKS - 1, 20]), range(BLOCKS)):
+        assert same(answers_at(problem, w, blocks, spread), answers_at(problem, w, blocks, HERE))
+    (copy,) = (tmp_path / "another" / "features").glob("f-*/meta.json")
+    assert copy.read_bytes() == (features / "meta.json").read_bytes()
+    assert opened.cache_info().misses == 1
 
 
 def test_opened__says_where_workers_do_not_see_the_features(objects: UrlPath) -> None:

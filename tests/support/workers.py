@@ -89,16 +89,6 @@ def site(folder: Path, workers: int) -> Iterator[Site]:
         made.close()
 
 
-def held(features: str) -> dict[str, float]:
-    """MB of this process: its own, resident of files, fetched of the training features."""
-    from gapwise.pipeline.compute.remote import opened
-
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    found = {name: int(lines[name].split()[0]) / 1024 for name in ("RssAnon", "RssFile")}
-    ranged = opened(features, "train")[1]
-    return {**found, "fetched": 0.0 if ranged is None else ranged.fetched / 2**20}
-
-
 def square(x: int) -> int:
     return x * x
 

@@ -8,7 +8,6 @@ CAPABILITIES = Capabilities(
     learns="align the words of sentences",
     losses={"": "the cost of missed and of wrong links between the two sentences"},
     features=("x",),
-    mapped=("x",),
     single=True,
     rising=("precision", "recall"),
     falling=("aer",),

@@ -12,7 +12,6 @@ CAPABILITIES = Capabilities(
     learns="place the parts of a tree in pictures",
     losses={"": "the squared distance of each part from its true place, at most 1, averaged over the parts"},
     features=("unary", "relations"),
-    mapped=("unary", "relations"),
     single=True,
     rising=("pcp", "pdj"),
     falling=("misplaced_nodes",),
