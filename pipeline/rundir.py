@@ -25,8 +25,8 @@ from gapwise.pipeline.source_code import commit
 from gapwise.pipeline.stage_graph import after, stages
 from gapwise.records import Record, flat
 from gapwise.storage import files
-from gapwise.storage.backend import Location, backend
-from gapwise.storage.files import DamagedError, deliver, make_directory, output_checksum, remove, rename, working
+from gapwise.storage.backend import Location
+from gapwise.storage.files import DamagedError, make_directory, output_checksum, remove, rename, written_to
 from gapwise.storage.files import LockedError as LockedError
 from gapwise.storage.files import locked as locked
 from gapwise.storage.format import FORMAT_VERSION
@@ -41,7 +41,7 @@ def write_json(path: Location, value: Mapping[str, object], seal: bool = False) 
     """Write `value` durably and atomically, with a checksum if `seal`; infinities and NaN, which JSON lacks, as text."""
     value = json.loads(json.dumps(_finite(value), allow_nan=False, default=str))
     text = json.dumps(sealed(value) if seal else value, indent=1, ensure_ascii=False)
-    backend(path).write(path, (text + "\n").encode(errors="backslashreplace"))  # names of files may be no UTF-8
+    files.write(path, (text + "\n").encode(errors="backslashreplace"))  # names of files may be no UTF-8
 
 
 def check_writable(root: Location) -> None:
@@ -198,7 +198,7 @@ class RunDir:
     def invocation(self, hydra: Mapping[str, str]) -> Iterator[Path]:
         """A new directory invocations/<time>/ with the files `hydra` (name to text) in its .hydra/.
 
-        For a run on an object store it is on this machine, and its log is uploaded when the invocation ends.
+        For a run on an object store it is on this machine until the invocation ends.
         """
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
         for number in range(1000):
@@ -206,15 +206,11 @@ class RunDir:
             with contextlib.suppress(FileExistsError):
                 path.mkdir(parents=True)
                 break
-        folder = working(path)
-        (folder / ".hydra").mkdir(parents=True)
-        for name, text in hydra.items():
-            (folder / ".hydra" / name).write_text(text, encoding="utf-8", errors="backslashreplace")
-        deliver(path)
-        try:
+        with written_to(path) as folder:
+            (folder / ".hydra").mkdir(parents=True)
+            for name, text in hydra.items():
+                (folder / ".hydra" / name).write_text(text, encoding="utf-8", errors="backslashreplace")
             yield folder
-        finally:
-            deliver(path, last=True)
 
 
 def _finite(value: Any) -> object:

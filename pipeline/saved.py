@@ -5,8 +5,8 @@ from __future__ import annotations
 from gapwise.pipeline.errors import INTERRUPTED_WORDS
 from gapwise.records import Record
 from gapwise.storage.backend import Location
+from gapwise.storage.format import REFIT
 from gapwise.storage.glance import committed, record
-from gapwise.storage.served import REFIT
 
 
 def interruption(saved: str, nothing: str = "nothing was saved yet") -> str:

@@ -18,8 +18,9 @@ from typing import IO
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.storage.backend import DamagedError, Location, backend, location_in
-from gapwise.storage.files import aside, make_directory, read_json, write_json
+from gapwise.storage.backend import DamagedError, Location, UrlPath, location_in
+from gapwise.storage.cache import keep, local_copy
+from gapwise.storage.files import aside, make_directory, publish, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.integrity import below, changed, checked_array, checksums, mapped_array, sealed, unsealed
 
@@ -123,7 +124,10 @@ class FeatureWriter:
             self.put(split, f"{name}_ptr", np.array(offsets, np.int64))
         meta = {"format_version": FORMAT_VERSION, **(self.meta or {}), "files": checksums(self.folder)}
         write_json(self.folder / "meta.json", sealed(meta))
-        backend(self.target).publish_mapped(self.target)
+        if isinstance(self.target, UrlPath):
+            keep(self.target, self.folder)
+        else:
+            publish(self.target)
 
 
 HELD_BYTES = 1 << 28
@@ -160,7 +164,7 @@ class Features:
     def arrays(self, split: str) -> Mapping[str, np.ndarray]:
         """The arrays of a split and the shared ones by name, read-only and memory-mapped."""
         arrays = {}
-        root = backend(self.path).mapped_folder(self.path)
+        root = local_copy(self.path)
         for folder in ("shared", split):
             for name in sorted(self.meta["files"]):  # whatever else lies there is none of the store's
                 if name.startswith(f"{folder}/"):
@@ -185,7 +189,7 @@ class Features:
 
     def damage(self) -> str | None:
         """The first file that does not match its checksum, in words, or None; reads the whole store once."""
-        root = backend(self.path).mapped_folder(self.path, check=True)
+        root = local_copy(self.path, check=True)
         return changed(root, self.meta.get("files", {}))
 
 

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from gapwise.records import Record
-from gapwise.storage.backend import Location, backend
-from gapwise.storage.files import changed_at, parsed, read_json
+from gapwise.storage.backend import Location
+from gapwise.storage.files import changed_at, parsed, read_files, read_json, tree_files
 from gapwise.storage.integrity import below, file_digest, unsealed
 
 
@@ -57,9 +57,9 @@ def harmed(run: Location, outputs: Mapping[str, object]) -> str | None:
 
 def _incomplete(group: Location) -> str | None:
     """The first array of a zarr group that lacks a chunk (`storage.layout.whole`); None if all are there."""
-    files = backend(group).files(group)
+    files = tree_files(group)
     held = Counter(name.split("/")[0] for name in files)
-    for name, data in backend(group).read_all(group, [name for name in files if name.endswith("/zarr.json")]):
+    for name, data in read_files(group, [name for name in files if name.endswith("/zarr.json")]):
         array, facts = name.split("/")[0], parsed(data, group / name)
         sizes = zip(facts["shape"], facts["chunk_grid"]["configuration"]["chunk_shape"], strict=True)
         if facts["fill_value"] != 0 and held[array] <= math.prod(-(-size // chunk) for size, chunk in sizes):

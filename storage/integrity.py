@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from gapwise.records import Record
-from gapwise.storage.backend.base import DamagedError, L, Location
+from gapwise.storage.backend.locations import DamagedError, L, Location
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.storage.backend import DamagedError, Location, backend
+from gapwise.storage.backend import DamagedError, Location
+from gapwise.storage.files import tree_files, zarr_store
 
 if TYPE_CHECKING:  # a solve in memory needs the layout and no zarr, which is loaded where a group is opened
     import zarr
@@ -187,7 +188,7 @@ def open_group(path: Location, mode: Literal["r", "a"] = "r") -> zarr.Group:
     import zarr
 
     with readable(path, "the metadata"):
-        store = backend(path).zarr_store(path, read_only=mode == "r")
+        store = zarr_store(path, read_only=mode == "r")
         return zarr.open_group(store, mode=mode, zarr_format=3)  # arrays of format 2 may hold pickled objects
 
 
@@ -286,7 +287,7 @@ def whole(path: Location, name: str, array: zarr.Array | zarr.Group) -> zarr.Arr
         raise DamagedError(
             f"{path}: {name}: says that it has {claimed:,} bytes, but its files hold {held:,}; it is damaged"
         )
-    chunks = len(backend(path).files(path / name)) - 1  # one file describes the array
+    chunks = len(tree_files(path / name)) - 1  # one file describes the array
     if array.fill_value != 0 and chunks < array.nchunks:
         raise ValueError(f"{name}: chunks missing: {array.nchunks - chunks:,} of {array.nchunks:,}")
     return array

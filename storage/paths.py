@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from gapwise.storage.backend import Location, backend, location
+from gapwise.storage.backend import Location, location
+from gapwise.storage.files import zarr_store
 from gapwise.storage.layout import open_group, path_specs, readable, whole
 from gapwise.storage.mixture import CELL_NAMES, NAMES, Mixture, mixed
 from gapwise.storage.results import CELL_SPECS, check_path
@@ -98,7 +99,7 @@ def open_path(run: str | Location) -> SolvedPath:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no solved path here; run the solve stage first")
     check_path(folder)
-    store, group = backend(folder).zarr_store(folder, read_only=True), open_group(folder)
+    store, group = zarr_store(folder, read_only=True), open_group(folder)
     with readable(folder, "an array"):
         for name, array in group.arrays():
             whole(folder, name, array)

@@ -164,14 +164,14 @@ def write(out: Location, what: Shown | bytes) -> None:
     """Write a file, or a folder of files, whole or not at all."""
     import shutil
 
-    from gapwise.storage.backend import backend
     from gapwise.storage.files import aside, make_directory, publish
+    from gapwise.storage.files import write as write_file
 
     make_directory(out.parent)
     data = what if isinstance(what, bytes) else what.text.encode(errors="backslashreplace")
     files = None if isinstance(what, bytes) else what.files
     if files is None:
-        backend(out).write(out, data)
+        write_file(out, data)
         return
     made = aside(out)
     shutil.rmtree(made, ignore_errors=True)

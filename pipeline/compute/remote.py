@@ -7,11 +7,14 @@ errands; of a URL the whole store, once on each machine (`storage.backend.cache`
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import io
 import platform
 import socket
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +29,6 @@ from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.parallel import BlockFunction
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.storage.backend import Location, location
-from gapwise.storage.weights import mapped, published
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -62,6 +64,21 @@ class Errand(Generic[R]):
     blocks: range | np.ndarray
     sources: str
     """Hash of Gapwise's code in the process that sends the errand."""
+
+
+@contextlib.contextmanager
+def published(folder: Location, w: np.ndarray) -> Iterator[Location]:
+    """`w` in a new file of `folder` for the duration of the block; names are never used again, so readers may cache."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, stream = folder / f"w-{uuid.uuid4().hex}.npy", io.BytesIO()
+    np.save(stream, np.ascontiguousarray(w), allow_pickle=False)
+    try:
+        path.write_bytes(stream.getvalue())
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the folder still holds other weights
+            folder.rmdir()
 
 
 class Sender:
@@ -118,7 +135,8 @@ def opened(features: str, split: str) -> Problem:
 @functools.lru_cache(maxsize=2)
 def _weights(path: str) -> np.ndarray:
     try:
-        return frozen(mapped(location(path)))
+        where = location(path)
+        return frozen(np.load(where, mmap_mode="r") if isinstance(where, Path) else np.load(where.open()))
     except FileNotFoundError:
         raise WorkerError(
             f"compute: {_here()} does not see {path}, where a file was published; run.root has to lie on storage that every "

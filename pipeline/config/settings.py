@@ -45,7 +45,8 @@ from gapwise.stages.solver.check import check_path
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import LOSS_RISES, WHOLE, MethodOptions, PathOptions, check_one_of
 from gapwise.stages.solver.path.rules import path_rule, rules
-from gapwise.storage.backend import backend, location
+from gapwise.storage.backend import location
+from gapwise.storage.backend.staging import cache_root
 from gapwise.storage.format import FORMAT_VERSION
 
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
@@ -74,9 +75,7 @@ ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
 
 def on_this_machine(root: str) -> str:
     """`root`, or for a URL a local directory that Hydra can write to; used as a resolver in conf/config.yaml."""
-    where = location(root)
-    here = backend(where).local_directory(where)
-    return os.path.expanduser(root) if here == where else str(here)
+    return os.path.expanduser(root) if isinstance(location(root), Path) else str(cache_root())
 
 
 OmegaConf.register_new_resolver("on_this_machine", on_this_machine, replace=True)

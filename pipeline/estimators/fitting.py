@@ -26,8 +26,8 @@ from gapwise.stages.refit import nearest, start_of_all, supports_of
 from gapwise.stages.solver.options import LOSS_RISES, MethodOptions, PathOptions
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.backend import Location, location
+from gapwise.storage.format import REFIT
 from gapwise.storage.mixture import PathInMemory
-from gapwise.storage.served import REFIT
 
 log = logging.getLogger("gapwise")
 

@@ -17,9 +17,8 @@ from gapwise.records import Facts, Record, flat
 from gapwise.stages.certify.verdict import Verdict, verdict_of
 from gapwise.storage.backend import Holder, Location
 from gapwise.storage.files import DamagedError, changed_at, holder, listed, read_json
-from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.format import FORMAT_VERSION, measures_of
 from gapwise.storage.glance import committed, harmed, record, rows
-from gapwise.storage.served import measures_of
 
 SILENT_SECONDS = 600.0
 """After so long without a sign of life, a process that cannot be looked up is no longer taken to be running."""

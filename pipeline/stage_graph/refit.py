@@ -28,9 +28,8 @@ def run(job: Job) -> dict[str, object]:
     from gapwise.stages.refit import measure, refit
     from gapwise.stages.solve import Session
     from gapwise.storage.features import is_complete, open_features
-    from gapwise.storage.files import read_json, remove
+    from gapwise.storage.files import REFIT, read_json, remove
     from gapwise.storage.paths import open_path
-    from gapwise.storage.served import REFIT
 
     settings, folder, features = job.settings, job.dir.path / REFIT, open_features(job.features_path)
     joined, lam = folder / "features", float(read_json(job.dir.path / "metrics.json")["best_lambda"])
@@ -72,8 +71,7 @@ def unfinished(facts: Facts, settings: Settings) -> bool:
 
 def discard(job: Job) -> None:
     """Remove all of it; the solve begins again."""
-    from gapwise.storage.files import remove
-    from gapwise.storage.served import REFIT
+    from gapwise.storage.files import REFIT, remove
 
     if (job.dir.path / REFIT).exists():
         remove(job.dir.path / REFIT)
@@ -82,7 +80,7 @@ def discard(job: Job) -> None:
 def result(settings: Settings, directory: RunDir) -> Mapping[str, object]:
     from gapwise.pipeline.rundir import read_json
     from gapwise.stages.certify.verdict import verdict_in
-    from gapwise.storage.served import REFIT
+    from gapwise.storage.format import REFIT
 
     folder = directory.path / REFIT
     verdict = verdict_in(read_json(folder / "verify.json"), folder / "verify.json")

@@ -31,12 +31,12 @@ def run(job: Job) -> dict[str, object]:
 def export(to: Export) -> None:
     """The page, and the numbers of the model that leaves home: that of the refit, if there is one."""
     from gapwise.pipeline.rundir import read_json
-    from gapwise.storage.served import served_at
+    from gapwise.storage.format import model_folder
 
     file = to.run / "report.html"
     if file.is_file():
         to.file("report.html")
-    metrics, refitted = read_json(served_at(to.run) / "metrics.json"), served_at(to.run) != to.run
+    metrics, refitted = read_json(model_folder(to.run) / "metrics.json"), model_folder(to.run) != to.run
     lam = metrics["lambda"] if refitted else metrics["best_lambda"]
     to.json("served.json", {"lambda": lam, "refit": refitted, "test_loss": metrics["test_loss"]})
 

@@ -119,8 +119,8 @@ def _refitted(
     from gapwise.stages.refit import measure, refit
     from gapwise.stages.solve import Session
     from gapwise.storage.features import open_features
+    from gapwise.storage.format import REFIT
     from gapwise.storage.paths import open_path
-    from gapwise.storage.served import REFIT
 
     settings = whole.settings
     assert settings is not None

@@ -32,7 +32,7 @@ from gapwise.pipeline.sweep.shared_features import prepare
 from gapwise.pipeline.sweep.workers import Task, run_tasks
 from gapwise.pipeline.tracking.mlflow import SweepTracker
 from gapwise.records import Record, flat
-from gapwise.storage.backend import Location, backend, location
+from gapwise.storage.backend import Location, location
 from gapwise.storage.format import FORMAT_VERSION
 
 SAY_SECONDS = 30.0
@@ -73,7 +73,7 @@ class Sweep:
 
 def carry_out(whole: Sweep, stop: Stop) -> int:
     """Run what is not done yet, draw the figures, write the summary; returns the exit code."""
-    if not backend(whole.folder).is_shared(whole.folder):
+    if str(whole.folder).startswith("memory://"):
         text = "run.root: memory:// belongs to one process, and a sweep has many; use a directory or s3://"
         return refuse(ConfigError(text), BAD_CONFIGURATION)
     try:

@@ -14,7 +14,7 @@ from gapwise.stages.certify.verdict import CLAIMED, Doubt, read_verdict, verdict
 from gapwise.stages.solver.options import Status
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
-from gapwise.storage.served import measures_of
+from gapwise.storage.format import measures_of
 
 Row = Record
 COLUMNS = (

@@ -26,8 +26,8 @@ from gapwise.records import Facts
 from gapwise.stages.certify.verdict import Verdict, read_verdict, verdict_of
 from gapwise.stages.solver.counts import CERTIFIED
 from gapwise.storage.backend import Location
+from gapwise.storage.format import measures_of
 from gapwise.storage.mixture import Mixture
-from gapwise.storage.served import measures_of
 
 ONE = 1000
 """The step of lambda = 1; MLflow's charts leave out negative steps when zoomed."""

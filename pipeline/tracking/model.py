@@ -11,8 +11,8 @@ import numpy as np
 from gapwise.records import Facts, Record
 from gapwise.stages.certify.verdict import verdict_of
 from gapwise.storage.backend import Location
+from gapwise.storage.format import model_folder
 from gapwise.storage.mixture import model_at
-from gapwise.storage.served import served_at
 
 if TYPE_CHECKING:  # importing MLflow takes seconds
     from mlflow import MlflowClient
@@ -75,7 +75,7 @@ def _exported(form_name: str, run_dir: Location, to: Path) -> bool:
 def _weights_alone(run_dir: Location, to: Path, result: Facts) -> str:
     """Write weights.npz of the best lambda; returns what to say of it."""
     lam = float(result["evaluate"]["best_lambda"])
-    weights = model_at(served_at(run_dir) / "path.zarr", lam, as_solved=True).weights
+    weights = model_at(model_folder(run_dir) / "path.zarr", lam, as_solved=True).weights
     to.mkdir(exist_ok=True)
     arrays: Record = {"weights": weights, "lambda": np.array(lam)}
     np.savez(to / "weights.npz", **arrays)

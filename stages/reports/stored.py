@@ -13,9 +13,8 @@ from gapwise.stages.solver.path.rule import PathRule
 from gapwise.stages.solver.path.rules import path_rule
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
-from gapwise.storage.files import read_json
+from gapwise.storage.files import model_folder, read_json
 from gapwise.storage.results import read_path, read_trace
-from gapwise.storage.served import served_at
 
 LARGE = ("weights", "block_gap", "support_", "label_offset")
 """Prefixes of the names of those arrays of a path.zarr that grow with features, blocks or atoms."""
@@ -131,7 +130,7 @@ class StoredRun:
     @property
     def served(self) -> Location:
         """The folder of the model that leaves home."""
-        return served_at(self.run_dir)
+        return model_folder(self.run_dir)
 
     @cached_property
     def predictions(self) -> dict[str, np.ndarray]:

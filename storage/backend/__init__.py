@@ -1,7 +1,6 @@
-"""Kinds of storage, one class each, behind `Backend`; `backend(location)` is the one that serves a location."""
+"""Where files may lie: on this machine, or behind a URL that fsspec opens."""
 
-from gapwise.storage.backend.base import (
-    Backend,
+from gapwise.storage.backend.locations import (
     ChangedError,
     DamagedError,
     Holder,
@@ -9,13 +8,11 @@ from gapwise.storage.backend.base import (
     Location,
     LockedError,
     UrlPath,
-    backend,
     location,
     location_in,
 )
 
 __all__ = [
-    "Backend",
     "ChangedError",
     "DamagedError",
     "Holder",
@@ -23,7 +20,6 @@ __all__ = [
     "Location",
     "LockedError",
     "UrlPath",
-    "backend",
     "location",
     "location_in",
 ]

@@ -1,6 +1,6 @@
 """S3, Google Cloud Storage and Azure: object stores that compare and write in a single request.
 
-fsspec has no conditional writes, so `look` and `swap` go through obstore. Of two writers that saw the same version,
+fsspec has no conditional writes, so `look` and `put` go through obstore. Of two writers that saw the same version,
 exactly one succeeds.
 """
 
@@ -11,12 +11,10 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from gapwise.records import Record
-from gapwise.storage.backend.base import UrlPath, already
-from gapwise.storage.backend.objects import ObjectBackend, naming
+from gapwise.storage.backend.locations import GCS, S3, UrlPath, naming
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -25,49 +23,34 @@ RETRY_FOR = timedelta(seconds=20)
 """Longest time for which a request is retried; a lease has to be renewed before others take it over."""
 CREDENTIALS_LAST = timedelta(minutes=5)
 """Time until credentials are asked for again; botocore renews those that expire."""
-S3 = ("s3", "s3a")
-GCS = ("gs", "gcs")
-AZURE = ("az", "abfs", "abfss")
 
 
-class CloudBackend(ObjectBackend):
-    """Object stores with conditional writes."""
+def look(where: UrlPath) -> tuple[bytes | None, str | None]:
+    """(contents, version) of an object; (None, None) if it does not exist."""
+    import obstore
 
-    schemes = (*S3, *GCS, *AZURE)
+    try:
+        with naming(where):
+            response = obstore.get(*_object(where))
+            return bytes(response.bytes()), _version(response.meta)
+    except FileNotFoundError:
+        return None, None
 
-    def locate(self, url: str) -> UrlPath:
-        url_path = super().locate(url)
-        if find_spec("obstore") is None:
-            raise ValueError(f"{url}: cannot be opened: conditional writes need obstore{self.hint(url_path.scheme)}")
-        return url_path
 
-    def hint(self, scheme: str) -> str:
-        packages = '"gapwise[s3]"' if scheme in S3 else "gcsfs obstore" if scheme in GCS else "adlfs obstore"
-        return f" (for {scheme}://: pip install {packages})"
+def put(where: UrlPath, data: bytes, seen: str | None) -> str | None:
+    """Write an object if it still has the version `seen` (None: does not exist); its new version, or None if it has not."""
+    import obstore
+    from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-    def look(self, where: UrlPath) -> tuple[bytes | None, str | None]:
-        import obstore
-
-        try:
-            with naming(where):
-                response = obstore.get(*_object(where))
-                return bytes(response.bytes()), _version(response.meta)
-        except FileNotFoundError:
-            return None, None
-
-    def swap(self, where: UrlPath, data: bytes, seen: str | None) -> str:
-        import obstore
-        from obstore.exceptions import AlreadyExistsError, PreconditionError
-
-        mode: Any = "create" if seen is None else json.loads(seen)
-        store, key = _object(where)
-        try:
-            with naming(where), contextlib.suppress(AlreadyExistsError, PreconditionError):
-                return _version(obstore.put(store, key, data, mode=mode))
-        except FileNotFoundError:
-            if seen is None:  # so the bucket does not exist
-                raise
-        return already(where, data, *self.look(where))
+    mode: Any = "create" if seen is None else json.loads(seen)
+    store, key = _object(where)
+    try:
+        with naming(where), contextlib.suppress(AlreadyExistsError, PreconditionError):
+            return _version(obstore.put(store, key, data, mode=mode))
+    except FileNotFoundError:
+        if seen is None:  # so the bucket does not exist
+            raise
+    return None
 
 
 def _version(meta: Mapping[str, object]) -> str:

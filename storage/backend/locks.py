@@ -5,7 +5,7 @@ its holder and that the holder rewrites every `BEAT` seconds. A newcomer takes i
 `PATIENCE` seconds by the newcomer's own clock, or at once when its holder ran on the same machine and is gone. A holder
 that was suspended for that long still believes it holds the lease when it wakes. So nothing relies on a lease alone:
 each writer of committed state uses its own names, and HEAD moves only from the version its writer saw last
-(`Backend.swap`).
+(`remote.swap`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import IO
 
 from gapwise.records import Record
-from gapwise.storage.backend.base import Backend, ChangedError, Holder, LockedError, UrlPath
+from gapwise.storage.backend.locations import ChangedError, Holder, LockedError, UrlPath
 from gapwise.storage.backend.no_links import open_lock
+from gapwise.storage.backend.remote import look, swap
 
 BEAT = 10.0
 PATIENCE = 60.0
@@ -37,7 +38,7 @@ log = logging.getLogger("gapwise.storage")
 
 @contextlib.contextmanager
 def flocked(path: Path, waiting: Callable[[str], None] | None, seconds: float) -> Iterator[None]:
-    """Hold the lock file `path`, as `Backend.locked` describes."""
+    """Hold the lock file `path`, as `files.locked` describes."""
     with contextlib.ExitStack() as files:
         file = files.enter_context(open_lock(path))
         while True:
@@ -79,7 +80,7 @@ def _words(pid: object, host: object, since: float) -> str:
 
 
 def flock_holder(path: Path) -> Holder | None:
-    """Who holds the lock file `path`, as `Backend.holder` describes: read from the file and from /proc/locks.
+    """Who holds the lock file `path`, as `files.holder` describes: read from the file and from /proc/locks.
 
     The file of a process that was killed still names it, so its words count only where nothing can be looked up.
     """
@@ -141,11 +142,9 @@ def _is_process(pid: int | None) -> bool:
 
 # -- leases -----------------------------------------------------------------------------------------------------------
 @contextlib.contextmanager
-def leased(
-    backend: Backend[UrlPath], path: UrlPath, waiting: Callable[[str], None] | None, seconds: float
-) -> Iterator[None]:
-    """Hold the lease `path`, as `Backend.locked` describes."""
-    lease = _Lease(backend, path)
+def leased(path: UrlPath, waiting: Callable[[str], None] | None, seconds: float) -> Iterator[None]:
+    """Hold the lease `path`, as `files.locked` describes."""
+    lease = _Lease(path)
     lease.acquire(waiting, seconds)
     ended = threading.Event()
     beating = threading.Thread(target=lease.beat, args=(ended,), name="lease", daemon=True)
@@ -161,8 +160,8 @@ def leased(
 class _Lease:
     """A lease of this process on `path`."""
 
-    def __init__(self, backend: Backend[UrlPath], path: UrlPath) -> None:
-        self.backend, self.path = backend, path
+    def __init__(self, path: UrlPath) -> None:
+        self.path = path
         self.me = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time(), **_this_system()}
         self.version: str | None = None
 
@@ -174,12 +173,12 @@ class _Lease:
         """Take the lease if it is free or its holder is gone; LockedError if the holder lives, unless `waiting`."""
         first, watched, since = True, None, time.monotonic()
         while True:
-            data, version = self.backend.look(self.path)
+            data, version = look(self.path)
             holder = _holder(data)
             silent = version == watched and time.monotonic() - since >= PATIENCE
             if holder is None or silent or _is_gone(holder):
                 try:
-                    self.version = self.backend.swap(self.path, self.contents(), version)
+                    self.version = swap(self.path, self.contents(), version)
                 except ChangedError:
                     continue
                 if holder is not None:
@@ -204,7 +203,7 @@ class _Lease:
         """Renew the lease every `BEAT` seconds until `ended`, or until another process has taken it over."""
         while not ended.wait(BEAT):
             try:
-                self.version = self.backend.swap(self.path, self.contents(), self.version)
+                self.version = swap(self.path, self.contents(), self.version)
             except ChangedError:
                 log.error("%s: another process has taken over; commits of this one will be refused", self.path)
                 return
@@ -214,7 +213,7 @@ class _Lease:
     def release(self) -> None:
         """Free the lease, unless another process has taken it over."""
         with contextlib.suppress(OSError):
-            self.backend.swap(self.path, b"{}\n", self.version)
+            swap(self.path, b"{}\n", self.version)
 
 
 def _holder(data: bytes | None) -> Record | None:
@@ -260,9 +259,9 @@ def _is_gone(holder: Record) -> bool:
     return _is_here(holder) and _began(int(holder["process"])) != holder.get("began")
 
 
-def lease_holder(backend: Backend[UrlPath], path: UrlPath) -> Holder | None:
-    """Who holds the lease `path`, as `Backend.holder` describes; a lease without a beat for `PATIENCE` is over."""
-    record = _holder(backend.look(path)[0])
+def lease_holder(path: UrlPath) -> Holder | None:
+    """Who holds the lease `path`, as `files.holder` describes; a lease without a beat for `PATIENCE` is over."""
+    record = _holder(look(path)[0])
     if record is None or _is_gone(record) or time.time() - float(record.get("beat", 0)) / 1e9 > PATIENCE:
         return None
     since = float(record["since"]) if record.get("since") else None

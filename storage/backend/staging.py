@@ -15,7 +15,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from gapwise.storage.backend.base import UrlPath
+from gapwise.storage.backend.locations import UrlPath
 from gapwise.storage.backend.no_links import open_lock
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from configs import composed
 from equality import assert_same_path
-from locations import files_of
 
 from gapwise.pipeline.interrupt import Stop
 from gapwise.pipeline.run import run
 from gapwise.storage.backend import Location, location
+from gapwise.storage.files import tree_files
 
 WORDS = [
     *("dataset=sequences_csv", "dataset.file=train.txt", "dataset.test_file=train.txt", "tracking=none"),
@@ -56,7 +56,7 @@ def test_memory__gives_the_bits_of_a_disk(tmp_path: Path, cache: Path, capsys, m
     for name in ("metrics.json", "verify.json"):
         assert (found / name).read_bytes() == (the_run("runs") / name).read_bytes(), name
     assert len(list((found / "invocations").iterdir())) == 2
-    before = files_of(found.parent)
+    before = tree_files(found.parent)
     assert run(memory) == 0  # complete: at once, and nothing is touched
-    assert files_of(found.parent) == before
+    assert tree_files(found.parent) == before
     assert {path.name for path in tmp_path.iterdir()} == {"runs", "train.txt", cache.name}

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from locations import KINDS, fresh
 from tiny.potts import potts_blocks
 
 from gapwise.pipeline.compute import remote
-from gapwise.pipeline.compute.remote import Sender, opened
+from gapwise.pipeline.compute.remote import Sender, opened, published
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.solver.oracles import Answers, answers_at
 from gapwise.storage.backend import UrlPath
 from gapwise.storage.features import FeatureWriter
+from gapwise.storage.files import make_directory
 
 BLOCKS = 70
 
@@ -60,3 +62,16 @@ def test_errands__fetch_the_features_once_and_give_the_same_bits(
 def test_opened__says_where_workers_do_not_see_the_features(objects: UrlPath) -> None:
     with pytest.raises(remote.WorkerError, match=r"does not see the features in .*run\.root has"):
         opened(str(objects / "nowhere"), "train")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights__are_there_for_as_long_as_they_are_needed(kind: str, cache: Path, request) -> None:
+    w, root = np.random.default_rng(0).normal(size=7), fresh(kind, request)
+    make_directory(root)
+    with published(root / ".tmp-weights", w) as first, published(root / ".tmp-weights", 2 * w) as second:
+        assert remote._weights(str(first)).tobytes() == w.tobytes()
+        assert remote._weights(str(second)).tobytes() == (2 * w).tobytes()
+    assert list(root.iterdir()) == []
+    remote._weights.cache_clear()
+    with pytest.raises(remote.WorkerError, match="where a file was published"):
+        remote._weights(str(first))

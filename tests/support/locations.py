@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gapwise.storage.backend import Location, backend, location
+from gapwise.storage.backend import Location, location
 
 KINDS = ("disk", "memory")
 
@@ -18,7 +18,3 @@ def fresh(kind: str, request: pytest.FixtureRequest) -> Location:
         tmp_path: Path = request.getfixturevalue("tmp_path")
         return tmp_path / uuid.uuid4().hex
     return location(f"memory://gapwise/{uuid.uuid4().hex}")
-
-
-def files_of(where: Location) -> list[str]:
-    return backend(where).files(where)

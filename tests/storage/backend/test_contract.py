@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -9,23 +10,24 @@ import numpy as np
 import pytest
 import zarr
 from hangs import within
-from locations import KINDS, files_of, fresh
+from locations import KINDS, fresh
 
-from gapwise.storage.backend import ChangedError, Location, LockedError, backend, location
+from gapwise.storage.backend import ChangedError, Location, LockedError, UrlPath
+from gapwise.storage.backend.remote import look, swap
 from gapwise.storage.files import (
     aside,
-    deliver,
     listed,
     locked,
     make_directory,
     make_durable,
     publish,
+    read_files,
     tree_checksum,
-    working,
+    tree_files,
+    written_to,
 )
 from gapwise.storage.layout import open_group
 from gapwise.storage.pointer import Pointer
-from gapwise.storage.weights import mapped, published
 
 
 @pytest.fixture(params=KINDS)
@@ -52,7 +54,7 @@ class TestNames:
     def test_location__tells_what_is_there(self, root: Location) -> None:
         folder = root / "a"
         assert not folder.exists()
-        assert files_of(folder) == []
+        assert tree_files(folder) == []
         for name in ("x.json", "y.json", "deep/z.json", "deep/er/w.json"):
             put(folder / name, name)
         assert (folder / "x.json").is_file()
@@ -62,9 +64,9 @@ class TestNames:
         assert listed(folder, "*") == [folder / "deep", folder / "x.json", folder / "y.json"]
         assert [path.name for path in listed(folder, "?.json")] == ["x.json", "y.json"]
         assert listed(folder, "*/*.json") == [folder / "deep" / "z.json"]
-        assert files_of(folder) == ["deep/er/w.json", "deep/z.json", "x.json", "y.json"]
-        everything = dict(backend(folder).read_all(folder, files_of(folder)))
-        assert everything == {name: name.encode() for name in files_of(folder)}
+        assert tree_files(folder) == ["deep/er/w.json", "deep/z.json", "x.json", "y.json"]
+        everything = dict(read_files(folder, tree_files(folder)))
+        assert everything == {name: name.encode() for name in tree_files(folder)}
         assert (folder / "x.json").read_text() == "x.json"
         with (folder / "x.json").open("rb") as stream:
             assert stream.read() == b"x.json"
@@ -82,44 +84,36 @@ class TestWriting:
             make_durable(path)
         assert tree_checksum(root / "a.zarr") == tree_checksum(tmp_path / "verifier.zarr")
 
-    def test_working_copy__is_delivered_as_it_stands(self, root: Location) -> None:
-        folder = working(root / "attempt")
-        folder.mkdir(parents=True)
-        for name in ("config", "log"):
-            (folder / name).write_text(name)
-            deliver(root / "attempt")
-        (folder / "log").write_text("more")
-        deliver(root / "attempt", last=True)
-        assert files_of(root / "attempt") == ["config", "log"]
+    def test_folder__is_written_to_freely_and_kept_whatever_ends_it(self, root: Location) -> None:
+        with contextlib.suppress(RuntimeError), written_to(root / "attempt") as folder:
+            folder.mkdir(parents=True, exist_ok=True)
+            for text in ("log", "more"):
+                (folder / "log").write_text(text)
+            raise RuntimeError
+        assert tree_files(root / "attempt") == ["log"]
         assert (root / "attempt" / "log").read_text() == "more"
-
-    def test_weights__are_there_for_as_long_as_they_are_needed(self, root: Location) -> None:
-        w, folder = np.random.default_rng(0).normal(size=7), root / ".tmp-weights"
-        with published(folder, w) as first, published(folder, 2 * w) as second:
-            assert mapped(location(str(first))).tobytes() == w.tobytes()
-            assert mapped(location(str(second))).tobytes() == (2 * w).tobytes()
-        assert files_of(root) == []
-        assert not folder.exists()
-        with pytest.raises(FileNotFoundError):
-            mapped(first)
 
 
 class TestSwap:
-    def test_swap__only_replaces_what_was_seen(self, root: Location) -> None:
-        target, storage = root / "x", backend(root)
-        assert storage.look(target) == (None, None)
-        first = storage.swap(target, b"1", None)
-        assert storage.look(target) == (b"1", first)
+    @pytest.mark.parametrize("kind", ["memory", pytest.param("s3", marks=pytest.mark.slow)])
+    def test_swap__only_replaces_what_was_seen(
+        self, kind: str, objects: UrlPath, request: pytest.FixtureRequest
+    ) -> None:
+        target = (objects if kind == "memory" else UrlPath(f"{request.getfixturevalue('s3')}/swap")) / "x"
+        assert look(target) == (None, None)
+        first = swap(target, b"1", None)
+        assert look(target) == (b"1", first)
         with pytest.raises(ChangedError, match=f"{target}: another process has written it"):
-            storage.swap(target, b"2", None)
-        second = storage.swap(target, b"3", first)
+            swap(target, b"2", None)
+        second = swap(target, b"3", first)
         assert second != first
         with pytest.raises(ChangedError):
-            storage.swap(target, b"4", first)
-        assert storage.look(target) == (b"3", second)
+            swap(target, b"4", first)
+        assert look(target) == (b"3", second)
+        assert swap(target, b"3", None) == second, "the answer to a request was lost"
         target.unlink()
         with pytest.raises(ChangedError):
-            storage.swap(target, b"5", second)
+            swap(target, b"5", second)
         assert not target.exists()
 
     def test_pointer__moves_from_what_it_saw_last(self, root: Location) -> None:
@@ -135,6 +129,9 @@ class TestSwap:
         assert mine.read() == {"generation": 3}
         mine.write({"generation": 4})
         assert other.read() == {"generation": 4}
+        mine.path.unlink()
+        with pytest.raises(ChangedError):
+            other.write({"generation": 5})
 
 
 class TestLock:
