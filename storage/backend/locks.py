@@ -11,7 +11,6 @@ each writer of committed state uses its own names, and HEAD moves only from the 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import logging
@@ -39,6 +38,7 @@ log = logging.getLogger("gapwise.storage")
 @contextlib.contextmanager
 def flocked(path: Path, waiting: Callable[[str], None] | None, seconds: float) -> Iterator[None]:
     """Hold the lock file `path`, as `files.locked` describes."""
+    looks = 5
     with contextlib.ExitStack() as files:
         file = files.enter_context(open_lock(path))
         while True:
@@ -48,6 +48,10 @@ def flocked(path: Path, waiting: Callable[[str], None] | None, seconds: float) -
                     break
                 file = files.enter_context(open_lock(path))  # its last holder has removed it
             except BlockingIOError:
+                looks -= 1
+                if looks > 0:  # somebody may only look who holds it
+                    time.sleep(0.01)
+                    continue
                 file.seek(0)
                 holder = file.read().strip() or "another process"
                 if waiting is None:
@@ -80,64 +84,31 @@ def _words(pid: object, host: object, since: float) -> str:
 
 
 def flock_holder(path: Path) -> Holder | None:
-    """Who holds the lock file `path`, as `files.holder` describes: read from the file and from /proc/locks.
+    """Who holds the lock file `path`, as `files.holder` describes.
 
-    The file of a process that was killed still names it, so its words count only where nothing can be looked up.
+    The file of a process that was killed still names it, so its words count only while somebody holds the lock, or where
+    that was on another machine, whose locks a mount may not show. Looking takes a shared lock for an instant, which
+    `flocked` waits for.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        file = open_lock(path, make=False)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise OSError(f"{path}: expected a lock file, found a symbolic link; remove the link") from None
-        raise
-    with os.fdopen(handle, "rb") as file:
-        stat = os.fstat(file.fileno())
-        said = file.read(1000).decode(errors="replace").strip()
+    held = False
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held = True
+        said = file.read(1000).strip()
     match = re.fullmatch(r"process (\d+) on host (.*) \(since (.*)\)", said)
     if match is None:
-        return None
+        return Holder(None, "", None, certain=True) if held else None
     since = None
     with contextlib.suppress(ValueError, OverflowError):
         since = time.mktime(time.strptime(match[3], STAMP))
-    holder = Holder(int(match[1]), match[2], since, certain=False)
-    if holder.host != socket.gethostname():
-        return holder
-    locks = _flocks(stat.st_ino)
-    if locks is None:
-        return holder if _is_process(holder.process) else None
-    held = any(device == stat.st_dev or pid == holder.process for device, pid in locks)
-    return holder._replace(certain=True) if held else None
-
-
-def _flocks(inode: int) -> list[tuple[int, int]] | None:
-    """(device, pid) of every flock held on a file with this inode; None where the system does not say.
-
-    Some file systems (btrfs, overlays) show another device here than `stat` does.
-    """
-    try:
-        lines = Path("/proc/locks").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    locks = []
-    for line in lines:
-        words = line.split()
-        if len(words) >= 6 and words[1] == "FLOCK":
-            major, minor, number = words[5].split(":")
-            if int(number) == inode:
-                locks.append((os.makedev(int(major, 16), int(minor, 16)), int(words[4])))
-    return locks
-
-
-def _is_process(pid: int | None) -> bool:
-    try:
-        os.kill(pid or 0, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+    holder = Holder(int(match[1]), match[2], since, certain=held)
+    return holder if held or holder.host != socket.gethostname() else None
 
 
 # -- leases -----------------------------------------------------------------------------------------------------------

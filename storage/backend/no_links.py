@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import IO
 
 
-def open_lock(path: Path) -> IO[str]:
-    """The lock file `path`, made if absent, to read and append to; OSError names it if it is a symbolic link."""
+def open_lock(path: Path, make: bool = True) -> IO[str]:
+    """The lock file `path`, made if absent, to read and append to, or only to read; OSError names a symbolic link."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND if make else os.O_RDONLY
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
+        handle = os.open(path, flags | os.O_NOFOLLOW, 0o666)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(f"{path}: expected a lock file, found a symbolic link; remove the link") from None
         raise
-    return os.fdopen(handle, "a+", encoding="utf-8")
+    return os.fdopen(handle, "a+" if make else "r", encoding="utf-8", errors="replace")
 
 
 def write_new(path: Path, data: bytes) -> None:

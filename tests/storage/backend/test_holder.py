@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -49,3 +51,13 @@ def test_holder__does_not_follow_a_link(tmp_path: Path) -> None:
     (tmp_path / "lock").symlink_to(tmp_path / "other")
     with pytest.raises(OSError, match="symbolic link"):
         holder(tmp_path / "lock")
+
+
+def test_lock__is_not_refused_because_somebody_looks(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.touch()
+    with lock.open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        threading.Timer(0.02, fcntl.flock, [looking, fcntl.LOCK_UN]).start()
+        with locked(lock):
+            pass
