@@ -18,8 +18,8 @@ from typing import Protocol, Self
 import numpy as np
 
 from gapwise.records import Record
+from gapwise.storage.async_commits import AsyncCommits
 from gapwise.storage.backend import Location
-from gapwise.storage.behind import CommitsBehind
 from gapwise.storage.commits import Commit, CommitStore, Segment
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.layout import PATH, ArraySpec, read_group
@@ -82,7 +82,7 @@ Pack = Callable[[], State]
 
 
 class CommitSink:
-    """Commits to a `CommitStore`, large states behind the walk; a context manager.
+    """Commits to a `CommitStore`, large states on a thread; a context manager.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class CommitSink:
         self.finished: list[Solved] = []
         """Breakpoints that no commit has."""
         self.last_commit = time.monotonic()
-        self._behind = CommitsBehind(store)
+        self._commits = AsyncCommits(store)
         self._last_offer: float | None = None
         self._held: State | None = None
         self._nbytes = 0  # of the last state that was written
@@ -117,7 +117,7 @@ class CommitSink:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         """Wait for the commit in flight; after a KeyboardInterrupt end it as soon as can be."""
-        self._behind.__exit__(kind, error, tb)
+        self._commits.__exit__(kind, error, tb)
 
     def load(self) -> Commit | None:
         """The last committed state, which later commits follow; None if there is none. StateError as `CommitStore.load`."""
@@ -130,7 +130,7 @@ class CommitSink:
         are not held: packing them would take as long as the way between them. Nor are large ones while one is being written,
         so that memory has the state twice and not three times.
         """
-        free, now = self._behind.free, time.monotonic()
+        free, now = self._commits.free, time.monotonic()
         self.finished.extend(breakpoints)
         buffered = sum(b.nbytes for b in self.finished) + (self.snapshots.nbytes if self.snapshots else 0)
         due = not 0.0 <= now - self.last_commit < self.every_seconds  # also commit if the clock was set back
@@ -138,7 +138,7 @@ class CommitSink:
         self._last_offer, self._held = now, None
         taken = buffered > MAX_WAITING_BYTES or (free and (due or buffered > MAX_BUFFERED_BYTES))
         if taken:
-            self._behind.settle()  # before there is one more copy of the state in memory
+            self._commits.settle()  # before there is one more copy of the state in memory
             self._store(pack(), wait=False)
         elif far and (free or self._nbytes <= MAX_TWICE_BYTES):
             self._held = pack()
@@ -146,7 +146,7 @@ class CommitSink:
 
     def commit(self, pack: Pack | None = None, breakpoints: Sequence[Solved] = ()) -> None:
         """Commit the state of `pack`, or the last offer if it is held; returns when that is done."""
-        self._behind.settle()
+        self._commits.settle()
         self.finished.extend(breakpoints)
         state = self._held if pack is None else pack()
         if state is not None:
@@ -154,7 +154,7 @@ class CommitSink:
 
     def end(self, breakpoints: Sequence[Solved]) -> None:
         """Take the breakpoints since the last offer, which need no commit; returns when nothing is being written."""
-        self._behind.settle()
+        self._commits.settle()
         self.finished.extend(breakpoints)
         self._held = None
 
@@ -183,7 +183,7 @@ class CommitSink:
 
         beside = [] if self.snapshots is None else list(self.snapshots.commit())
         self._nbytes = sum(array.nbytes for array in state.arrays.values())
-        self._behind.commit(
+        self._commits.commit(
             [ArraySpec(*spec) for spec in state.specs],
             state.arrays,
             {"format_version": FORMAT_VERSION, **state.attrs, "snapshots": beside},

@@ -28,7 +28,8 @@ def run(job: Job) -> dict[str, object]:
     from gapwise.stages.refit import measure, refit
     from gapwise.stages.solve import Session
     from gapwise.storage.features import is_complete, open_features
-    from gapwise.storage.files import REFIT, read_json, remove
+    from gapwise.storage.files import read_json, remove
+    from gapwise.storage.format import REFIT
     from gapwise.storage.paths import open_path
 
     settings, folder, features = job.settings, job.dir.path / REFIT, open_features(job.features_path)
@@ -71,7 +72,8 @@ def unfinished(facts: Facts, settings: Settings) -> bool:
 
 def discard(job: Job) -> None:
     """Remove all of it; the solve begins again."""
-    from gapwise.storage.files import REFIT, remove
+    from gapwise.storage.files import remove
+    from gapwise.storage.format import REFIT
 
     if (job.dir.path / REFIT).exists():
         remove(job.dir.path / REFIT)

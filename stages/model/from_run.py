@@ -13,8 +13,8 @@ from gapwise.stages.model.facts import check_features
 from gapwise.stages.model.model import Model, allowing, versions
 from gapwise.storage.backend import DamagedError, Location, location
 from gapwise.storage.features import Features, features_of
-from gapwise.storage.files import REFIT, output_checksum, read_json, tree_checksum
-from gapwise.storage.format import check_format
+from gapwise.storage.files import output_checksum, read_json, tree_checksum
+from gapwise.storage.format import REFIT, check_format
 from gapwise.storage.integrity import unsealed
 from gapwise.storage.mixture import model_at
 

@@ -13,7 +13,8 @@ from gapwise.stages.solver.path.rule import PathRule
 from gapwise.stages.solver.path.rules import path_rule
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
-from gapwise.storage.files import model_folder, read_json
+from gapwise.storage.files import read_json
+from gapwise.storage.format import model_folder
 from gapwise.storage.results import read_path, read_trace
 
 LARGE = ("weights", "block_gap", "support_", "label_offset")

@@ -39,7 +39,7 @@ def test_kill__at_a_file_operation_of_a_commit_changes_no_bit(
 ) -> None:
     """Also in the thread that writes while the solve has gone on. tests/storage tries every operation, without a process."""
     sandbox = copy(halfway)
-    for how in ("kill fsync 40", "kill replace 2", "behind 0.02 kill fsync 3"):
+    for how in ("kill fsync 40", "kill replace 2", "thread 0.02 kill fsync 3"):
         before = sandbox.generation
         done = sabotaged(sandbox, how).issue("run.until=solve")
         assert done.code == -signal.SIGKILL, done.err
@@ -50,7 +50,7 @@ def test_kill__at_a_file_operation_of_a_commit_changes_no_bit(
 
 @pytest.mark.parametrize(
     ("number", "code", "how"),
-    [(signal.SIGTERM, 143, ""), pytest.param(signal.SIGINT, 130, "behind 0.2", marks=pytest.mark.slow)],
+    [(signal.SIGTERM, 143, ""), pytest.param(signal.SIGINT, 130, "thread 0.2", marks=pytest.mark.slow)],
     ids=["SIGTERM", "SIGINT with a commit in flight"],
 )
 def test_signal__commits_tells_and_goes_on_to_the_same_bits(

@@ -1,7 +1,7 @@
 """On PYTHONPATH, this module sabotages a process from inside, as the environment variable SABOTAGE says.
 
 ``kill fsync 17``: SIGKILL just before the 17th call of os.fsync (or rename, replace).
-``behind 0.05 kill fsync 17``: every commit is written behind the solve, and waits 0.05 s before each rename and replace, as
+``thread 0.05 kill fsync 17``: every commit is written by a thread, and waits 0.05 s before each rename and replace, as
 the solve does at each rebase point; SIGKILL before the 17th call of os.fsync that the writing thread makes. Without ``kill
 fsync 17`` nothing is killed.
 """
@@ -18,7 +18,7 @@ def watch(name: str, fatal: int, thread: str | None = None) -> None:
     real, calls = getattr(os, name), [0]
 
     def call(*args, **kwargs):
-        calls[0] += thread in (None, threading.current_thread().name)
+        calls[0] += thread is None or threading.current_thread().name.startswith(thread)
         if calls[0] == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*args, **kwargs)
@@ -31,7 +31,7 @@ def delay(name: str, seconds: float) -> None:
     real = getattr(os, name)
 
     def call(*args, **kwargs):
-        if threading.current_thread().name == "commit":
+        if threading.current_thread().name.startswith("commit"):
             time.sleep(seconds)
         return real(*args, **kwargs)
 
@@ -51,11 +51,11 @@ def slowed(real: property, seconds: float) -> property:
 what, *words = os.environ.get("SABOTAGE", "nothing").split()
 if what == "kill":
     watch(words[0], int(words[1]))
-elif what == "behind":
-    from gapwise.storage import behind
+elif what == "thread":
+    from gapwise.storage import async_commits
 
-    behind.BEHIND_BYTES = 0
-    behind.CommitsBehind.free = slowed(behind.CommitsBehind.free, float(words[0]))
+    async_commits.LARGE_BYTES = 0
+    async_commits.AsyncCommits.free = slowed(async_commits.AsyncCommits.free, float(words[0]))
     for each in ("rename", "replace"):
         delay(each, float(words[0]))
     if words[1:]:

@@ -1,4 +1,4 @@
-"""Solves whose states are written behind them: the same bits, every breakpoint once, and nothing lost at an end."""
+"""Solves whose states a thread writes: the same bits, every breakpoint once, and nothing lost at an end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.methods import methods
 from gapwise.stages.solver.options import Status
-from gapwise.storage import behind, sink
+from gapwise.storage import async_commits, sink
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.files import read_json
 from gapwise.storage.layout import open_group
@@ -39,15 +41,15 @@ class Writing:
 
 @pytest.fixture
 def writing(monkeypatch) -> Writing:
-    """Every commit is behind the solve, late and slow."""
-    commits, real, run = Writing(), CommitStore.commit, behind._Flight.run
+    """Every commit is written by a thread, late and slowly."""
+    commits, real = Writing(), CommitStore.commit
 
-    def late(flight: behind._Flight) -> None:
-        time.sleep(0.01)
-        run(flight)
+    class Late(ThreadPoolExecutor):
+        def submit(self, write: Callable[[], None]) -> Future[None]:
+            return super().submit(lambda: (time.sleep(0.01), write())[1])
 
-    monkeypatch.setattr(behind._Flight, "run", late)
-    monkeypatch.setattr(behind, "BEHIND_BYTES", 0)
+    monkeypatch.setattr(async_commits, "ThreadPoolExecutor", Late)
+    monkeypatch.setattr(async_commits, "LARGE_BYTES", 0)
 
     def commit(*args) -> None:
         commits.begun += 1
@@ -76,7 +78,7 @@ def lambdas_of_segments(run: Path) -> list[float]:
     return [lam for name in names for lam in open_group(run / "state" / name)["lambda"][...].tolist()]
 
 
-def test_behind__every_breakpoint_is_committed_once_and_no_bit_changes(tmp_path: Path, writing: Writing) -> None:
+def test_thread__every_breakpoint_is_committed_once_and_no_bit_changes(tmp_path: Path, writing: Writing) -> None:
     problem, options, path = TINY["multiclass"](), options_of(rebase_steps=4), path_of(**PATHS["two_sided"])
     solved(problem, tmp_path / "never", options, path)
     writing.seconds, points = 0.1, []
@@ -85,11 +87,11 @@ def test_behind__every_breakpoint_is_committed_once_and_no_bit_changes(tmp_path:
         points.append(progress)
         slowly(progress)
 
-    solved(problem, tmp_path / "behind", options, path, every_seconds=0.0, report=report)
+    solved(problem, tmp_path / "thread", options, path, every_seconds=0.0, report=report)
     assert 1 < writing.begun == writing.ended < len(points)  # it went on while one was in flight
-    lams = lambdas_of_segments(tmp_path / "behind")
+    lams = lambdas_of_segments(tmp_path / "thread")
     assert len(lams) == len(set(lams)) > 0
-    assert_same_path(tmp_path / "behind", tmp_path / "never")
+    assert_same_path(tmp_path / "thread", tmp_path / "never")
 
 
 def test_stop__with_a_commit_in_flight_leaves_that_and_the_last_state(tmp_path: Path, writing: Writing) -> None:

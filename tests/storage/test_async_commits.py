@@ -1,4 +1,4 @@
-"""Commits behind the solve: one at a time, in order, with their errors, and nothing in flight at the end."""
+"""Commits that a thread writes: one at a time, in order, with their errors, and nothing in flight at the end."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from committed import STATE, assert_is, attributes, opened, state
 from records import breakpoint_record
 from waiting import wait_for
 
-from gapwise.storage import behind
+from gapwise.storage import async_commits
+from gapwise.storage.async_commits import AsyncCommits
 from gapwise.storage.backend import Location
-from gapwise.storage.behind import CommitsBehind
 from gapwise.storage.commits import CommitStore, Segment
 from gapwise.storage.results import stack
 
-LARGE, SMALL = behind.BEHIND_BYTES, behind.BEHIND_BYTES - 1
+LARGE, SMALL = async_commits.LARGE_BYTES, async_commits.LARGE_BYTES - 1
 
 
-class Gated(CommitsBehind):
+class Gated(AsyncCommits):
     """Commits that wait for `gate` where another thread writes them."""
 
     def __init__(self, store: CommitStore) -> None:
@@ -127,6 +127,7 @@ def test_error__of_the_thread_keeps_later_commits_from_skipping_its_breakpoints(
 def test_interrupt__ends_the_commit_in_flight_before_it_moves_head(commits: Gated, monkeypatch) -> None:
     """A second Ctrl-C: nobody writes any more when the lock is given back."""
     commits.put(1, wait=True)
+    before = {*threading.enumerate()}
     written, really = threading.Event(), threading.Event()
     real = CommitStore.commit
 
@@ -152,6 +153,6 @@ def test_interrupt__ends_the_commit_in_flight_before_it_moves_head(commits: Gate
 
     with pytest.raises(KeyboardInterrupt):
         solve()
-    assert not [thread for thread in threading.enumerate() if thread.name == "commit"]
+    assert set(threading.enumerate()) <= before
     assert [number for number, _ in commits.told] == [1]
     assert_is(opened(commits.store.folder).load(), 1)
