@@ -15,6 +15,7 @@ import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
+from gapwise.stages.certify.cells import VERIFIERS
 from gapwise.stages.certify.recompute import Rebuilt, share, worst
 from gapwise.stages.certify.verdict import Verdict, claims, ends_of, judge, no_tighter, not_the_path
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
@@ -29,7 +30,7 @@ from gapwise.storage.files import write_json
 from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, PATH
 from gapwise.storage.results import weights_of, without_weights
 
-__all__ = ["Asked", "CertificateError", "Source", "asked_for", "in_memory", "verified", "verify"]
+__all__ = ["Asked", "CertificateError", "Source", "asked_for", "in_memory", "verify"]
 
 REMEDY = (
     " If path.zarr has changed since it was solved, delete it: the same command makes it again from state/. If that fails "
@@ -50,19 +51,25 @@ class Source:
     """weights(b): the weights (d,) of breakpoint b; those of all together may not fit in memory."""
     remedy: str = ""
     """What to do if it is wrong: a sentence, for messages."""
+    keep: Callable[[Facts], None] = lambda result: None
+    """Gets the result before an error is raised."""
 
 
 def stored(run_dir: Location) -> Source:
-    """The path.zarr of a run; FileNotFoundError if there is none."""
-    path = run_dir / "path.zarr"
-    return Source(str(run_dir), *without_weights(path), weights_of(path), REMEDY)
+    """The path.zarr of a run, whose result goes to verify.json; FileNotFoundError if there is none."""
+    path, file = run_dir / "path.zarr", run_dir / "verify.json"
+    return Source(
+        str(run_dir), *without_weights(path), weights_of(path), REMEDY, lambda result: write_json(file, result)
+    )
 
 
-def in_memory(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Source:
+def in_memory(
+    arrays: Mapping[str, np.ndarray], attrs: Facts, keep: Callable[[Facts], None] = lambda result: None
+) -> Source:
     """A path that no folder has: arrays and attributes as those of path.zarr."""
     weights = arrays["weights"]
     others = {name: array for name, array in arrays.items() if name != "weights"}
-    return Source("in memory", others, attrs, lambda b: weights[b])
+    return Source("in memory", others, attrs, lambda b: weights[b], keep=keep)
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,7 @@ def asked_for(
 
 def verify(
     problem: Problem,
-    run_dir: Location,
+    run: Location | Source,
     *,
     asked: Asked | None = None,
     samples: int = 20,
@@ -124,10 +131,12 @@ def verify(
     spread: Spread = HERE,
     report: Report = lambda done, total, task: None,
 ) -> Record:
-    """Check every breakpoint and the certificates between them; writes ``verify.json``.
+    """Check every breakpoint and the certificates between them; writes ``verify.json`` of a run.
 
     Parameters
     ----------
+    run : Location or Source
+        A run directory, or a path that is in memory (`in_memory`).
     asked : Asked, optional
         What the path has to be (`asked_for`). Without it, only the numbers of blocks and weights are compared with what
         path.zarr says of itself, and the path is checked for what it claims to be.
@@ -146,43 +155,23 @@ def verify(
         Raised for any path that is not the one asked for (names the attribute, what is stored and what was asked for), whose
         arrays do not fit the problem, or where a labelling is worth more than the max-oracle's.
     """
-
-    def keep(result: Facts) -> None:
-        write_json(run_dir / "verify.json", result)
-
-    return verified(
-        problem, stored(run_dir), asked=asked, samples=samples, seed=seed, spread=spread, report=report, keep=keep
-    )
-
-
-def verified(
-    problem: Problem,
-    source: Source,
-    *,
-    asked: Asked | None = None,
-    samples: int = 20,
-    seed: int = 0,
-    spread: Spread = HERE,
-    report: Report = lambda done, total, task: None,
-    keep: Callable[[Facts], None] = lambda result: None,
-) -> Record:
-    """`verify` of a path that may be in memory; `keep` gets the result before an error is raised."""
-    wrong = differences(problem, source.arrays, source.attrs, asked or Asked({}))
+    source, asked = run if isinstance(run, Source) else stored(run), asked or Asked({})
+    attrs, arrays = source.attrs, source.arrays
+    wrong = differences(problem, arrays, attrs, asked)
     if wrong:
         verdict = not_the_path(wrong)
-        keep({"certified": verdict.certified, "broken": wrong, "verdict": verdict.record()})
+        source.keep({"certified": verdict.certified, "broken": wrong, "verdict": verdict.record()})
         raise CertificateError(
             f"{source.name}: path.zarr is not the path of this run: {'; '.join(wrong)}.{source.remedy}"
         )
-    attrs, arrays = source.attrs, source.arrays
-    sense = certainty_here(problem, attrs)
+    sense, numbers = certainty_here(problem, attrs), Record()
     try:
-        asked_eps = math.inf if asked is None else asked.eps
-        audit = Audit(problem, arrays, attrs, spread, report, source.weights, asked_eps)
+        kind = VERIFIERS[str(attrs["rule"])]
+        audit = Audit(problem, arrays, attrs, spread, report, source.weights, kind, asked.eps)
         verdict, numbers = _recomputed(audit, sense, samples, seed)
         broken = audit.broken
     except BaselessError as error:
-        broken, numbers = error.broken, {"broken": error.broken}
+        broken = error.broken
         verdict = judge(
             attrs, sense=sense, met=0, solved=arrays["lambda"].size, lam_low=math.nan, broken=broken, baseless=True
         )
@@ -192,9 +181,10 @@ def verified(
         "certainty": verdict.sense,
         "epsilon": verdict.allowed,
         **numbers,
+        "broken": broken,
         "verdict": verdict.record(),
     }
-    keep(result)
+    source.keep(result)
     if verdict.refuted:
         see = f" See verify.json.{source.remedy}" if source.remedy else ""
         raise CertificateError(f"{source.name}: {len(broken)} certificate(s) do not hold; the first: {broken[0]}.{see}")
@@ -209,36 +199,24 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Verd
     closed, relative = audit.verifier.closed(), bool(intervals and attrs["relative"])
     gaps = [share(b.gap, b.primal) if relative else b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
     met = np.array([audit.verifier.claims(b) and b not in audit.rounded for b in range(len(rebuilt))], bool)
-    low = float(closed[-1]) if closed.size else math.nan
-    of_path = path_rule(str(attrs["rule"])).finds_lambdas
-    low, high = (low, math.inf) if of_path else ends_of(audit.arrays["lambda"][met])
-    accuracy, bounds = accuracy_of(audit.problem), bounds_of(audit)
+    last = float(closed[-1]) if closed.size else math.nan
+    low, high = (last, math.inf) if audit.of_path else ends_of(audit.arrays["lambda"][met])
+    bounds, accuracy = bounds_of(audit), accuracy_of(audit.problem)
     largest, error = worst(gaps), worst([b.rebuild_error for b in rebuilt])
     verdict = judge(
-        attrs,
-        sense=sense,
-        met=int(met.sum()),
-        solved=met.size,
-        largest_gap=largest,
-        lam_low=low,
-        lam_high=high,
-        rebuild_error=error,
-        broken=audit.broken,
-        proven=bounds.get("proven", math.nan),
-        bound_slack_share=bounds.get("bound_slack_share", math.nan),
-        accuracy=accuracy,
+        attrs, sense=sense, met=int(met.sum()), solved=met.size, lam_low=low, lam_high=high, largest_gap=largest,
+        rebuild_error=error, broken=audit.broken, accuracy=accuracy, rounded=audit.arrays["lambda"][audit.rounded].tolist(),
         loose=loose_of(rebuilt, max(intervals, default=math.nan), relative),
-        rounded=audit.arrays["lambda"][audit.rounded].tolist(),
-    )
+        **{name: bounds.get(name, math.nan) for name in ("proven", "bound_slack_share")},
+    )  # fmt: skip
     return verdict, {
         "max_gap": largest,
         "max_rebuild_error": error,
         "max_simplex_error": worst([b.simplex_error for b in rebuilt]),
-        "lambda_low": float(closed[-1]) if closed.size else None,
+        "lambda_low": last if closed.size else None,
         **bounds,
         **({} if accuracy is None else {"accuracy": accuracy}),
         "samples": sampled,
-        "broken": audit.broken,
     }
 
 
@@ -267,13 +245,11 @@ def bounds_of(audit: Audit) -> Record:
     if certainty_of(audit.problem) != UPPER_BOUNDED:
         return {}
     slack = [b.bound_slack for b in audit.rebuilt]
-    allowed = [audit.allowed(b) for b in range(len(slack))]
+    shares = [s / most for b, s in enumerate(slack) if (most := audit.allowed(b)) > 0.0]
     return {
         "proven": float(np.mean([b.proven for b in audit.rebuilt])),
         "bound_slack": float(np.mean(slack)),
-        "bound_slack_share": float(
-            np.mean([s / most for s, most in zip(slack, allowed, strict=True) if most > 0.0] or [0.0])
-        ),
+        "bound_slack_share": float(np.mean(shares or [0.0])),
     }
 
 

@@ -26,7 +26,7 @@ from gapwise.stages.solve import Session, identity, in_memory, never, restored, 
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.options import WHOLE, MethodOptions, PathOptions, Status
 from gapwise.stages.solver.supports import Supports
-from gapwise.stages.verify import Asked, asked_for, verified, verify
+from gapwise.stages.verify import Asked, asked_for, verify
 from gapwise.stages.verify import in_memory as source_in_memory
 from gapwise.storage.backend import Location, location
 from gapwise.storage.commits import CommitStore
@@ -198,7 +198,7 @@ def _given(engine: Engine, sink: MemorySink, key: str, check: bool) -> Solved:
     checked = None
     if check:
         asked = _asked(engine.task, key, attrs["status"])
-        checked = verified(engine.task.problem, source_in_memory(arrays, attrs), asked=asked, spread=engine.spread)
+        checked = verify(engine.task.problem, source_in_memory(arrays, attrs), asked=asked, spread=engine.spread)
     return Solved(PathInMemory(arrays, attrs), status_of(attrs["status"], checked), checked, None)
 
 

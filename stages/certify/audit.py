@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from itertools import count
-from typing import ClassVar, Protocol
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -23,6 +22,8 @@ from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array, check_supports
+
+Made = TypeVar("Made")
 
 REBUILDING, SAMPLING = "solved λ's recomputed", "λ's between them checked"
 """The two phases of an audit, as they are reported; where only given lambdas are certified there is no second."""
@@ -48,80 +49,6 @@ class BaselessError(CertificateError):
         self.broken = broken
 
 
-class Verifier(Protocol):
-    """Checks what a path rule certifies: `cells.Cells`, `given.Given`; of your own rule `VERIFIER` of the file of its name.
-
-    It gets the `Audit`, with all breakpoints rebuilt, and adds what does not hold to its `broken`. So a wrong certificate
-    raises no error here.
-
-    Examples
-    --------
-    The verifier of a rule with given lambdas that claims every one of them, also where a limit was reached first. Here
-    an object with the few arrays that are read takes the place of the audit.
-
-    >>> from types import SimpleNamespace
-    >>> from gapwise.stages.certify.given import Given
-    >>> class Strict(Given):
-    ...     def claims(self, b):
-    ...         return True
-    >>> arrays = {"lambda": np.array([1.0, 0.5]), "lambda_low": np.array([1.0, 0.5])}
-    >>> verifier = Strict(SimpleNamespace(arrays=arrays, broken=[]))
-    >>> verifier.claims(1), verifier.closed().tolist(), verifier.intervals()
-    (True, [1.0, 0.5], [])
-
-    Notes
-    -----
-    Arguments of the methods:
-
-    b : int
-        Number of a breakpoint, from 0.
-    lam : float
-        A lambda > 0.
-    spread : Spread
-        Where oracles are called; does not change the result.
-    """
-
-    of_path: ClassVar[bool]
-    """Whether lambdas between the solved ones are certified as well."""
-
-    def __init__(self, audit: Audit) -> None: ...
-
-    def claims(self, b: int) -> bool:
-        """Whether the path claims that breakpoint b is solved to its tolerance."""
-
-    def intervals(self) -> list[float]:
-        """The worst gaps between breakpoints (gap / primal for a relative goal); [] where only breakpoints are certified."""
-
-    def closed(self) -> np.ndarray:
-        """The lower ends of the certified intervals, in path order."""
-
-    def gap_at(self, lam: float, spread: Spread = HERE) -> float:
-        """The gap (or gap / primal) at lambda by an exact pass at w(lambda), less the dual value that certifies it."""
-
-
-VERIFIERS = {
-    "anytime": ("cells", "OpenEnded"),
-    "grid": ("given", "Given"),
-    "heuristic": ("cells", "Cells"),
-    "paper": ("cells", "Cells"),
-    "single": ("given", "Given"),
-    "two_sided": ("cells", "Cells"),
-}
-"""Path rules to the file and the class of their verifier."""
-
-
-def verifier(rule: str) -> type[Verifier]:
-    """The verifier of a path rule; ValueError names the file that is missing."""
-    file, name = VERIFIERS.get(rule, (rule, "VERIFIER"))
-    try:
-        kind: type[Verifier] = getattr(import_module(f"gapwise.stages.certify.{file}"), name)
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise ValueError(
-            f"path.rule={rule}: nothing checks its certificates; add stages/certify/{rule}.py with its VERIFIER ({error})"
-        ) from error
-    return kind
-
-
 class Audit:
     """The checks over one path; what fails is collected in `broken`, each with its lambda.
 
@@ -131,6 +58,8 @@ class Audit:
         Those of path.zarr, without the weights.
     weights : callable
         weights(b): the stored weights (d,) of breakpoint b.
+    kind : type
+        What checks the claims of the path's rule: one of `cells.VERIFIERS`.
     asked_eps : float
         The eps at which a path that may be stopped anywhere was to end.
 
@@ -148,6 +77,7 @@ class Audit:
         spread: Spread,
         report: Report,
         weights: Callable[[int], np.ndarray],
+        kind: type[Given],
         asked_eps: float = math.inf,
     ) -> None:
         self.problem, self.arrays, self.attrs, self.weights = of_audit(problem), arrays, attrs, weights
@@ -159,7 +89,6 @@ class Audit:
         self.rebuilt: list[Rebuilt] = []
         self.slacks: list[Slack] = []
         self.zero = Zero(0.0, 0.0, np.empty(0), 0.0)
-        kind = verifier(str(attrs["rule"]))
         self.apart, self.of_path = bool(attrs["own_primal"]), kind.of_path
         """Whether w is the stored one, which then need not follow from the supports; whether a path is certified."""
         columns = (
@@ -183,33 +112,18 @@ class Audit:
 
     def breakpoints(self) -> list[Rebuilt]:
         """All breakpoints recomputed and compared with what is stored; BaselessError if the max-oracle is wrong."""
-        total = self.arrays["lambda"].size
-        results: list[Rebuilt | None] = [None] * total
-        baseless: dict[int, Exception] = {}
-        done = count(1)
         dual = bool(self.attrs["dual_point"])
         duals = self.duals if dual else None
 
-        def recompute(b: int, inner: Spread) -> None:
-            try:
-                weights = check_array("weights", self.weights(b), (self.problem.d,), np.float64)
-            except (IndexError, ValueError) as error:
-                baseless[b] = error
-                return
-            try:
-                results[b] = rebuild(self.problem, self.arrays, b, weights, self.apart, inner, duals=duals)
-            except OracleError as error:
-                baseless[b] = error
-            self.report(next(done), total, REBUILDING)
+        def recomputed(b: int, inner: Spread) -> Rebuilt:
+            weights = check_array("weights", self.weights(b), (self.problem.d,), np.float64)
+            return rebuild(self.problem, self.arrays, b, weights, self.apart, inner, duals=duals)
 
         try:
             self.zero = rebuild_zero(self.problem, self.spread)
         except OracleError as error:
             raise BaselessError([f"w = 0: {error}"]) from error
-        self.spread.points(recompute, total)
-        if baseless:
-            raise BaselessError([f"{self.where(b)}: {baseless[b]}" for b in sorted(baseless)])
-        self.rebuilt = [r for r in results if r is not None]
+        self.rebuilt = self._each(self.arrays["lambda"].size, REBUILDING, recomputed, self.where)
         self.slacks = [self._slack(b, r) for b, r in enumerate(self.rebuilt)]
         for b, r in enumerate(self.rebuilt):
             faults = self._faults(b, r, self.slacks[b], dual)
@@ -222,6 +136,24 @@ class Audit:
             if self.bounded or self.mixed(b):
                 self.rebuilt[b] = as_claimed(self.rebuilt[b], float(hinge))
         return self.rebuilt
+
+    def _each(
+        self, total: int, task: str, make: Callable[[int, Spread], Made], where: Callable[[int], str]
+    ) -> list[Made]:
+        """make(k, spread) for each k below `total`; BaselessError with a line for each that cannot be made."""
+        made, baseless, done = dict[int, Made](), dict[int, Exception](), count(1)
+
+        def at(k: int, inner: Spread) -> None:
+            try:
+                made[k] = make(k, inner)
+            except (IndexError, ValueError) as error:
+                baseless[k] = error
+            self.report(next(done), total, task)
+
+        self.spread.points(at, total)
+        if baseless:
+            raise BaselessError([f"{where(k)}: {baseless[k]}" for k in sorted(baseless)])
+        return [made[k] for k in range(total)]
 
     @property
     def bounded(self) -> bool:
@@ -295,26 +227,56 @@ class Audit:
     def sampled(self, samples: int, seed: int) -> list[dict[str, float]]:
         """Exact passes at random lambdas: from a tenth of the last breakpoint (or the path's end) to above its top."""
         lams, eps = self.arrays["lambda"], float(self.attrs["eps"])
-        draws = drawn(lams, float(self.verifier.closed()[-1]), float(self.attrs["lam_top"]), samples, seed)
-        gaps, beaten, done = np.empty(samples), dict[int, OracleError](), count(1)
-
-        def sample(k: int, inner: Spread) -> None:
-            try:
-                gaps[k] = self.verifier.gap_at(float(draws[k]), inner)
-            except OracleError as error:
-                beaten[k] = error
-            self.report(next(done), samples, SAMPLING)
-
-        self.spread.points(sample, samples)
-        if beaten:
-            raise BaselessError([f"lambda {draws[k]:.9g} (sampled): {beaten[k]}" for k in sorted(beaten)])
+        draws = drawn(lams, float(self.verifier.closed()[-1]), float(self.attrs["lam_top"]), samples, seed).tolist()
+        gaps = self._each(
+            samples,
+            SAMPLING,
+            lambda k, inner: self.verifier.gap_at(draws[k], inner),
+            lambda k: f"lambda {draws[k]:.9g} (sampled)",
+        )
         most = eps * (1.0 + self.bound(*range(len(self.slacks))))
         self.broken += [
             f"lambda {lam:.9g} (sampled): an exact pass finds a gap of {gap:.9g} > {eps:g}"
             for lam, gap in zip(draws, gaps, strict=True)
             if not gap <= most
         ]
-        return [{"lambda": float(lam), "gap": float(gap)} for lam, gap in zip(draws, gaps, strict=True)]
+        return [{"lambda": lam, "gap": gap} for lam, gap in zip(draws, gaps, strict=True)]
+
+
+class Given:
+    """The verifier of `grid` and `single`: given lambdas, each certified on its own, and nothing between them.
+
+    It gets the `Audit`, with all breakpoints rebuilt, and adds what does not hold to its `broken`. So a wrong certificate
+    raises no error here.
+    """
+
+    of_path: ClassVar[bool] = False
+    """Whether lambdas between the solved ones are certified as well."""
+
+    def __init__(self, audit: Audit) -> None:
+        self.audit, self.arrays, self.attrs, self.broken = audit, audit.arrays, audit.attrs, audit.broken
+
+    def claims(self, b: int) -> bool:
+        """Whether the path claims that breakpoint b is solved to its tolerance: not if a limit was reached first."""
+        return str(self.attrs["status_meanings"][self.arrays["status"][b]]) == "CONVERGED"
+
+    def intervals(self) -> list[float]:
+        """The worst gaps between breakpoints (gap / primal for a relative goal); [] where only breakpoints are certified."""
+        self.broken += [
+            f"{self.audit.where(b)}: lambda_low is no number" for b in np.flatnonzero(np.isnan(self.closed())).tolist()
+        ]
+        if "cell_low" in self.arrays:
+            lam = float(self.arrays["lambda"][0])
+            self.broken.append(f"lambda {lam:.9g} and below: models between lambdas that were given one by one")
+        return []
+
+    def closed(self) -> np.ndarray:
+        """The lower ends of the certified intervals, in path order: here each lambda itself."""
+        return np.asarray(self.arrays["lambda_low"])
+
+    def gap_at(self, lam: float, spread: Spread = HERE) -> float:
+        """The gap (or gap / primal) at lambda by an exact pass at w(lambda), less the dual value that certifies it."""
+        return math.nan
 
 
 def as_claimed(r: Rebuilt, hinge: float) -> Rebuilt:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gapwise.stages.certify.audit import Audit, BaselessError
+from gapwise.stages.certify.audit import Audit, BaselessError, Given
 from gapwise.stages.certify.ends import check_end, check_top, rounding_floor
 from gapwise.stages.certify.kernels import norm2
 from gapwise.stages.certify.oracle import OracleError, exact_pass
@@ -34,14 +34,14 @@ ENDS = ("CONVERGED", "LAMBDA_NEGLIGIBLE", "ROUNDING_LIMIT")
 """How the axis of `anytime` may end: at `path.lambda_min`, where no smaller lambda matters, where rounding shows."""
 
 
-class Cells:
+class Cells(Given):
     """All cells of a path over the rebuilt breakpoints."""
 
     of_path: ClassVar[bool] = True
 
     def __init__(self, audit: Audit) -> None:
-        self.audit, self.problem, self.arrays, self.attrs = audit, audit.problem, audit.arrays, audit.attrs
-        self.broken, self.spread, self.points = audit.broken, audit.spread, SolvedPoints(audit)
+        super().__init__(audit)
+        self.problem, self.spread, self.points = audit.problem, audit.spread, SolvedPoints(audit)
         self.with_shares = "cell_dual" in self.arrays
         # without shares of its own, the last cell is that of a breakpoint which a limit may have left unfinished
         count = self.arrays["cell_low"].size - (audit.unfinished and not self.with_shares)
@@ -228,7 +228,7 @@ class Cells:
         for side, b in ((0, k - 1), (1, k)):
             if b >= len(self.points) or (t[side] == 0.0 and tau[side] == 0.0):
                 continue
-            own_w, own_psi, own_ell = self.points.whole(b, spread)
+            own_w, own_psi, own_ell = self.points.vectors(b, spread)
             part = tau[side]
             if not self.with_shares:
                 part = min(1.0, lam / float(self.arrays["lambda"][b]))
@@ -259,3 +259,11 @@ class OpenEnded(Cells):
                 f"{floor:.9g} down"
             )
         check_end(self.audit, str(ended))
+
+
+VERIFIERS: dict[str, type[Given]] = {
+    **dict.fromkeys(("grid", "single"), Given),
+    **dict.fromkeys(("heuristic", "paper", "two_sided"), Cells),
+    "anytime": OpenEnded,
+}
+"""What checks the certificates of each path rule."""

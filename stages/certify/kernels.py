@@ -72,4 +72,4 @@ def product(problem: Problem, a: np.ndarray, b: np.ndarray) -> float:
 
 def norm2(problem: Problem, w: np.ndarray) -> float:
     """||w||^2."""
-    return product(problem, w, w) if own_metric(problem) else float(np.sum(w**2))
+    return product(problem, w, w)

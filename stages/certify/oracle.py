@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -227,17 +228,8 @@ def stored_driver(fingerprint: str) -> Callable[..., None]:
     return stored
 
 
-def answers(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> Answers:
-    """The oracle's answers for `blocks` at w (d,), one call each: a `BlockFunction`."""
-    return _answers(problem, w, blocks, False)
-
-
-def answers_and_decoded(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> Answers:
-    """`answers`, compared with the decoded labellings as well."""
-    return _answers(problem, w, blocks, True)
-
-
-def _answers(problem: Problem, w: np.ndarray, blocks: np.ndarray, decode: bool) -> Answers:
+def answers(problem: Problem, w: np.ndarray, blocks: np.ndarray, *, decode: bool) -> Answers:
+    """The oracle's answers for `blocks` at w (d,), one call each, compared with the decoded labellings if asked."""
     P, size = problem, blocks.size
     labels = np.empty(int(np.sum(P.label_ptr[blocks + 1] - P.label_ptr[blocks])), P.truth.dtype)
     most, reached, bounded = np.empty(size), np.empty(size), certainty_of(P) == UPPER_BOUNDED
@@ -255,7 +247,7 @@ def exact_pass(problem: Problem, w: np.ndarray, spread: Spread = HERE, *, decode
 
     Without a bound on an approximate oracle, `most` and `hinges` are the largest values at hand.
     """
-    parts = spread.blocks(answers_and_decoded if decode else answers, problem, w, range(problem.n))
+    parts = spread.blocks(partial(answers, decode=decode), problem, w, range(problem.n))
     answered = Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     certainty = certainty_of(problem)
     if certainty == ESTIMATE:
@@ -280,16 +272,9 @@ def compare_stored(
     """
     certainty, inside = certainty_of(problem), np.empty(problem.n)
     of_answers = answered.labels, answered.most, answered.rival, answered.worth
-    given = (
-        problem,
-        frozen(w),
-        *supports,
-        certainty != ESTIMATE,
-        *of_answers,
-        inside,
-        np.empty(max_local_size(problem)),
-    )
-    spread.in_order(lambda start, stop: stored_driver(problem)(*given, start, stop), problem)
+    rest = (certainty != ESTIMATE, *of_answers, inside, np.empty(max_local_size(problem)))
+    run = stored_driver(problem)
+    spread.in_order(lambda start, stop: run(problem, frozen(w), *supports, *rest, start, stop), problem)
     if certainty != ESTIMATE:
         refuse_beaten(answered, certainty)
     return inside
@@ -300,17 +285,18 @@ def refuse_beaten(answered: Answers, certainty: str) -> None:
     beaten = answered.rival != NOTHING
     if certainty == UPPER_BOUNDED:
         beaten = beaten | np.isnan(answered.most)
-    if beaten.any():
-        i = int(np.argmax(beaten))
-        if certainty == UPPER_BOUNDED:
-            rival = f"{NAMES[answered.rival[i]]} is worth {answered.worth[i]:.9g} (loss included)"
-            shown = rival if answered.rival[i] != NOTHING else "it is not a number"
-            raise OracleError(
-                f"block {i}: the bound on the maximum is {answered.most[i]:.9g}, but {shown}, so it is no bound; check "
-                "max_bound, value and loss of this structure"
-            )
+    if not beaten.any():
+        return
+    i = int(np.argmax(beaten))
+    name, most, worth = NAMES[answered.rival[i]], answered.most[i], answered.worth[i]
+    if certainty == UPPER_BOUNDED:
+        known = answered.rival[i] != NOTHING
+        shown = f"{name} is worth {worth:.9g} (loss included)" if known else "it is not a number"
         raise OracleError(
-            f"block {i}: the max-oracle's answer is worth {answered.most[i]:.9g} (loss included), "
-            f"{NAMES[answered.rival[i]]} {answered.worth[i]:.9g}, so the answer is not the maximum; "
-            "check max_oracle, decode, value and loss of this structure"
+            f"block {i}: the bound on the maximum is {most:.9g}, but {shown}, so it is no bound; check max_bound, value "
+            "and loss of this structure"
         )
+    raise OracleError(
+        f"block {i}: the max-oracle's answer is worth {most:.9g} (loss included), {name} {worth:.9g}, so the answer is not "
+        "the maximum; check max_oracle, decode, value and loss of this structure"
+    )

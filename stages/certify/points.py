@@ -37,32 +37,20 @@ class SolvedPoints:
         r = self.audit.rebuilt[k]
         return r.hinge, r.ell, r.norm2, r.dual_norm2
 
-    def vectors(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """(w, q) of point k, (d,) each; k is at most the last breakpoint."""
-        if k < 0:
-            return np.zeros(self.problem.d), clip(self.problem, self.audit.zero.psi)
-        own = clip(self.problem, self.audit.duals(k, self.audit.spread).v)
-        return self._primal(k, own), float(self.arrays["lambda"][k]) * own
-
-    def whole(self, k: int, spread: Spread) -> tuple[np.ndarray, np.ndarray, float]:
-        """(w, psi, ell) of point k; psi is q before it is projected onto the bounds."""
+    def vectors(self, k: int, spread: Spread | None = None) -> tuple[np.ndarray, np.ndarray, float]:
+        """(w, psi, ell) of point k, at most the last breakpoint; q is psi, projected onto the bounds."""
         if k < 0:
             return np.zeros(self.problem.d), self.audit.zero.psi, self.audit.zero.hinge
-        point = self.audit.duals(k, spread)
-        return (
-            self._primal(k, clip(self.problem, point.v)),
-            float(self.arrays["lambda"][k]) * point.v,
-            self.audit.rebuilt[k].ell,
-        )
-
-    def _primal(self, k: int, own: np.ndarray) -> np.ndarray:
-        """w of breakpoint k: the stored one where primal and dual point are not each other's, else w(alpha) = `own`."""
-        return completed(self.problem, np.asarray(self.audit.weights(k))) if self.audit.apart else own
+        point = self.audit.duals(k, spread or self.audit.spread)
+        # where primal and dual point are not each other's, w is the stored one
+        apart = completed(self.problem, np.asarray(self.audit.weights(k))) if self.audit.apart else None
+        w = clip(self.problem, point.v) if apart is None else apart
+        return w, float(self.arrays["lambda"][k]) * point.v, self.audit.rebuilt[k].ell
 
     def inner(self, k: int) -> tuple[float, float]:
         """(<w, w'>, <q, q'>) of points k - 1 and k."""
-        (w, q), (w_below, q_below) = self.vectors(k - 1), self.vectors(k)
-        return product(self.problem, w, w_below), product(self.problem, q, q_below)
+        P, (w, psi, _), (w_below, psi_below, _) = self.problem, self.vectors(k - 1), self.vectors(k)
+        return product(P, w, w_below), product(P, clip(P, psi), clip(P, psi_below))
 
     def slack(self, above: float, below: float, k: int, *, dual: bool) -> float:
         """What the inner product of points k - 1 and k, of these squared norms, may differ by; `dual`: that of their q."""

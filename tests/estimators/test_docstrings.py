@@ -20,7 +20,7 @@ ABSTRACT = {"GapwiseEstimator", "Oracle"}
 PROTOCOLS = (
     "problems.protocol.Problem", "problems.protocol.Bounded", "problems.protocol.Summable", "datasets.Reader",
     "datasets.Sink", "datasets.Encoder", "solver.method.Method", "solver.path.rule.PathRule",
-    "solver.events.Sink", "certify.audit.Verifier",
+    "solver.events.Sink",
 )  # fmt: skip
 """The extension protocols, each with an example in its docstring."""
 

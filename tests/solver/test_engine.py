@@ -19,7 +19,7 @@ from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Event, Kind, Progress, Stop
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import Status
-from gapwise.stages.verify import CertificateError, verified, verify
+from gapwise.stages.verify import CertificateError, verify
 from gapwise.stages.verify import in_memory as source
 from gapwise.storage.files import read_json
 from gapwise.storage.paths import open_path
@@ -160,7 +160,7 @@ def test_in_memory__has_what_the_folder_has(tmp_path: Path, kind: str, name: str
     assert unwritten.identical(stored)
     assert unwritten.attrs == stored.attrs
     assert {n: v.dtype for n, v in unwritten.variables.items()} == {n: v.dtype for n, v in stored.variables.items()}
-    assert verified(problem, source(arrays, attrs)) == verify(problem, tmp_path)
+    assert verify(problem, source(arrays, attrs)) == verify(problem, tmp_path)
 
 
 def test_in_memory__wrong_certificates_are_found() -> None:
@@ -170,9 +170,9 @@ def test_in_memory__wrong_certificates_are_found() -> None:
     arrays, attrs = in_memory(engine, sink, "k")
     wrong = {**arrays, "weights": arrays["weights"] * 1.01}
     with pytest.raises(CertificateError, match=r"^in memory: .* certificate\(s\) do not hold; the first: lambda"):
-        verified(problem, source(wrong, attrs))
+        verify(problem, source(wrong, attrs))
     with pytest.raises(CertificateError, match=r"^in memory: .*array gap: nothing is stored that can be used\.$"):
-        verified(problem, source({name: a for name, a in arrays.items() if name != "gap"}, attrs))
+        verify(problem, source({name: a for name, a in arrays.items() if name != "gap"}, attrs))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from gapwise.stages.certify.cells import Cells
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
-from gapwise.stages.verify import CertificateError, in_memory, verified, verify
+from gapwise.stages.verify import CertificateError, in_memory, verify
 from gapwise.storage.layout import BOUNDS, PATH, TWO_POINTS
 from gapwise.storage.results import read_path
 
@@ -230,7 +230,7 @@ def test_verify__finds_what_is_not_so_and_names_its_lambda(kind: str, tamper: Ca
     path, kept = opened(run_of("multiclass", kind)), []
     tamper(path)
     with pytest.raises(CertificateError) as error:
-        verified(problem_of("multiclass", kind), in_memory(*path), keep=kept.append)
+        verify(problem_of("multiclass", kind), in_memory(*path, keep=kept.append))
     (result,) = kept
     assert result["certified"] is False
     assert any(re.search(message, line) for line in result["broken"]), result["broken"]
@@ -255,7 +255,7 @@ def test_verify__finds_a_max_oracle_that_lies_about_one_block(kind: str) -> None
     """The path was solved with an honest one."""
     path = opened(run_of("python_oracle", kind))
     with pytest.raises(CertificateError, match=r"lambda .*\): block 2: the max-oracle's answer is worth"):
-        verified(lying("truth", block=2), in_memory(*path))
+        verify(lying("truth", block=2), in_memory(*path))
 
 
 @pytest.mark.parametrize("kind", ["grid", "relative"])
@@ -264,7 +264,7 @@ def test_verify__finds_a_gap_above_the_tolerance_it_claims(kind: str) -> None:
     path = opened(run_of("multiclass", kind))
     path.attrs["eps"] = 1e-6
     with pytest.raises(CertificateError, match=r"breakpoint 0.*the duality gap .* is above"):
-        verified(TINY["multiclass"](), in_memory(*path))
+        verify(TINY["multiclass"](), in_memory(*path))
 
 
 def test_verify__samples_find_what_the_arithmetic_would_miss(monkeypatch) -> None:
@@ -277,12 +277,12 @@ def test_verify__samples_find_what_the_arithmetic_would_miss(monkeypatch) -> Non
     monkeypatch.setattr(Cells, "_coverage", lambda self: None)
     drop(2, 3)(path)
     with pytest.raises(CertificateError, match=r"sampled\): an exact pass finds a gap"):
-        verified(TINY["multiclass"](), in_memory(*path), samples=60)
+        verify(TINY["multiclass"](), in_memory(*path), samples=60)
 
 
 def test_verify__knows_a_primal_point_that_is_not_that_of_the_supports() -> None:
     path = opened(run_of("multiclass", "grid", method="accelerated"))
-    assert verified(TINY["multiclass"](), in_memory(*path))["certified"]
+    assert verify(TINY["multiclass"](), in_memory(*path))["certified"]
     path.arrays["weights"][1, 0] += 0.1
     with pytest.raises(CertificateError, match="breakpoint 1"):
-        verified(TINY["multiclass"](), in_memory(*path))
+        verify(TINY["multiclass"](), in_memory(*path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,7 +28,7 @@ from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions
-from gapwise.stages.verify import CertificateError, in_memory, stored, verified, verify
+from gapwise.stages.verify import CertificateError, in_memory, stored, verify
 from gapwise.storage.results import read_path
 from gapwise.storage.sink import MemorySink
 
@@ -151,7 +152,7 @@ def test_verify__takes_no_nan_anywhere(kind: str) -> None:
             spoilt = arrays[name].copy()
             spoilt[row] = np.nan
             with pytest.raises(CertificateError):
-                verified(problem, in_memory({**arrays, name: spoilt}, attrs))
+                verify(problem, in_memory({**arrays, name: spoilt}, attrs))
 
 
 @pytest.mark.parametrize("kind", ["two_sided_whole", "paper"])
@@ -159,7 +160,7 @@ def test_verify__takes_no_nan_from_an_exact_pass(kind: str, monkeypatch: pytest.
     monkeypatch.setattr(cells, "primal_at", lambda *arguments, **choices: np.nan)
     kept: list[Facts] = []
     with pytest.raises(CertificateError):
-        verified(problem_of("multiclass", kind), stored(run_of("multiclass", kind)), keep=kept.append)
+        verify(problem_of("multiclass", kind), replace(stored(run_of("multiclass", kind)), keep=kept.append))
     assert sum("an exact pass finds a gap of nan" in line for line in kept[0]["broken"]) == 20
 
 
@@ -186,7 +187,7 @@ def test_verify__says_where_rounding_hides_a_gap_and_refuses_what_it_does_not_ex
 
     def with_more(**changes: float) -> dict[str, object]:
         changed = {name: arrays[name] + by for name, by in changes.items()}
-        return verified(problem, in_memory({**arrays, **changed}, attrs))["verdict"]
+        return verify(problem, in_memory({**arrays, **changed}, attrs))["verdict"]
 
     hidden = with_more(gap=0.5e-3 * dual)
     assert (hidden["certified"], hidden["status"], hidden["rounded"]) == (False, "ROUNDING_LIMIT", [lam])
