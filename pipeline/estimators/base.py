@@ -37,7 +37,6 @@ from gapwise.pipeline.estimators.fitted import Fitted, Held
 from gapwise.pipeline.estimators.fitting import Former, Source, fit
 from gapwise.pipeline.estimators.plan import Plan
 from gapwise.pipeline.estimators.solving import computing, spread_of
-from gapwise.pipeline.estimators.words import library_words
 from gapwise.records import Record
 from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.datasets import Blocks
@@ -199,7 +198,7 @@ class GapwiseEstimator(BaseEstimator):
         plan = Plan.of(self, learner._structure, n, learner._groups(data))
         for said in learner._cautions(data):
             warnings.warn(f"{name}: {said}", stacklevel=3)
-        source = Source(name, learner._problems, learner._divided, learner._own_digest, learner._options)
+        source = Source(learner._problems, learner._divided, learner._own_digest, learner._options)
         former = None
         if self.warm_start and "lambda_" in vars(self):
             former = Former(self._solved_at(self.lambda_)[0], self.lambda_, self._data_digest)
@@ -222,8 +221,7 @@ class GapwiseEstimator(BaseEstimator):
         limits = {"max_passes": self.max_passes, "max_seconds": self.max_seconds}
         python = calls_python(self._structure)
         options = solver_options(self.solver, path=path.can.finds_lambdas, calls_python=python, **limits)
-        with library_words():
-            return options, path.for_method(options)
+        return options, path.for_method(options)
 
     def _keep(self, fitted: Fitted) -> None:
         """Set the fitted attributes."""

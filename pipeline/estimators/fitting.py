@@ -35,8 +35,6 @@ log = logging.getLogger("gapwise")
 class Source(NamedTuple):
     """How an estimator makes problems of its data."""
 
-    kind: str
-    """the estimator's name, for messages"""
     problems: Callable[[Data, Data | None, Compute], AbstractContextManager[tuple[Problem, Held | None]]]
     """over both parts of the data"""
     divided: Callable[[Data, np.ndarray, Compute], AbstractContextManager[tuple[Problem, Problem, Held]]]
@@ -101,7 +99,7 @@ class Fit:
         run_dir = self.run_dir if self.run_dir is None or not where else self.run_dir / where
         result = solved(
             problem, options, path, seed=self.plan.seed, compute=self.compute, stop=self.stop, run_dir=run_dir,
-            kind=self.source.kind, data=lambda: str(known), check=self.plan.verify, initial=initial(known), ending=ending,
+            data=lambda: str(known), check=self.plan.verify, initial=initial(known), ending=ending,
             held_out=held_out,
         )  # fmt: skip
         return result, known

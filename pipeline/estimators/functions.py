@@ -15,7 +15,6 @@ from gapwise.pipeline.estimators.choices import (
     workers_of,
 )
 from gapwise.pipeline.estimators.solving import computing, solved
-from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.problems.capabilities import calls_python_of
 from gapwise.stages.problems.protocol import Problem
@@ -77,8 +76,7 @@ def solve(
         solver, path=path.can.finds_lambdas, max_passes=max_passes, max_seconds=max_seconds,
         calls_python=calls_python_of(problem),
     )  # fmt: skip
-    with library_words():
-        path = path.for_method(options)
+    path = path.for_method(options)
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(Stop()) if run_dir is not None else None
         compute = stack.enter_context(computing(workers_of(n_jobs), stop))

@@ -15,7 +15,6 @@ import numpy as np
 from gapwise.pipeline.compiling import Compiling
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
-from gapwise.pipeline.estimators.words import library_words
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.records import Record, flat
 from gapwise.stages.choice.rising_loss import RisingLoss, check_ending
@@ -39,7 +38,7 @@ from gapwise.storage.sink import MemorySink
 log = logging.getLogger("gapwise")
 
 RECORD = "fit.json"
-"""What a folder belongs to: data, options and program."""
+"""What a folder belongs to: data and options. A solve that ends before its first commit leaves no other record."""
 IN_MEMORY = "in memory"
 """The key of a path that no folder has."""
 UNTIMED = ("name", "max_seconds")
@@ -73,7 +72,7 @@ def computing(workers: int, stop: Stop | None) -> Iterator[Compute]:
     """Threads for the blocks; says so if code is compiled meanwhile. A stop becomes the exception of its signal."""
     options = ComputeOptions(kind="serial" if workers == 1 else "threads", workers=workers)
     try:
-        with library_words(), Compute(options, stop) as compute, Compiling(_Compiler()):
+        with Compute(options, stop) as compute, Compiling(_Compiler()):
             yield compute
     except Interrupted as end:
         raise _ended(end.signal) from end
@@ -107,7 +106,6 @@ def solved(
     compute: Compute,
     stop: Stop | None = None,
     run_dir: str | Location | None = None,
-    kind: str = "problem",
     data: Callable[[], str] | None = None,
     check: bool = True,
     initial: Supports | None = None,
@@ -122,8 +120,6 @@ def solved(
     run_dir : path or URL, optional
         Where the state is committed. The same call continues what was committed there, to the same bits; other data or
         other options are refused. Without it nothing is written to disk.
-    kind : str
-        What the folder is a fit of, for messages.
     data : callable, optional
         Digest of the data; by default that of the problem.
     check : bool
@@ -158,7 +154,7 @@ def solved(
     session = Session(spread=spread, stop=stop or never, every_seconds=every_seconds)
     make_directory(where)
     with locked(where / "lock"):
-        _claim(where, {"kind": kind, "data": data_digest, "format_version": FORMAT_VERSION, "science": science})
+        _claim(where, {"data": data_digest, "format_version": FORMAT_VERSION, "science": science})
         status = solve(task, where, key=data_digest, science=science, session=session, ending=ending)
         if status is Status.INTERRUPTED:
             raise Interrupted(stop.signal if stop is not None else 2)
@@ -236,22 +232,18 @@ def _science(options: MethodOptions, path: PathOptions, seed: int) -> Record:
 
 def _claim(folder: Location, record: Mapping[str, object]) -> None:
     """Write the record of a new folder; ValueError if it belongs to something else."""
-    file = folder / RECORD
+    file, here = folder / RECORD, flat(record)
     if not file.is_file():
         others = [path.name for path in folder.iterdir() if path.name != "lock" and not path.name.startswith(".")]
         if others:
             raise ValueError(f"run_dir: {folder} holds {sorted(others)[0]} and no {RECORD}; give a folder of its own")
         write_json(file, record)
         return
-    stored = flat(read_json(file))
-    here = flat(record)
-    if stored.get("data") != here["data"] and stored.get("kind") == here["kind"]:
-        raise ValueError(f"run_dir: {folder} holds a fit of other data; give another folder, or remove this one")
-    keys = sorted(key for key in {*stored, *here} if stored.get(key) != here.get(key))
+    there = flat(read_json(file))
+    keys = sorted(key for key in {*there, *here} if there.get(key) != here.get(key))
+    pairs = ", ".join(
+        f"{key.removeprefix('science.')} {there.get(key)!r} there, {here.get(key)!r} here" for key in keys
+    )
     if keys:
-        pairs = ", ".join(f"{_short(key)} {stored.get(key)!r} there, {here.get(key)!r} here" for key in keys)
-        raise ValueError(f"run_dir: {folder} holds another fit ({pairs}); give another folder, or remove this one")
-
-
-def _short(key: str) -> str:
-    return key.removeprefix("science.")
+        what = "a fit of other data" if "data" in keys else f"another fit ({pairs})"
+        raise ValueError(f"run_dir: {folder} holds {what}; give another folder, or remove this one")

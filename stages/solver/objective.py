@@ -101,5 +101,5 @@ def require_cone(problem: Problem) -> None:
             j = int(np.argmax(bad))
             raise ValueError(
                 f"path: bounds must be 0 or +-inf for a regularization path; feature {j} has {name}={bound[j]:g}. "
-                "Use path=grid or path=single."
+                "Give the lambdas: path=grid or path=single, in Python lam as a number or a list."
             )

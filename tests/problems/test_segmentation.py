@@ -162,7 +162,9 @@ def test_fixed_weight__solves_the_problem_whose_only_unknowns_are_unary_weights(
 
 
 def test_fixed_weight__leaves_no_path():
-    with pytest.raises(ValueError, match=r"bounds must be 0 or \+-inf .* lower=0.4. Use path=grid or path=single"):
+    with pytest.raises(
+        ValueError, match=r"bounds must be 0 or \+-inf .* lower=0.4. Give the lambdas: path=grid or path=single"
+    ):
         require_cone(segmentation(potts=0.4))
     require_cone(segmentation(potts=0.0))
 

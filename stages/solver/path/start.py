@@ -118,8 +118,8 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
         i = int(np.argmin(answers.proven))
         raise ValueError(
             f"path: at w = 0 the bound on block {i} exceeds the oracle's answer by {answers.bound[i] - answers.h[i]:.3g}, "
-            "but a path needs the largest losses themselves: let max_oracle and max_bound agree there, or use path=grid or "
-            "path=single"
+            "but a path needs the largest losses themselves: let max_oracle and max_bound agree there, or give the lambdas: "
+            "path=grid or path=single, in Python lam as a number or a list"
         )
     if not answers.losses.any():
         log.warning(
