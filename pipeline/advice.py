@@ -53,14 +53,7 @@ def what_next(result: Facts, solve: Facts | None = None) -> str:
         if verdict.relative:  # then `allowed` is a share of the dual value
             reached = max(record["gap"] / (record["primal"] - record["gap"]) for record in result["path"])
     half = (reached if reached is not None and 0.0 < reached <= verdict.allowed / 2 else verdict.allowed) / 2
-    more = " and reaches smaller λ's, as the last one was the best" if _last_is_best(result) else ""
-    return f"{key}={half:.3g} certifies half the gap{more} ({ANOTHER}) · gapwise ls compares runs"
-
-
-def _last_is_best(result: Facts) -> bool:
-    """Whether the best lambda is the last one that a path solved, so that more solved ones may show a better one."""
-    best = result.get("evaluate", {}).get("best_lambda")
-    return len(result["path"]) > 1 and result["path"][-1]["lambda"] == best == min(b["lambda"] for b in result["path"])
+    return f"{key}={half:.3g} certifies half the gap ({ANOTHER}) · gapwise ls compares runs"
 
 
 def _beyond(key: str) -> str:

@@ -152,7 +152,7 @@ def summary(
     losses = f"test loss{before} {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
     lines.append(("best", f"λ {_number(best['best_lambda'])} ({_picked(best)}) · {losses}"))
     if best.get("best_edge"):
-        lines.append(("", f"this λ lies {Edge(best['best_edge']).words}: a better one may lie beyond"))
+        lines.append(("", f"this λ lies {Edge(best['best_edge']).words}"))
     extra = {k: v for k, v in best.items() if k not in EVALUATE_FIELDS and k.startswith("test_") and _is_number(v)}
     if (nothing_learnt := baseline(best)) is not None:
         extra[f"{nothing_learnt[0]}: test loss"] = nothing_learnt[1]

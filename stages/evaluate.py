@@ -16,7 +16,8 @@ from numba import njit
 
 from gapwise.records import Facts, Record
 from gapwise.stages.choice.criteria import criterion_of
-from gapwise.stages.choice.rules import LOSS, PICKS, choose, edge_of, picked, standard_error
+from gapwise.stages.choice.grid import end_of
+from gapwise.stages.choice.rules import LOSS, PICKS, selected, standard_error
 from gapwise.stages.featurize import VALIDATION
 from gapwise.stages.model.predict import predict
 from gapwise.stages.model.predictions import write_predictions
@@ -72,8 +73,8 @@ def evaluate(
     dict
         The `evaluate` part of ``result.json``: best_lambda (picked on the validation split, or best on the test split if
         there is none; the larger lambda on ties), its losses, and the structure's measures there; criterion, if it is not
-        the loss; also the loss of labelling everything 0, and of the most frequent training label; best_edge, "low" or
-        "high", if that lambda is the last on this side (`choice.Edge`). With a validation split also picked_by,
+        the loss; also the loss of labelling everything 0, and of the most frequent training label; best_edge, "low", "end"
+        or "high", if that lambda is the last on this side (`choice.Edge`). With a validation split also picked_by,
         validation_blocks and hindsight_lambda, the best on the test split; least_lambda, if the best validation value lies
         elsewhere; and one_se_lambda with its losses, if the loss is the criterion.
 
@@ -120,20 +121,20 @@ def evaluate(
     order = np.argsort(-lams, kind="stable") if between.size else np.arange(total)
     columns = _columns(measures, of_row)
     by = criterion_of("criterion", criterion, name)
-    best = least = choose(lams, by.losses(columns[f"test_{by.name}"]), None).best
+    chosen = hindsight = selected("least", lams, by.losses(columns[f"test_{by.name}"]), None, end_of([path]))
     of_choice: Record = {}
     if VALIDATION in splits:
         values, errors = by.losses(columns[f"{VALIDATION}_{by.name}"]), columns[ERROR] if by.is_loss else None
-        best, choice = picked(pick, lams, values, errors), choose(lams, values, errors)
+        chosen = selected(pick, lams, values, errors, end_of([path]))
         of_choice = {
+            **chosen.record(lams),
             "picked_on": VALIDATION,
-            "picked_by": pick,
             "validation_blocks": problems[VALIDATION].n,
-            **({} if best == choice.best else {"least_lambda": float(lams[choice.best])}),
-            **({} if choice.one_se is None else _simplest(choice.one_se, lams, columns)),
-            "hindsight_lambda": float(lams[least]),
-            f"hindsight_test_{by.name}": float(columns[f"test_{by.name}"][least]),
+            **({} if chosen.one_se is None else _simplest(chosen.one_se, lams, columns)),
+            "hindsight_lambda": float(lams[hindsight.picked]),
+            f"hindsight_test_{by.name}": float(columns[f"test_{by.name}"][hindsight.picked]),
         }
+    best = chosen.picked
     if "train_loss" not in measures[of_row[best]]:
         measure_split(int(of_row[best]), weights_of_row(best), "train", spread)
         columns = _columns(measures, of_row)
@@ -152,11 +153,7 @@ def evaluate(
         "all_zero_test_loss": _constant_loss(problems["test"]),
         **_commonest(name, problems["train"], problems["test"], arrays["test"], store.meta),
     }
-    of_path = "cell_low" in path
-    low = float(path["cell_low"][-1]) if of_path else 0.0
-    if (edge := edge_of(lams, best, of_path=of_path, low=low)) is not None:
-        result["best_edge"] = edge.value
-    result |= of_choice
+    result |= of_choice or ({} if chosen.edge is None else {"best_edge": chosen.edge.value})
     write_json(run_dir / "metrics.json", result)
     return result
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import logging
 import math
 import warnings
 from collections.abc import Iterator
@@ -33,12 +34,13 @@ from gapwise.pipeline.estimators.choices import (
     workers_of,
 )
 from gapwise.pipeline.estimators.data import Data, Samples
-from gapwise.pipeline.estimators.fitted import Fitted, Held
+from gapwise.pipeline.estimators.fitted import Fitted
 from gapwise.pipeline.estimators.fitting import Former, Source, fit
 from gapwise.pipeline.estimators.plan import Plan
 from gapwise.pipeline.estimators.solving import computing, spread_of
 from gapwise.records import Record
-from gapwise.stages.choice.rules import LOSS, PICKS
+from gapwise.stages.choice.held_out import Held
+from gapwise.stages.choice.rules import LOSS, PICKS, Edge
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.model.calibration import METHODS
 from gapwise.stages.model.confidence import NBest, Scores, n_best_of, scores_of
@@ -51,6 +53,8 @@ from gapwise.storage.mixture import PathInMemory
 
 if TYPE_CHECKING:
     from gapwise.storage.paths import SolvedPath
+
+log = logging.getLogger("gapwise")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -212,8 +216,10 @@ class GapwiseEstimator(BaseEstimator):
             warnings.warn(f"{name}: {plan.none_held}", stacklevel=3)
         if done.uncalibrated is not None:
             warnings.warn(f"{name}: {done.uncalibrated}", stacklevel=3)
-        if (beyond := done.fitted.said_of_edge(name)) is not None:
-            warnings.warn(beyond, stacklevel=3)
+        if done.fitted.edge is Edge.END:
+            log.info("%s", done.fitted.said_of_edge(name))
+        elif done.fitted.edge is not None:
+            warnings.warn(done.fitted.said_of_edge(name), stacklevel=3)
         return self
 
     def _options(self, path: PathOptions) -> tuple[MethodOptions, PathOptions]:

@@ -10,14 +10,11 @@ import numpy as np
 
 from gapwise.pipeline.estimators.certificate import ModelCertificate, certificate_of, ended_early
 from gapwise.pipeline.estimators.solving import Solved
-from gapwise.records import Facts
-from gapwise.stages.choice.criteria import Criterion, refuse_unmeasured
+from gapwise.stages.choice.criteria import Criterion
 from gapwise.stages.choice.grid import common_grid
+from gapwise.stages.choice.held_out import Held, of_each
 from gapwise.stages.choice.rules import Edge, edge_of, standard_error
-from gapwise.stages.model.predict import predict
-from gapwise.stages.problems import build, structure
 from gapwise.stages.problems.parallel import Spread
-from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.refit import nearest
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.storage.mixture import PathInMemory
@@ -38,31 +35,6 @@ ENDINGS = {
 """Where a solve ended that was not done, and what helps."""
 STRIDE = 2
 """Of the 16 lambdas a decade of `common_grid`."""
-
-
-class Held(NamedTuple):
-    """Held-out blocks."""
-
-    structure: str
-    problem: Problem
-    arrays: Mapping[str, np.ndarray]
-    """what the structure's measures read"""
-
-    @classmethod
-    def of(cls, name: str, arrays: Mapping[str, np.ndarray], meta: Facts) -> Held:
-        """The blocks of a structure's arrays."""
-        return cls(name, build(name, arrays, meta), arrays)
-
-    def refuse_unmeasured(self, by: Criterion) -> None:
-        """Raise ValueError if these blocks do not have the criterion."""
-        refuse_unmeasured("criterion", by, self.problem, self.arrays, self.structure)
-
-    def values(self, w: np.ndarray, by: Criterion, spread: Spread) -> np.ndarray:
-        """The task losses of the blocks at w, (blocks,), or the criterion of all together, (1,)."""
-        labels, losses = predict(self.problem, w, spread)
-        if by.is_loss:
-            return losses
-        return np.array([structure(self.structure).metrics(self.problem, self.arrays, labels)[by.name]])
 
 
 class Validated(NamedTuple):
@@ -139,17 +111,9 @@ def models_of(path: PathInMemory, lams: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def values_of(models: Iterable[np.ndarray], held: Held, by: Criterion, spread: Spread) -> np.ndarray:
-    """float64, (models, columns): of each model; equal models in a row are decoded once."""
-    rows: list[np.ndarray] = []
-    columns = held.problem.n if by.is_loss else 1
-    before = None
-    for w in models:
-        if before is not None and np.array_equal(w, before):
-            rows.append(rows[-1])
-        else:
-            rows.append(np.full(columns, np.nan) if np.isnan(w).any() else held.values(w, by, spread))
-        before = w
-    return np.array(rows)
+    """float64, (models, columns): of each model."""
+    nothing = np.full(held.problem.n if by.is_loss else 1, np.nan)
+    return of_each(models, lambda w: nothing if np.isnan(w).any() else held.values(w, by, spread))
 
 
 class Fitted(NamedTuple):
@@ -185,19 +149,19 @@ class Fitted(NamedTuple):
         """The edge at which held-out blocks chose lambda, if they did."""
         if self.validated is None:
             return None
-        end = self.path.path.end
         (chosen,) = np.flatnonzero(self.validated.lams == self.lam)
-        return edge_of(self.validated.lams, int(chosen), of_path=end is not None, low=end or 0.0)
+        return edge_of(self.validated.lams, int(chosen), self.path.path.end)
 
-    def said_of_edge(self, name: str) -> str | None:
-        """The warning of a choice at an edge; None if there is none."""
-        edge, path = self.edge, self.path.path
-        if edge is None:
-            return None
-        more = "a path goes further down with a smaller eps" if path.end is not None else "give more lambdas"
-        if path.attrs["status"] == Status.LAMBDA_NEGLIGIBLE:
+    def said_of_edge(self, name: str) -> str:
+        """What is to be said of a choice at an edge."""
+        assert self.edge is not None
+        said = f"{name}: lam {self.lam:.3g} was chosen {self.edge.words}"
+        if self.edge is Edge.END:
+            return said
+        more = "give more lambdas" if self.path.path.end is None else "a smaller eps goes further down"
+        if self.path.status is Status.LAMBDA_NEGLIGIBLE:
             more += ", or where no feature is far smaller than others or than the intercept: standardise them"
-        return f"{name}: lam {self.lam:.3g} was chosen {edge.words}; a better one may lie beyond: {more}"
+        return f"{said}; {more}"
 
     def warnings(self, name: str) -> Iterator[str]:
         """What is to be said of solves that ended before they were done.

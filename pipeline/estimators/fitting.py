@@ -14,10 +14,11 @@ import numpy as np
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.data import Data, part
-from gapwise.pipeline.estimators.fitted import Fitted, Held, HeldValues, Validated
+from gapwise.pipeline.estimators.fitted import Fitted, HeldValues, Validated
 from gapwise.pipeline.estimators.plan import Plan
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
 from gapwise.pipeline.interrupt import Stop
+from gapwise.stages.choice.held_out import Held
 from gapwise.stages.choice.rising_loss import RisingLoss
 from gapwise.stages.choice.rules import picked
 from gapwise.stages.model.calibration import Calibration

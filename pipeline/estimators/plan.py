@@ -24,9 +24,9 @@ from gapwise.pipeline.estimators.choices import (
     seed_of,
     workers_of,
 )
-from gapwise.pipeline.estimators.fitted import Held
 from gapwise.pipeline.estimators.held_out import held_out
 from gapwise.stages.choice.criteria import Criterion, criterion_of
+from gapwise.stages.choice.held_out import Held
 from gapwise.stages.choice.rules import PICKS
 from gapwise.stages.model.calibration import METHODS, refuse_few
 from gapwise.stages.model.confidence import refuse_without_margins

@@ -18,8 +18,8 @@ from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
 from gapwise.pipeline.estimators.data import Data, Samples, listed, pairs, part
 from gapwise.pipeline.estimators.examples import LENT, Lent
-from gapwise.pipeline.estimators.fitted import Held
 from gapwise.pipeline.estimators.structured_model import StructuredModel
+from gapwise.stages.choice.held_out import Held
 from gapwise.stages.datasets import Blocks, open_dataset
 from gapwise.stages.problems import build
 from gapwise.stages.problems.answers import labelling, signed

@@ -14,11 +14,10 @@ import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.choice.criteria import Criterion, criterion_of
-from gapwise.stages.choice.grid import common_grid
-from gapwise.stages.choice.rules import LOSS, PICKS, Edge, choose, edge_of, picked, picked_in_words, standard_error
-from gapwise.stages.featurize import VALIDATION, open_problem
-from gapwise.stages.model.predict import predict
-from gapwise.stages.problems import structure
+from gapwise.stages.choice.grid import common_grid, end_of
+from gapwise.stages.choice.held_out import Held, of_each
+from gapwise.stages.choice.rules import LOSS, PICKS, Edge, picked_in_words, selected, standard_error
+from gapwise.stages.featurize import VALIDATION
 from gapwise.storage.backend import DamagedError, Location
 from gapwise.storage.features import open_features
 from gapwise.storage.files import read_json, write_json
@@ -37,13 +36,6 @@ class FinishedRun:
     features: Location
 
 
-def losses_at(
-    done: FinishedRun, split: str, lams: np.ndarray, report: Callable[[int, int], None] = lambda done, total: None
-) -> np.ndarray:
-    """Task losses (lambdas, blocks of `split`) of the models that the run's path certifies at `lams`."""
-    return _at_each(done, split, lams, lambda labels, losses: losses, report)
-
-
 def values_at(
     done: FinishedRun,
     split: str,
@@ -51,28 +43,10 @@ def values_at(
     by: Criterion,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> np.ndarray:
-    """The criterion (lambdas,) on the blocks of `split`."""
-    if by.is_loss:
-        return np.asarray(losses_at(done, split, lams, report).mean(axis=1))
-    features = open_features(done.features)
-    arrays, problem = features.arrays(split), open_problem(done.features, split)
-    measure = structure(features.meta["structure"]).metrics
-    return _at_each(done, split, lams, lambda labels, losses: measure(problem, arrays, labels)[by.name], report)
-
-
-def _at_each(
-    done: FinishedRun, split: str, lams: np.ndarray, of: Callable[..., object], report: Callable[[int, int], None]
-) -> np.ndarray:
-    """`of(labels, losses)` of the model of each lambda; equal models in a row are decoded once."""
-    problem, path = open_problem(done.features, split), open_path(done.run)
-    rows: list[object] = []
-    before = np.full(problem.d, np.nan)
-    for lam in lams:
-        w = path.weights_at(float(lam)).values
-        rows.append(rows[-1] if np.array_equal(w, before) else of(*predict(problem, w, split=split)))
-        before = w
-        report(len(rows), len(lams))
-    return np.array(rows)
+    """What `Held.values` says, (lambdas, columns), of the models that the run's path certifies at `lams`."""
+    held, path = Held.stored(done.features, split), open_path(done.run)
+    models = (path.weights_at(lam).values for lam in lams.tolist())
+    return of_each(models, lambda w: held.values(w, by), lambda count: report(count, lams.size))
 
 
 def fold_means(
@@ -86,7 +60,7 @@ def fold_means(
         means_of = {}
     known = isinstance(means_of, dict) and {name: means_of.get(name) for name in asked} == asked and name in means_of
     if not isinstance(means_of, dict) or not known:
-        means_of = {**asked, name: values_at(done, VALIDATION, lams, by, report).tolist()}
+        means_of = {**asked, name: values_at(done, VALIDATION, lams, by, report).mean(axis=1).tolist()}
         write_json(file, means_of)
     return list(means_of[name])
 
@@ -120,23 +94,19 @@ def cross_validated(
     values = np.array([values_of(k, fold) for k, fold in enumerate(folds)])
     means = values.mean(axis=0)
     errors = np.array([standard_error(column) for column in values.T])
-    best, simple = (picked(rule, lams, by.losses(means), errors) for rule in (pick, "one_se"))
-    least = choose(lams, by.losses(means), errors).best
-    test = losses_at(whole, "test", lams[[best, simple]])
+    chosen = selected(pick, lams, by.losses(means), errors, end_of(paths))
+    best, simple = chosen.picked, chosen.one_se
+    assert simple is not None  # means of folds have standard errors
+    test = values_at(whole, "test", lams[[best, simple]], Criterion())
     measured = {}
     if not by.is_loss:
-        both = values_at(whole, "test", lams[[best, simple]], by).tolist()
+        both = values_at(whole, "test", lams[[best, simple]], by)[:, 0].tolist()
         measured = {
             "criterion": by.name,
             **dict(zip((f"best_test_{by.name}", f"one_se_test_{by.name}"), both, strict=True)),
         }
-    of_path = all("cell_low" in path for path in paths)
-    low = max(float(path["cell_low"][-1]) for path in paths) if of_path else 0.0
-    edge = edge_of(lams, best, of_path=of_path, low=low)
     return {
-        **({} if edge is None else {"best_edge": edge.value}),
-        "picked_by": pick,
-        **({} if best == least else {"least_lambda": float(lams[least])}),
+        **chosen.record(lams),
         "folds": len(folds),
         "lambda": lams.tolist(),
         f"validation_{by.name}": means.tolist(),
@@ -201,5 +171,5 @@ def lines(chosen: Facts) -> list[str]:
             there += f", {by.words} {chosen[f'{name}_test_{by.name}']:.3g}"
         out.append(f"{head:>8}  {where} · {there}")
     if "best_edge" in chosen:
-        out.append(f"{'':>8}  the best λ lies {Edge(chosen['best_edge']).words}: a better one may lie beyond")
+        out.append(f"{'':>8}  the best λ lies {Edge(chosen['best_edge']).words}")
     return [*out, f"{'model':>8}  gapwise export {chosen['run']} --lambda {chosen['best_lambda']:.6g} -o model"]

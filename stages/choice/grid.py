@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,10 +19,9 @@ def common_grid(paths: Sequence[AnyPath]) -> np.ndarray:
     The grid encloses all breakpoints: it begins above the largest (from there up every path only scales its model) and ends
     below the least, but not where a path has ended already. ValueError if there is no such lambda.
     """
-    if all("cell_low" in path for path in paths):
+    if (end := end_of(paths)) is not None:
         high = max(float(path["lambda"].max()) for path in paths)
         low = min(float(path["lambda"].min()) for path in paths)
-        end = max(float(path["cell_low"][-1]) for path in paths)
         first, last = math.ceil(PER_DECADE * math.log10(high)), math.floor(PER_DECADE * math.log10(low))
         if end > 0.0:
             last = max(last, math.ceil(PER_DECADE * math.log10(end)))
@@ -40,3 +39,10 @@ def common_grid(paths: Sequence[AnyPath]) -> np.ndarray:
             "the paths have no lambda in common, so nothing can be compared; let all of them reach further"
         )
     return lams
+
+
+def end_of(paths: Sequence[AnyPath | Mapping[str, np.ndarray]]) -> float | None:
+    """The largest lambda at which one of the paths ends; 0: all go on to lambda = 0; None: their lambdas were given."""
+    if not all("cell_low" in path for path in paths):
+        return None
+    return max(float(path["cell_low"][-1]) for path in paths)

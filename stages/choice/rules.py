@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:  # commands that list runs do without it
     import numpy as np
 
-    from gapwise.records import Facts
+    from gapwise.records import Facts, Record
 
 PICKS = ("parabola", "least", "one_se")
 """Rules by which held-out blocks pick the best lambda (`picked`); the first is the default.
@@ -74,13 +74,42 @@ def picked(rule: str, lams: np.ndarray, losses: np.ndarray, errors: np.ndarray |
     raise ValueError(f"pick: expected one of {', '.join(PICKS)}, got {rule!r}")
 
 
+class Selection(NamedTuple):
+    """What a rule takes, as positions among the lambdas that were compared."""
+
+    rule: str
+    picked: int
+    least: int
+    one_se: int | None
+    edge: Edge | None
+
+    def record(self, lams: np.ndarray) -> Record:
+        """JSON-able: picked_by; best_edge and least_lambda, if there is an edge, and if the best value lies elsewhere."""
+        edge = {} if self.edge is None else {"best_edge": self.edge.value}
+        least = {} if self.picked == self.least else {"least_lambda": float(lams[self.least])}
+        return {**edge, "picked_by": self.rule, **least}
+
+
+def selected(
+    rule: str, lams: np.ndarray, losses: np.ndarray, errors: np.ndarray | None, end: float | None
+) -> Selection:
+    """What commands, folds and estimators take: `picked` and `choose`, and the edge at which that lies.
+
+    `end`: where the paths end that the lambdas are from (`grid.end_of`); None of given lambdas.
+    """
+    choice, chosen = choose(lams, losses, errors), picked(rule, lams, losses, errors)
+    return Selection(rule, chosen, *choice, edge_of(lams, chosen, end))
+
+
 def picked_in_words(chosen: Facts, of: str) -> str:
     """How a result of evaluate, or of a cross-validation, has come to its best lambda, by `of`, for a person."""
     best = f"{'best' if 'criterion' in chosen else 'least'} {of}"
     if "least_lambda" not in chosen:
         return best
-    vertex, simplest = f"vertex of a parabola through the {of}", f"largest λ within one standard error of the {best}"
-    return f"{vertex if chosen['picked_by'] == 'parabola' else simplest}; {best.split()[0]}: λ {chosen['least_lambda']:.3g}"
+    how = f"nearest to the vertex of a parabola through the {of}"
+    if chosen["picked_by"] == "one_se":
+        how = f"largest λ within one standard error of the {best}"
+    return f"{how}; {best.split()[0]}: λ {chosen['least_lambda']:.3g}"
 
 
 def baseline(measured: Facts) -> tuple[str, float] | None:
@@ -118,27 +147,28 @@ class Edge(StrEnum):
 
     LOW = "low"
     """The least lambda, and smaller ones have other models."""
+    END = "end"
+    """The least lambda that was solved of a path, whose smaller ones have this model but for a gap of eps."""
     HIGH = "high"
     """The largest lambda, and larger ones have other models."""
 
     @property
     def words(self) -> str:
         """For a person."""
-        return f"at the {'lower' if self is Edge.LOW else 'upper'} edge of the λ's that were compared"
+        if self is Edge.END:
+            return "at the end of the path: a smaller eps goes on to smaller λ's, of which one may be better"
+        side = "lower" if self is Edge.LOW else "upper"
+        return f"at the {side} edge of the λ's that were compared: a better one may lie beyond"
 
 
-def edge_of(lams: np.ndarray, chosen: int, *, of_path: bool, low: float = 0.0) -> Edge | None:
+def edge_of(lams: np.ndarray, chosen: int, end: float | None) -> Edge | None:
     """The edge at which the choice among `lams` lies, if it does.
 
-    Parameters
-    ----------
-    of_path : bool
-        Whether they are those of a path: above its largest lambda models only shrink, and predict the same.
-    low : float
-        Where a path ends; 0: it has the model of every smaller lambda.
+    `end`: where the path ends that they are from; 0: it has the model of every smaller lambda; None: they were given. Above
+    the largest lambda of a path models only shrink, and predict the same.
     """
     if lams.size < 2:
         return None
-    if lams[chosen] == lams.min() and not (of_path and low == 0.0):
-        return Edge.LOW
-    return Edge.HIGH if lams[chosen] == lams.max() and not of_path else None
+    if lams[chosen] == lams.min():
+        return Edge.END if end == 0.0 else Edge.LOW
+    return Edge.HIGH if lams[chosen] == lams.max() and end is None else None

@@ -137,10 +137,14 @@ def test_choice_at_an_edge__warns() -> None:
     with pytest.warns(UserWarning, match=r"lam 50 was chosen at the upper edge of the λ's .* give more lambdas"):
         MulticlassSVM(lam=[50.0, 5.0], tolerance=0.1, fit_intercept=False).fit(X, y)
     lams = np.array([4.0, 2.0, 1.0])
-    assert [edge_of(lams, k, of_path=False) for k in range(3)] == [Edge.HIGH, None, Edge.LOW]
-    assert [edge_of(lams, k, of_path=True, low=0.5) for k in range(3)] == [None, None, Edge.LOW]
-    assert [edge_of(lams, k, of_path=True, low=0.0) for k in range(3)] == [None] * 3  # all smaller ones have this model
-    assert edge_of(lams[:1], 0, of_path=False) is None
+    assert [edge_of(lams, k, None) for k in range(3)] == [Edge.HIGH, None, Edge.LOW]
+    assert [edge_of(lams, k, 0.5) for k in range(3)] == [None, None, Edge.LOW]
+    assert [edge_of(lams, k, 0.0) for k in range(3)] == [
+        None,
+        None,
+        Edge.END,
+    ]  # within eps all smaller ones have this model
+    assert edge_of(lams[:1], 0, None) is None
 
 
 def test_save__of_auto_is_the_refitted_model(tmp_path: Path) -> None:

@@ -122,13 +122,11 @@ def test_summary__says_what_would_certify_more() -> None:
     assert "    next  path.eps=0.05 certifies half the gap (a new run; it reuses these features)" in summary(
         good, Path("run")
     )
+    beyond = "this λ lies at the end of the path: a smaller eps goes on to smaller λ's, of which one may be better"
     last = result_of("CONVERGED", 0.0)
-    last["path"] = [{**last["path"][0], "lambda": lam} for lam in (1.0, 0.1)]
-    last["evaluate"]["best_lambda"] = 0.1
-    beyond = " and reaches smaller λ's, as the last one was the best"
-    assert f"certifies half the gap{beyond} (" in summary(last, Path("run"))
-    last["evaluate"]["best_lambda"] = 0.2
     assert beyond not in summary(last, Path("run"))
+    last["evaluate"]["best_edge"] = "end"
+    assert beyond in summary(last, Path("run"))
     less = result_of("CONVERGED", 0.0, findings={"largest_gap": 0.03})
     assert "    next  path.eps=0.015 certifies half the gap" in summary(less, Path("run"))
     given = result_of("CONVERGED", 1.0, attrs=GIVEN)

@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from gapwise.stages.certify.verdict import Verdict
-from gapwise.stages.choice.rules import LOSS, baseline, picked_in_words
+from gapwise.stages.choice.rules import LOSS, Edge, baseline, picked_in_words
 from gapwise.stages.problems import capabilities
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.reports.html import fill, number
@@ -40,6 +40,7 @@ def story(run: StoredRun) -> Markup:
         criterion=criterion if "criterion" in measured else "", validated="validation_loss" in run.arrays, tiles=_tiles(run),
         refit={name: number(run.refitted[name]) for name in ("test_loss", "gap")} if run.refitted else None,
         why=picked_in_words(measured, f"{criterion} on validation examples"),
+        edge=Edge(measured["best_edge"]).words if "best_edge" in measured else "",
     )  # fmt: skip
 
 

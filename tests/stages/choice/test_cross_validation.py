@@ -123,13 +123,13 @@ def test_cross_validated__computes_a_fold_once(runs, tmp_path: Path, monkeypatch
     (tmp_path / "fold-0.json").write_text("{")  # damaged
     other = json.loads((tmp_path / "fold-1.json").read_text())
     (tmp_path / "fold-1.json").write_text(json.dumps({**other, "key": "of another run"}))
-    asked, original = [], module.losses_at
+    asked, original = [], module.values_at
 
-    def counted(done, split, lams, report=lambda done, total: None):
+    def counted(done, split, *more):
         asked.append((done.key, split))
-        return original(done, split, lams, report)
+        return original(done, split, *more)
 
-    monkeypatch.setattr(module, "losses_at", counted)
+    monkeypatch.setattr(module, "values_at", counted)
     assert cross_validated(folds, whole, tmp_path) == chosen
     assert asked == [("fold0", "validation"), ("fold1", "validation"), ("whole", "test")]
 
