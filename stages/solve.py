@@ -65,7 +65,7 @@ class Hard:
     def __call__(self, event: Event) -> None:
         solver, counts, rule = event.engine.solver, event.engine.solver.counts, event.engine.rule
         on_path = rule.finds_lambdas
-        if self.told or event.kind is not Kind.BOUNDARY or not (on_path or rule.tolerance().relative):
+        if self.told or event.kind is not Kind.BOUNDARY or not (on_path or rule.goal().relative):
             return
         passes, small = solver.ledger.passes_here, counts.lam * solver.problem.n < 1.0
         if counts.switched > 0.0:

@@ -242,9 +242,9 @@ def progress(engine: Walking) -> dict[str, float | str]:
 
     `certified` as well, where the path may be stopped anywhere: the eps that holds at every lambda so far.
     """
-    solver, counts, rule, asked = engine.solver, engine.solver.counts, engine.rule.open_end(), engine.rule.tolerance()
+    solver, counts, rule, goal = engine.solver, engine.solver.counts, engine.rule.open_end(), engine.rule.goal()
     gap = float(np.sum(solver.block_gaps())) + (counts.slack if engine.certainty == UPPER_BOUNDED else 0.0)
-    if asked.relative:
+    if goal.relative:
         dual = solver.ledger.last_dual(counts.breakpoint)
         gap = gap / dual if dual > 0.0 else math.nan
     return {
@@ -253,8 +253,8 @@ def progress(engine: Walking) -> dict[str, float | str]:
         "passes": solver.ledger.passes_here,
         "gap": gap,
         "certainty": engine.certainty,
-        "tolerance": asked.gap if solver.options.certifies else math.nan,
-        "relative": asked.relative,
+        "tolerance": goal.tolerance if solver.options.certifies else math.nan,
+        "relative": goal.relative,
         "oracle_calls": solver.oracle_calls,
         "seconds": counts.seconds,
         **({"certified": rule.reached} if rule else {}),

@@ -14,7 +14,7 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.counts import Arrays, ArraySpec, Counts
 from gapwise.stages.solver.dual_point import SPECS, DualPoint
 from gapwise.stages.solver.ledger import Ledger, Row
-from gapwise.stages.solver.objective import Certificate, Goal, Mixture
+from gapwise.stages.solver.objective import Certificate, Goal
 from gapwise.stages.solver.options import MethodOptions, Status
 from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.supports import Pool, Supports
@@ -123,34 +123,21 @@ class Method(Generic[Opts]):
         return {}
 
     # -- the loop -----------------------------------------------------------------------------------------------------
-    def solve(
-        self,
-        tolerance: float,
-        boundary: Boundary,
-        *,
-        relative: bool = False,
-        exact: bool = True,
-        mixture: Mixture | None = None,
-    ) -> Ended:
-        """Go from rebase point to rebase point until the tolerance is certified or a limit is reached.
+    def solve(self, goal: Goal, boundary: Boundary) -> Ended:
+        """Go from rebase point to rebase point until the goal is certified or a limit is reached.
 
         Parameters
         ----------
-        tolerance : float
-            On the duality gap, or on gap / dual if `relative`.
+        goal : Goal
+            The tolerance on the duality gap, and what may certify it.
         boundary : callable
             Called at every rebase point; if it returns a status, the call ends there and can be continued.
-        exact : bool
-            False (heuristic paths): the stale gap sum decides, and no exact pass is made.
-        mixture : Mixture, optional
-            A primal point that certifies the lambda once the dual value is high enough.
 
         Returns
         -------
         Status, Certificate
             The certificate is that of `primal()`; None if `boundary` stopped the solve or the method does not certify.
         """
-        goal = Goal(tolerance, relative, exact, mixture)
         while True:
             with self.ledger.timed():
                 self.it.rebase()

@@ -14,6 +14,7 @@ from tiny import multiclass
 
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.path.walk import begin
 
@@ -33,7 +34,7 @@ def bits_of_solve() -> str:
     solver = begin(
         wide_multiclass(), method_options(cache=CacheOptions(kind="gap"), max_passes=60.0), path, None, seed=0
     )
-    _, point = solver.solve(path.tolerance, lambda *_: None)
+    _, point = solver.solve(Goal(path.tolerance), lambda *_: None)
     S = solver.it.state
     return np.concatenate([S.u, S.ell, S.gap, [point.dual, point.primal]]).tobytes().hex()
 

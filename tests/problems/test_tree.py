@@ -13,6 +13,7 @@ from gapwise.stages.problems import build
 from gapwise.stages.problems.tree.metrics import metrics
 from gapwise.stages.problems.tree.tree import Tree, squares, weights
 from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
 
@@ -105,7 +106,7 @@ def test_solver__reaches_the_optimum_of_the_dense_problem():
     path = PathOptions(rule="single", lam=0.3, tolerance=1e-5)
     options = method_options(step="pairwise", cache=CacheOptions(kind="gap"), refresh_every=2, max_passes=500.0)
     solver = begin(instance("tree"), options, path, None, seed=0)
-    status, point = solver.solve(path.tolerance, never)
+    status, point = solver.solve(Goal(path.tolerance), never)
     assert status is Status.CONVERGED
     assert point is not None
     assert point.dual - 1e-7 <= best("tree", 0.3) <= point.primal + 1e-7

@@ -21,6 +21,7 @@ from gapwise.stages.solver.catalyst import MEAN_POWER
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.exact import exact_gaps, exact_pass
 from gapwise.stages.solver.methods import accelerated
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.proximal import CHUNK, dual_norms, recentre
 from gapwise.stages.solver.running import clip_into
@@ -31,7 +32,7 @@ from gapwise.storage.sink import MemorySink
 def test_accelerated__reaches_the_optimum(name):
     problem = TINY[name]()
     solver = accelerated_of(problem)
-    status, point = solver.solve(1e-6, never)
+    status, point = solver.solve(Goal(1e-6), never)
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
     assert best - 1e-6 <= point.dual <= best + 1e-7
@@ -59,7 +60,7 @@ def test_accelerated__certificate_of_any_pair_is_exact(name):
             assert excess >= -1e-12
             seen += 1
 
-    solver.solve(1e-6, boundary)
+    solver.solve(Goal(1e-6), boundary)
     assert seen > 0
 
 
@@ -70,7 +71,7 @@ def test_accelerated__does_not_change_with_the_scale_of_features():
         problem = multiclass()
         scaled = problem._replace(rows=Dense(frozen(problem.rows.x * s)), norms2=frozen(problem.norms2 * s * s))
         solver = accelerated_of(scaled, lam=LAM * s * s)
-        solver.solve(1e-5, never)
+        solver.solve(Goal(1e-5), never)
         calls.append(solver.oracle_calls)
     assert calls[0] == calls[1]
 
@@ -80,7 +81,7 @@ def test_accelerated__needs_fewer_exact_passes_than_plain_steps():
     passes = {}
     for method in ("bcfw", "accelerated"):
         solver = accelerated_of(problem, method, lam=1e-2)
-        status, _ = solver.solve(1e-4, never)
+        status, _ = solver.solve(Goal(1e-4), never)
         assert status is Status.CONVERGED
         passes[method] = solver.oracle_calls / problem.n
     assert passes["accelerated"] < 0.7 * passes["bcfw"], passes
@@ -90,7 +91,7 @@ def test_accelerated__needs_fewer_exact_passes_than_plain_steps():
 @pytest.mark.parametrize("method", ["bcfw", "accelerated"])
 def test_solve__compiles_nothing_that_no_cache_keeps(monkeypatch, method):
     monkeypatch.setattr(type(clip_into), "__call__", lambda *_: pytest.fail("an inner function was called from Python"))
-    accelerated_of(TINY["multiclass_cone"](), method).solve(1e-3, never)
+    accelerated_of(TINY["multiclass_cone"](), method).solve(Goal(1e-3), never)
 
 
 def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():
@@ -101,7 +102,7 @@ def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():
         assert (solver.it.state.w >= problem.lower).all()
         assert (solver.it.state.w <= problem.upper).all()
 
-    solver.solve(1e-6, boundary)
+    solver.solve(Goal(1e-6), boundary)
     np.testing.assert_array_equal(solver.it.state.w, np.clip(solver.it.state.u, problem.lower, problem.upper))
 
 
@@ -135,7 +136,7 @@ def test_accelerated__reaches_the_optimum_however_often_kappa_is_divided(method,
         bcfw_pass()
 
     monkeypatch.setattr(solver, "bcfw_pass", noted)
-    status, point = solver.solve(1e-6, never)
+    status, point = solver.solve(Goal(1e-6), never)
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
     assert best - 1e-6 <= point.dual <= best + 1e-7
@@ -153,7 +154,7 @@ def test_accelerated__solves_random_boxes(seed, method):
     upper = np.where(kind == 3, lower, upper)
     problem = multiclass(seed, lower=lower, upper=upper)
     solver = accelerated_of(problem, method)
-    status, point = solver.solve(1e-6, never)
+    status, point = solver.solve(Goal(1e-6), never)
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
     assert best - 1e-6 <= point.dual <= best + 1e-7
@@ -199,7 +200,7 @@ def test_cached_gap__is_that_of_the_labellings_in_the_cache(name):
         if solver.counts.exact_due:
             seen += 1
 
-    status, point = solver.solve(0.02, boundary)
+    status, point = solver.solve(Goal(0.02), boundary)
     assert status is Status.CONVERGED
     assert seen > 0
     assert solver.it.cached_gap(solver.it.weights) == pytest.approx(point.gap, abs=1e-9)
@@ -220,7 +221,7 @@ def test_mean__is_what_is_certified_and_better_than_the_last_point(monkeypatch):
         return point, gaps
 
     monkeypatch.setattr(accelerated, "exact_pass", noted)
-    status, point = solver.solve(1e-4, never)
+    status, point = solver.solve(Goal(1e-4), never)
     assert status is Status.CONVERGED
     assert point.gap == tried[-1][0] <= 1e-4
     assert all(mean <= 1.1 * last for mean, last in tried)
@@ -239,7 +240,7 @@ def test_limits__certify_the_better_of_mean_and_last_point(seed):
         if solver.counts.exact_due:
             last.append(primal_value(problem, solver.it.state.w, 1e-2) - solver.it.dual_and_excess()[0])
 
-    status, point = solver.solve(1e-8, boundary)
+    status, point = solver.solve(Goal(1e-8), boundary)
     assert status is Status.PASS_LIMIT
     assert point.gap <= 1.02 * last[-1]
 
@@ -292,7 +293,7 @@ def test_dual_and_excess__are_those_of_v_laid_out(name: str, monkeypatch: pytest
                 patched.setattr(dual_point, "own_metric", lambda problem: True)  # whose v is always laid out
                 assert values == pytest.approx(solver.it.dual_and_excess(w), rel=1e-11, abs=1e-13)
 
-    solver.solve(0.01, boundary)
+    solver.solve(Goal(0.01), boundary)
     assert seen > 1
 
 
@@ -300,7 +301,7 @@ def test_weights__stay_when_the_mean_moves_on() -> None:
     """What has been certified is not moved by the points that come after it."""
     problem = multiclass(n=60, width=12, classes=6)
     solver = accelerated_of(problem, lam=1e-2)
-    solver.solve(1e-3, never)
+    solver.solve(Goal(1e-3), never)
     certified = solver.it.weights.copy()
     solver.it.state.w[:] += 1.0
     assert solver.own.points > 1

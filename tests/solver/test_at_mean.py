@@ -18,9 +18,9 @@ from verified import copy_of, run_of
 from walks import dense_dual, walked, weights
 
 from gapwise.stages.solver.methods import method
-from gapwise.stages.solver.objective import Mixture
+from gapwise.stages.solver.objective import Goal, Mixture
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.path.cells import Goal, Pair, solved_point
+from gapwise.stages.solver.path.cells import GapBound, Pair, solved_point
 from gapwise.stages.solver.path.rule import Solved
 from gapwise.stages.solver.path.rules.two_sided import TwoSided
 from gapwise.stages.solver.state import truth_pool
@@ -80,7 +80,7 @@ def test_pair__bounds_both_values_where_w_is_not_that_of_alpha(name):
         hinge = np.mean([np.max(loss - rows @ w) for rows, loss in zip(psis, losses, strict=True)])
         assert pair.primal(lam, tuple(t)) >= 0.5 * lam * float(w @ w) + hinge - 1e-9
         assert pair.dual(lam, tuple(tau)) <= tau[0] * ell_a + tau[1] * ell_b - float(q @ q) / (2 * lam) + 1e-9
-        assert Goal(EPS, False).excess(pair.primal(lam, tuple(t)), pair.dual(lam, tuple(tau))) >= -1.0
+        assert GapBound(EPS, False).excess(pair.primal(lam, tuple(t)), pair.dual(lam, tuple(tau))) >= -1.0
 
 
 @pytest.mark.parametrize("name", by_all_methods(["chain", "multiclass_cone", "segmentation"]))
@@ -129,7 +129,7 @@ def test_lambda__ends_at_a_mixture_only_where_its_gap_is_small_enough():
     for most, calls in ((b.point.gap - 1e-3, True), (b.point.gap + 0.5, False)):
         solver.start_lambda(b.point.lam, 0)
         before = solver.it.counts.gap_passes
-        status, point = solver.solve(0.02, lambda _: None, mixture=Mixture(b.weights, b.point.hinge, most))
+        status, point = solver.solve(Goal(0.02, mixture=Mixture(b.weights, b.point.hinge, most)), lambda _: None)
         assert status is Status.CONVERGED
         assert (solver.it.counts.gap_passes > before) is calls
         assert np.array_equal(solver.primal(), b.weights) is not calls
@@ -143,7 +143,7 @@ def test_lambda__that_has_called_oracles_ends_at_no_mixture():
     solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3)
     solver.start_lambda(b.point.lam, 0)
     mixture = Mixture(b.weights, b.point.hinge + 1e-3, b.point.gap + 2e-3)
-    status, point = solver.solve(1e-4, lambda _: None, mixture=mixture)
+    status, point = solver.solve(Goal(1e-4, mixture=mixture), lambda _: None)
     assert status is Status.CONVERGED
     assert point.gap <= 1e-4
     assert point.hinge == pytest.approx(primal_value(problem, solver.primal(), 0.0), abs=1e-12)
@@ -155,7 +155,7 @@ def test_lambda__ends_at_no_mixture_without_a_number(hinge):
     b = records[1]
     solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3)
     solver.start_lambda(b.point.lam, 0)
-    _, point = solver.solve(0.02, lambda _: None, mixture=Mixture(b.weights, hinge, 1.0))
+    _, point = solver.solve(Goal(0.02, mixture=Mixture(b.weights, hinge, 1.0)), lambda _: None)
     assert point.gap <= 0.02
 
 

@@ -18,6 +18,7 @@ from gapwise.stages.solver import at_mean as schedule
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Stop
 from gapwise.stages.solver.exact import exact_gaps
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import AtMeanGroup, Status
 
 METHOD = "accelerated_at_mean"
@@ -58,7 +59,7 @@ def test_exact_passes__are_made_at_the_mean_and_end_the_solve(monkeypatch):
 
     passes = passes_noted(monkeypatch)
     method.pass_at_mean, method.partial_pass = exact, partial
-    status, point = solver.solve(1e-4, never)
+    status, point = solver.solve(Goal(1e-4), never)
     assert status is Status.CONVERGED
     assert point.gap <= 1e-4
     assert made[0] == made[-1] == "exact"
@@ -66,7 +67,7 @@ def test_exact_passes__are_made_at_the_mean_and_end_the_solve(monkeypatch):
     assert all(after == "exact" for before, after in itertools.pairwise(made) if before == "begun")
     assert optimum(problem, 1e-2) - 1e-6 <= point.primal <= optimum(problem, 1e-2) + 1e-4
     solver.move_to(5e-3, 1, "keep_dual")
-    assert solver.solve(1e-4, never)[0] is Status.CONVERGED
+    assert solver.solve(Goal(1e-4), never)[0] is Status.CONVERGED
 
 
 def passes_noted(monkeypatch):
@@ -103,7 +104,7 @@ def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(
     solver, blocks = solver_at_mean(problem, 0.1), np.array([0, problem.n - 1])
     if all_first:
         blocks = np.arange(problem.n)
-    solver.solve(0.5, never)
+    solver.solve(Goal(0.5), never)
     S, asked = solver.it.state, []
     alone = exact_gaps(problem, solver.point, S.pool)
     solver.ledger.spread = Listening(asked=asked)
@@ -137,7 +138,7 @@ def test_partial_passes__are_never_more_than_a_number_in_a_row(monkeypatch):
 
     method.pass_at_mean = lambda: (made.append("exact"), pass_at_mean())[1]
     method.partial_pass = partial
-    assert solver.solve(1e-4, never)[0] is Status.CONVERGED
+    assert solver.solve(Goal(1e-4), never)[0] is Status.CONVERGED
     rows = [len(list(row)) for kind, row in itertools.groupby(made) if kind == "partial"]
     assert rows == [4] * len(rows)
     assert rows

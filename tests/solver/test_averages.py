@@ -10,7 +10,7 @@ from tiny import KINDS, instance, multiclass
 
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, AveragePoint, best_between, between
 from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
-from gapwise.stages.solver.objective import squared_norm
+from gapwise.stages.solver.objective import Goal, squared_norm
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.visits import run_steps
 
@@ -80,7 +80,7 @@ def test_two_track__is_at_least_as_good_as_either_track_during_a_solve(name):
         assert value <= best(name, 0.05) + 1e-9, "the average of dual points is one"
         seen += len(points) == 2
 
-    solver.solve(1e-9, boundary)
+    solver.solve(Goal(1e-9), boundary)
     assert seen > 3
 
 
@@ -91,7 +91,7 @@ def test_two_track__is_at_least_as_good_as_either_track_during_a_solve(name):
 def test_certificate__belongs_to_the_returned_weights(name, averaging, step):
     problem = instance(name)
     solver = averaging_of(problem, averaging, step=step, max_passes=3000.0)
-    status, point = solver.solve(2e-3, never)
+    status, point = solver.solve(Goal(2e-3), never)
     assert status is Status.CONVERGED
     assert point.norm2 == pytest.approx(squared_norm(solver.it.weights))
     assert point.primal == pytest.approx(primal_value(problem, solver.it.weights, LAM), abs=1e-9)

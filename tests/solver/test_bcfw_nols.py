@@ -9,6 +9,7 @@ from parts_of import take_steps
 from single import LAM, never, solver_of
 from tiny import feature_matrix, instance, local
 
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import answers_at
 
@@ -52,7 +53,7 @@ def test_steps__are_those_of_the_formula(name):
 def test_solve__ends_within_its_certificate_at_the_optimum(name, sampler):
     problem, tolerance = instance(name), 0.02
     solver = nols_of(problem, sampler=sampler)
-    status, point = solver.solve(tolerance, never)
+    status, point = solver.solve(Goal(tolerance), never)
     assert status is Status.CONVERGED
     assert 0.0 <= point.gap <= tolerance
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
@@ -66,7 +67,7 @@ def test_solve__goes_on_towards_the_optimum():
     """The dual error falls like 1 / k on the way, although the objective itself falls in some steps."""
     solver = nols_of(instance("multiclass"), rebase_steps=1, refresh_every=1, max_passes=600.0)
     duals = []
-    solver.solve(1e-9, lambda solver: duals.append(solver.dual_value()))
+    solver.solve(Goal(1e-9), lambda solver: duals.append(solver.dual_value()))
     assert min(np.diff(duals)) < -1e-9, "nothing searches for the best step"
     error, steps = best("multiclass", LAM) - np.array(solver.trace)[:, 8], np.array(solver.trace)[:, 4]
     assert error[-1] <= 1e-4

@@ -12,6 +12,7 @@ from tiny import instance
 from gapwise.stages.solver.counts import Arrays
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method, methods
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.state import truth_pool
 
@@ -29,7 +30,7 @@ def solver_of(name: str) -> AnyMethod:
 def stopped(solver: AnyMethod, left: int) -> AnyMethod:
     """Solve on for so many rebase points; to the end if there are fewer."""
     stop = StopAfter(left)
-    solver.solve(1e-3, lambda _: Status.INTERRUPTED if stop() else None)
+    solver.solve(Goal(1e-3), lambda _: Status.INTERRUPTED if stop() else None)
     return solver
 
 

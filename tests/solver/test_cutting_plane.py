@@ -16,6 +16,7 @@ from gapwise.stages.problems import build
 from gapwise.stages.solver.check import check_choices
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import cutting_plane, method, method_options
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.state import truth_pool
 
@@ -44,7 +45,7 @@ def assert_true(solver: AnyMethod, point) -> None:
 @pytest.mark.parametrize("name", UNBOUNDED)
 def test_cutting_planes__reach_the_optimum_to_1e_8(name: str) -> None:
     solver = solver_of(instance(name))
-    status, point = solver.solve(1e-8, never)
+    status, point = solver.solve(Goal(1e-8), never)
     assert status is Status.CONVERGED
     assert -1e-12 <= point.gap <= 1e-8
     assert abs(point.primal - best(name, LAM)) <= 1e-8
@@ -74,7 +75,7 @@ def test_gram__is_that_of_the_planes_in_the_pool_of_which_unused_ones_are_droppe
             np.testing.assert_allclose(made.gram, slopes @ slopes.T, atol=1e-13)
         most.append(planes)
 
-    status, point = solver.solve(1e-8, boundary)
+    status, point = solver.solve(Goal(1e-8), boundary)
     assert status is Status.CONVERGED
     assert_true(solver, point)
     assert max(most) < len(most), "each iteration adds one"
@@ -91,7 +92,7 @@ def test_hard__equal_blocks_and_a_single_block() -> None:
     for n in (1, 6):
         problem = build("multiclass", {"x": np.repeat(x, n, axis=0), "labels": np.zeros(n, np.int64)}, {"classes": 3})
         solver = solver_of(problem)
-        status, point = solver.solve(1e-10, never)
+        status, point = solver.solve(Goal(1e-10), never)
         assert status is Status.CONVERGED
         assert_true(solver, point)
         if n == 1:

@@ -11,7 +11,7 @@ from tiny import TINY, by_all_methods, feature_matrix, local
 
 from gapwise.stages.solver.block.pairs import cached_steps_driver, with_room
 from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS, PERMUTATION
-from gapwise.stages.solver.objective import dual_value
+from gapwise.stages.solver.objective import Goal, dual_value
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.state import derive
 from gapwise.stages.solver.supports import pack, unpack
@@ -39,7 +39,7 @@ def test_distances__are_those_of_the_joint_features(name):
                     assert square[pool.row[s], pool.row[t]] == pytest.approx(float(move @ move), rel=1e-5, abs=1e-9)
                     seen += s != t
 
-    assert solver.solve(1e-4, boundary)[0] is Status.CONVERGED
+    assert solver.solve(Goal(1e-4), boundary)[0] is Status.CONVERGED
     assert seen > 2 * problem.n
 
 
@@ -101,7 +101,7 @@ def test_distances__do_not_depend_on_when_they_are_measured():
                 solver.it.state = solver.it.state._replace(pool=again)
                 assert (again.row[[slot for i in range(problem.n) for slot in slots_of(again, i)]] < 0).all()
 
-        solver.solve(1e-5, boundary)
+        solver.solve(Goal(1e-5), boundary)
         ends.append((solver.it.weights, solver.it.state.gap, pack(solver.it.state.pool, problem.label_ptr).alpha))
     for end, other in zip(*ends, strict=True):
         np.testing.assert_array_equal(end, other)

@@ -13,6 +13,7 @@ from tiny import all_labels, instance, local
 
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
 
@@ -51,7 +52,7 @@ def dual_value(solver: AnyMethod) -> float:
 @pytest.mark.parametrize("name", ["chain_sparse", "multiclass_cone", "multiclass_sparse"])
 def test_eg__tends_to_the_optimum_and_its_dual_never_falls(name: str) -> None:
     problem, solver, duals = instance(name), eg_of(name), []
-    status, point = solver.solve(1e9, lambda solver: duals.append(dual_value(solver)))
+    status, point = solver.solve(Goal(1e9), lambda solver: duals.append(dual_value(solver)))
     assert (status, point) == (Status.PASS_LIMIT, None), "no tolerance ends it, however large"
     assert min(np.diff(duals)) >= -1e-12
     assert best(name, LAM) - 1e-3 <= duals[-1] <= best(name, LAM) + 1e-9

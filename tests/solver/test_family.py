@@ -18,6 +18,7 @@ from gapwise.stages.solver.codes import AWAY, STEP_RULES
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.engine import solve
 from gapwise.stages.solver.methods import methods
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import SAMPLERS, Status
 from gapwise.stages.solver.state import derive
 
@@ -43,7 +44,7 @@ def test_family__reaches_the_optimum_with_a_feasible_certificate(name, sampler, 
     # plain Frank-Wolfe is sublinear: it gets a tolerance that it can reach
     tolerance = 2e-3 if step == "fw" else 1e-6
     solver = solver_of(problem, sampler=sampler, step=step, cache=cache, max_passes=20000.0, refresh_every=2)
-    status, point = solver.solve(tolerance, never)
+    status, point = solver.solve(Goal(tolerance), never)
     assert status is Status.CONVERGED
     S = solver.it.state
     assert -1e-12 <= point.gap <= tolerance
@@ -71,7 +72,7 @@ def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, ste
         return Status.INTERRUPTED
 
     for _ in range(60):
-        solver.solve(1e-9, boundary)
+        solver.solve(Goal(1e-9), boundary)
         dual = dual_of(solver)
         assert dual >= last - 1e-12
         last = dual
@@ -90,7 +91,7 @@ def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, ste
 def test_limits__leave_their_status_and_a_certificate(limit, status):
     problem = instance("multiclass")
     solver = solver_of(problem, sampler="gap", step="fw", **limit)
-    got, point = solver.solve(1e-12, never)
+    got, point = solver.solve(Goal(1e-12), never)
     assert got is status
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-12)
 
@@ -120,7 +121,7 @@ def test_cache__saves_oracle_calls_and_keeps_its_capacity():
     calls = {}
     for cache in ("none", "gap"):
         solver = solver_of(problem, lam=0.001, sampler="gap", step="pairwise", cache=cache, capacity=4)
-        solver.solve(1e-6, never)
+        solver.solve(Goal(1e-6), never)
         calls[cache] = solver.oracle_calls
         active = solver.it.state.pool.alpha > 0
         assert solver.it.state.pool.counts.max() <= max(4, active.sum())

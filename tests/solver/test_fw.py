@@ -9,6 +9,7 @@ from single import LAM, never
 from tiny import KINDS, all_labels, feature_matrix, instance, local, multiclass, multiclass_cone
 
 from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.path.walk import begin
@@ -41,7 +42,7 @@ def test_fw__steps_are_those_of_the_formula(name, line_search):
         return np.clip(x, problem.lower, problem.upper) if problem.lower.size else x
 
     solver = fw_of(problem, line_search=line_search, max_passes=8.0)
-    solver.solve(1e-12, lambda solver: points.append((solver.it.state.u.copy(), float(solver.it.state.z_ell[1]))))
+    solver.solve(Goal(1e-12), lambda solver: points.append((solver.it.state.u.copy(), float(solver.it.state.z_ell[1]))))
     for k, (u, loss) in enumerate(points):
         np.testing.assert_allclose(u, v, atol=1e-11)
         assert loss == pytest.approx(ell, abs=1e-12)
@@ -62,7 +63,7 @@ def test_fw__steps_are_those_of_the_formula(name, line_search):
 def test_fw__keeps_the_rates_of_theory_and_tends_to_the_optimum(name, line_search):
     problem, passes = instance(name), 100
     solver = fw_of(problem, line_search=line_search, max_passes=float(passes))
-    status, point = solver.solve(1e-9, never)
+    status, point = solver.solve(Goal(1e-9), never)
     gap, dual, primal = np.array(solver.trace)[:, 7:10].T
     radius2 = max(float(np.max(np.sum(psi**2, axis=1))) for psi in psi_and_loss(problem)[0])
     curvature, k = 4.0 * radius2 / LAM, np.arange(1, gap.size)
@@ -89,7 +90,7 @@ def test_fw__reaches_an_optimum_that_is_a_corner_to_the_last_digit(line_search):
     problem, lam = multiclass(cost=cost), 200.0
     assert len(all_labels(problem, 0)) == 3
     solver = fw_of(problem, lam, line_search=line_search)
-    status, point = solver.solve(1e-9, never)
+    status, point = solver.solve(Goal(1e-9), never)
     assert status is Status.CONVERGED
     assert solver.ledger.passes_here <= 3
     assert point.dual == pytest.approx(optimum(problem, lam), abs=1e-8)
@@ -109,7 +110,7 @@ def test_line_search__never_lowers_the_dual_whatever_the_oracle_returns(make):
 
     options = method_options("fw", max_passes=60.0)
     solver = begin(Hasty(*problem), options, PathOptions(rule="single", lam=0.05), None, seed=0)
-    status, point = solver.solve(1e-9, lambda solver: duals.append(solver.dual_value()))
+    status, point = solver.solve(Goal(1e-9), lambda solver: duals.append(solver.dual_value()))
     assert status is Status.STALLED
     assert np.diff(duals).min() >= -1e-12
     assert duals[-1] > 0.01

@@ -9,6 +9,7 @@ from single import never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
 from gapwise.stages.solver.block.sampling import LEAST, draw, lipschitz_weights
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import Status
 
 LAM = 0.05
@@ -60,6 +61,6 @@ def test_weights__are_equal_without_features_and_above_zero_of_a_block_without()
 @pytest.mark.parametrize("choices", [{"method": "mpbcfw", "cache": "gap"}, {"line_search": False, "step": "fw"}])
 def test_methods__that_plan_no_order_converge(choices: dict) -> None:
     solver = solver_of(multiclass(n=9), LAM, sampler="lipschitz", max_passes=3000.0, **choices)
-    status, point = solver.solve(0.01, never)
+    status, point = solver.solve(Goal(0.01), never)
     assert status is Status.CONVERGED
     assert point.gap >= -1e-12

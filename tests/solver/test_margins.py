@@ -21,7 +21,7 @@ from gapwise.stages.solver.block import by_margins as margins
 from gapwise.stages.solver.block.by_margins import MOST_BYTES, by_margins, no_rows, with_rows
 from gapwise.stages.solver.block.step import step
 from gapwise.stages.solver.codes import ORACLE_ALWAYS
-from gapwise.stages.solver.objective import dual_value
+from gapwise.stages.solver.objective import Goal, dual_value
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.visits import run_steps
 
@@ -53,7 +53,7 @@ def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(margins
         assert len(set(rows)) == len(rows)
         seen += len(rows)
 
-    assert solver.solve(1e-3, boundary)[0] is Status.CONVERGED
+    assert solver.solve(Goal(1e-3), boundary)[0] is Status.CONVERGED
     assert seen > 2 * problem.n
 
 
@@ -61,7 +61,7 @@ def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(margins
 def test_solve__ends_at_the_optimum_with_w_that_of_alpha(margins_kept, method, name):
     problem = TINY[name]()
     solver = accelerated_of(problem, method)
-    assert solver.solve(1e-3, never)[0] is Status.CONVERGED
+    assert solver.solve(Goal(1e-3), never)[0] is Status.CONVERGED
     assert solver.it.margins is not None
     best = optimum(problem, LAM)
     assert best - 1e-3 - 1e-6 <= solver.dual_value() <= best + 1e-6

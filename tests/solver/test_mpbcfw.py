@@ -12,6 +12,7 @@ from tiny import KINDS, instance, multiclass
 
 from gapwise.stages.solver.codes import RETIRED
 from gapwise.stages.solver.methods.mpbcfw import mean_working_set, retire, worth_another
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import MultiplaneGroup, Status
 from gapwise.stages.solver.supports import empty_pool, insert
 
@@ -110,7 +111,7 @@ def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, s
     monkeypatch.setattr(method, "bcfw_pass", noted_exact)
     monkeypatch.setattr(method, "approximate_pass", noted)
     solver.options.max_passes = 25.0
-    solver.solve(1e-9, never)
+    solver.solve(Goal(1e-9), never)
     assert max(seen) > 0
 
 
@@ -122,7 +123,7 @@ def test_multiplane__reaches_the_optimum_with_a_feasible_certificate(name, sampl
     solver = multiplane_of(problem, sampler=sampler, step=step, max_passes=3000.0)
     solver.options.rebase_steps = 1
     duals = []
-    status, point = solver.solve(tolerance, lambda solver: duals.append(solver.dual_value()))
+    status, point = solver.solve(Goal(tolerance), lambda solver: duals.append(solver.dual_value()))
     assert status is Status.CONVERGED
     assert -1e-12 <= point.gap <= tolerance
     assert min(np.diff(duals), default=0.0) >= -1e-12
@@ -156,6 +157,6 @@ def test_multiplane__needs_fewer_oracle_calls_than_bcfw():
     for most in (0, 1000):
         group = {"approximate_passes": most}
         solver = multiplane_of(problem, 1e-2, multiplane=group, max_passes=3000.0)
-        assert solver.solve(1e-2, never)[0] is Status.CONVERGED
+        assert solver.solve(Goal(1e-2), never)[0] is Status.CONVERGED
         passes.append(solver.ledger.passes_here)
     assert passes[1] < 0.5 * passes[0], passes

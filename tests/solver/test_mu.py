@@ -11,6 +11,7 @@ from tiny import by_all_methods, chain, instance
 
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.path.walk import begin
 
@@ -27,7 +28,7 @@ def test_keep_primal__takes_the_values_of_atoms_for_the_mean(name):
     """Right after moves, without a rebase: gaps at the smaller lambda are those that an exact pass finds there."""
     problem = instance(name)
     solver = solver_of(problem, "bcfw", step="pairwise", cache=GAP)
-    solver.solve(1e-2, never)
+    solver.solve(Goal(1e-2), never)
     solver.it.rebase()
     pass_of(solver)
     w = solver.it.state.w.copy()

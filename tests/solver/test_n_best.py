@@ -16,6 +16,7 @@ from tiny import chain, instance, python_oracle
 
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.exact import exact_gaps
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.solver.supports import grown, keep_listed, pack
@@ -68,7 +69,7 @@ def test_exact_gaps__do_not_depend_on_how_many_are_asked_for(name: str) -> None:
 def test_solve__reaches_the_optimum_and_counts_a_call_once(make) -> None:
     problem, lam = make(), 1e-2
     solver = solver_at_mean(problem, lam, n_best=4)
-    status, point = solver.solve(1e-5, never)
+    status, point = solver.solve(Goal(1e-5), never)
     assert status == "CONVERGED"
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
     if problem.n < 20:
@@ -90,7 +91,7 @@ def test_solve__asks_less_often() -> None:
     problem, calls = many(), {}
     for m in (1, 6):
         solver = solver_at_mean(problem, 3e-3, n_best=m)
-        solver.solve(1e-5, never)
+        solver.solve(Goal(1e-5), never)
         calls[m] = solver.oracle_calls
     assert calls[6] < 0.7 * calls[1]  # 0.87 where lists are not kept, by the longer passes over the cache alone
 

@@ -24,6 +24,7 @@ from gapwise.stages.init_path import init_path
 from gapwise.stages.solver.codes import STEP_RULES
 from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.solver.state import truth_pool
@@ -37,7 +38,7 @@ def optimum(name: str, step: str) -> list[float]:
     path = PathOptions(rule="single", lam=0.3, tolerance=1e-11)
     options = method_options(step=step, cache=CacheOptions(kind="gap"), refresh_every=2, max_passes=5000.0)
     solver = begin(TINY[name](), options, path, None, seed=0)
-    status, point = solver.solve(path.tolerance, never)
+    status, point = solver.solve(Goal(path.tolerance), never)
     assert status is Status.CONVERGED
     return [point.dual, point.primal]
 

@@ -13,6 +13,7 @@ from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import feature_matrix, instance, local
 
 from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.path.walk import begin
@@ -58,7 +59,7 @@ def test_steps__are_those_of_the_formula(name, lam, averaging):
     problem, T = instance(name), 40
     points = naive(problem, lam, T)
     solver = ssg_of(problem, lam, averaging=averaging, max_oracle_calls=T)
-    assert solver.solve(1e-9, never)[0] is Status.ORACLE_LIMIT
+    assert solver.solve(Goal(1e-9), never)[0] is Status.ORACLE_LIMIT
     weights = 2.0 * np.arange(1, T + 1) / (T * (T + 1.0))
     expected = weights @ points if averaging == "weighted" else points[-1]
     np.testing.assert_allclose(solver.primal(), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
@@ -71,7 +72,7 @@ def test_steps__are_those_of_the_formula(name, lam, averaging):
 def test_solve__tends_to_the_optimum_and_measures_the_primal_objective(name, averaging):
     problem = instance(name)
     solver = ssg_of(problem, averaging=averaging)
-    status, point = solver.solve(1e9, never)
+    status, point = solver.solve(Goal(1e9), never)
     assert (status, point) == (Status.PASS_LIMIT, None), "no tolerance ends it, however large"
     trace = np.array(solver.trace)
     passes, gap, dual, primal = trace[:, 2], trace[:, 7], trace[:, 8], trace[:, 9]

@@ -26,6 +26,7 @@ from gapwise.stages.solver.block.sampling import nonuniformity
 from gapwise.stages.solver.codes import CACHED_STEPS
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
 
@@ -164,7 +165,7 @@ def walk(dual: Dual, steps: int, seed: int, see: Callable[[AnyMethod], None], **
             last += 1
         return Status.INTERRUPTED if last >= steps else None
 
-    solver.solve(-1.0, boundary)
+    solver.solve(Goal(-1.0), boundary)
 
 
 def errors(dual: Dual, steps: int, seeds: int, then: Callable[[AnyMethod], None] = never, **choices: Any) -> np.ndarray:
@@ -210,7 +211,7 @@ def test_lj13_theorem_1__batch_frank_wolfe(name: str, lam: float, line_search: b
     dual = dual_of(name, lam)
     options = method_options("fw", line_search=line_search, max_passes=60.0)
     solver = begin(dual.problem, options, PathOptions(rule="single", lam=lam), None, seed=0)
-    solver.solve(0.0, never)
+    solver.solve(Goal(0.0), never)
     gap, value = np.array(solver.trace)[:, 7:9].T
     bound = dual.of_all / (np.arange(len(gap)) + 2.0)
     h, least = dual.optimum - value, np.minimum.accumulate(gap)

@@ -17,6 +17,7 @@ from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
 
@@ -49,7 +50,7 @@ def calls_needed(n: int, K: int, sampler: str, seed: int, refresh_every: int = 1
     """Oracle calls of steps until the point is optimal, and of refreshes up to there."""
     options = method_options(sampler=sampler, step="fw", refresh_every=refresh_every, rebase_steps=1)
     solver = begin(toy(n, K), options, PathOptions(rule="single", lam=LAM), None, seed)
-    status, _ = solver.solve(0.0, lambda present: Status.INTERRUPTED if true_gap(present) < OPTIMAL else None)
+    status, _ = solver.solve(Goal(0.0), lambda present: Status.INTERRUPTED if true_gap(present) < OPTIMAL else None)
     assert status is Status.INTERRUPTED
     return int(solver.it.state.counters[ORACLE_CALLS]), solver.counts.gap_passes * n
 

@@ -23,7 +23,7 @@ from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path import cells
 from gapwise.stages.solver.path.axis import Member
 from gapwise.stages.solver.path.cells import (
-    Goal,
+    GapBound,
     Pair,
     SolvedPoint,
     best_share,
@@ -112,10 +112,10 @@ def test_zero__is_the_dual_point_of_the_largest_losses(name):
 def test_cells__are_refused_where_the_middle_fails():
     a, b = SolvedPoint(1.0, 0.0, 0.5, 0.8, 0.4, 0.4), SolvedPoint(0.5, 0.0, 0.4, 0.7, 0.8, 0.2)
     pair = Pair(a, b, 0.5, 0.25, 1.0)
-    worst = pair.worst(Goal(1e-9, False), 0.5, 1.0)
+    worst = pair.worst(GapBound(1e-9, False), 0.5, 1.0)
     assert 0.5 < worst < 1.0
-    assert pair.cells(Goal(1e-9, False), 0, 0.5, 1.0) == []
-    assert pair.cells(Goal(10.0, False), 0, 0.5, 1.0)[0][:3] == (0, 0.5, 1.0)
+    assert pair.cells(GapBound(1e-9, False), 0, 0.5, 1.0) == []
+    assert pair.cells(GapBound(10.0, False), 0, 0.5, 1.0)[0][:3] == (0, 0.5, 1.0)
 
 
 # -- the path -------------------------------------------------------------------------------------------------------------
@@ -210,10 +210,10 @@ def test_relative_path__reaches_zero_where_data_are_separable(name):
 
 def test_cell_to_zero__needs_a_hinge_of_zero_for_the_relative_goal():
     point = SolvedPoint(0.1, 0.001, 0.01, 0.2, 1.9, 0.019, worst_hinge=0.02)
-    assert cell_to_zero(point, Goal(0.2, True), 1)[0].primal == (1.0 / 0.98, 0.0)
-    assert cell_to_zero(point._replace(worst_hinge=0.0), Goal(0.2, True), 1)[0].primal == (1.0, 0.0)
-    assert cell_to_zero(point._replace(worst_hinge=1.0), Goal(0.2, True), 1) == []
-    assert cell_to_zero(point, Goal(0.009, False), 1) == []
+    assert cell_to_zero(point, GapBound(0.2, True), 1)[0].primal == (1.0 / 0.98, 0.0)
+    assert cell_to_zero(point._replace(worst_hinge=0.0), GapBound(0.2, True), 1)[0].primal == (1.0, 0.0)
+    assert cell_to_zero(point._replace(worst_hinge=1.0), GapBound(0.2, True), 1) == []
+    assert cell_to_zero(point, GapBound(0.009, False), 1) == []
 
 
 @pytest.mark.parametrize("relative", [False, True])
@@ -233,7 +233,7 @@ def test_path__ends_at_a_floor_on_data_that_are_not_separable(relative):
 
 @pytest.mark.parametrize("relative", [False, True])
 def test_lowest__is_where_the_point_alone_just_meets_the_goal(relative):
-    point, goal = SolvedPoint(0.1, 0.01, 0.3, 0.48, 1.9, 0.019), Goal(0.05, relative)
+    point, goal = SolvedPoint(0.1, 0.01, 0.3, 0.48, 1.9, 0.019), GapBound(0.05, relative)
     low, alone = lowest(point, goal), Pair(point, SolvedPoint(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
     assert 0.0 < low < point.lam
     shares = (1.0, 0.0), (1.0, 0.0)

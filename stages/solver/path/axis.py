@@ -19,7 +19,7 @@ from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.path.cells import (
     FLOOR,
     Cell,
-    Goal,
+    GapBound,
     Pair,
     SolvedPoint,
     cell_down_to,
@@ -117,9 +117,9 @@ class Axis(PathRule):
         return lam
 
     # -- the ends of the axis -----------------------------------------------------------------------------------------
-    def goal(self, eps: float) -> Goal:
+    def gap_bound(self, eps: float) -> GapBound:
         """The bound to which cells are closed for eps."""
-        return Goal(closing(eps), self.path.relative)
+        return GapBound(closing(eps), self.path.relative)
 
     def unit(self, eps: float) -> float:
         """The gap that eps allows at w = 0."""
@@ -140,15 +140,15 @@ class Axis(PathRule):
 
     def below(self, eps: float, interval: int) -> tuple[list[Cell], Status | None]:
         """The cells below the last member, which meets eps itself, and how the axis ends there; ([], None) if it goes on."""
-        point, goal = self.members[-1].point, self.goal(eps)
-        cells, ended = cell_to_zero(point, goal, interval), Status.CONVERGED
+        point, bound = self.members[-1].point, self.gap_bound(eps)
+        cells, ended = cell_to_zero(point, bound, interval), Status.CONVERGED
         if not cells:
             if negligible(self.path, eps, point, self.zero):
-                cells, ended = cell_down_to(point, goal, interval, lowest(point, goal)), Status.LAMBDA_NEGLIGIBLE
+                cells, ended = cell_down_to(point, bound, interval, lowest(point, bound)), Status.LAMBDA_NEGLIGIBLE
             else:
                 low = self.floor_at(eps)
                 ended = Status.CONVERGED if low <= self.path.lambda_min else Status.ROUNDING_LIMIT
-                cells = cell_down_to(point, goal, interval, min(low, point.lam)) if low > 0.0 else []
+                cells = cell_down_to(point, bound, interval, min(low, point.lam)) if low > 0.0 else []
         return cells, ended if cells else None
 
     # -- committed state ----------------------------------------------------------------------------------------------

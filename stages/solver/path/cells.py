@@ -37,7 +37,7 @@ D_lambda(alpha) >= ell_tau - B / (2 lambda).
 
     lambda A / 2 + (R_t - ell_tau) + B / (2 lambda),
 
-convex in lambda: if it is <= eps at both ends of a cell, it is so throughout. For the relative goal A and R_t take the
+convex in lambda: if it is <= eps at both ends of a cell, it is so throughout. For the relative bound A and R_t take the
 factor 1 - eps, since P - D <= eps P means (1 - eps) P - D <= 0. `two_sided` covers the whole axis with such cells:
 
 - Above, w = 0: its gap ||psi~||^2 / (2 lambda) falls with lambda, so the cell [lambda_top, inf) needs its lower end only.
@@ -47,7 +47,7 @@ factor 1 - eps, since P - D <= eps P means (1 - eps) P - D <= 0. `two_sided` cov
   point: one that has cost no oracle call. R_t is a bound, as R_a and R_b may be.
 - Below the last, w = s w_b and alpha = tau alpha_b with the best tau, min(1, ell lambda / c). The dual bound is concave in
   lambda (linear up to c / ell, ell - c / (2 lambda) above), the primal bound affine: again the two ends of (0, lambda_b]
-  decide, and at 0 the gap is R. So s = 1 and R <= eps suffice for the absolute goal. For the relative one R must be 0. Let
+  decide, and at 0 the gap is R. So s = 1 and R <= eps suffice for the absolute bound. For the relative one R must be 0. Let
   h_i be block i's hinge at w_b, L_i > 0 the least loss of its wrong labellings and m = max_i h_i / L_i < 1. Every margin
   <w_b, psi_i(y)> is at least L_i(y) - h_i >= (1 - m) L_i(y), so at w_b / (1 - m) all margins reach their losses: with
   s = 1 / (1 - m) R is 0. If this never happens, the path ends at `path.lambda_min` or at a floor, and says so.
@@ -110,7 +110,7 @@ def zero(hinge_at_zero: float, psi_norm2: float) -> SolvedPoint:
     return SolvedPoint(math.inf, 0.0, hinge_at_zero, hinge_at_zero, 0.0, psi_norm2)
 
 
-class Goal(NamedTuple):
+class GapBound(NamedTuple):
     """The bound on the gap that has to hold at every lambda."""
 
     eps: float
@@ -211,64 +211,64 @@ class Pair(NamedTuple):
         t = best_share(gain, a.norm2, self.inner, b.norm2, lam)
         return t, best_share((a.ell, b.ell), a.dual_norm2, self.dual_inner, b.dual_norm2, 1.0 / lam)
 
-    def excess(self, lam: float, goal: Goal, shares: tuple[Share, Share] | None = None) -> float:
-        """The amount by which the goal is missed at lambda (<= 0: it is met) with these shares, or with the best."""
+    def excess(self, lam: float, bound: GapBound, shares: tuple[Share, Share] | None = None) -> float:
+        """The amount by which the bound is missed at lambda (<= 0: it is met) with these shares, or with the best."""
         t, tau = self.best(lam) if shares is None else shares
-        return goal.excess(self.primal(lam, t), self.dual(lam, tau))
+        return bound.excess(self.primal(lam, t), self.dual(lam, tau))
 
-    def cells(self, goal: Goal, interval: int, low: float, high: float) -> list[Cell]:
-        """Cells that cover [low, high] from above; [] if the goal is missed somewhere between."""
+    def cells(self, bound: GapBound, interval: int, low: float, high: float) -> list[Cell]:
+        """Cells that cover [low, high] from above; [] if the bound is missed somewhere between."""
         covering: list[Cell] = []
         waiting = [(low, high, 0)] if low < high else []
         while waiting:
             lo, hi, halvings = waiting.pop()
             middle = math.sqrt(lo) * math.sqrt(hi)
             shares = self.best(middle)
-            if max(self.excess(lo, goal, shares), self.excess(hi, goal, shares)) <= 0.0:
+            if max(self.excess(lo, bound, shares), self.excess(hi, bound, shares)) <= 0.0:
                 covering.append(Cell(interval, lo, hi, *shares, self.inner, self.dual_inner))
-            elif self.excess(middle, goal, shares) <= 0.0 and halvings < MOST_HALVINGS and lo < middle < hi:
+            elif self.excess(middle, bound, shares) <= 0.0 and halvings < MOST_HALVINGS and lo < middle < hi:
                 waiting += [(lo, middle, halvings + 1), (middle, hi, halvings + 1)]
             else:
                 return []
         return covering
 
-    def worst(self, goal: Goal, low: float, high: float) -> float:
-        """The lambda in [low, high] at which the goal is missed by the largest margin (or met by the smallest)."""
+    def worst(self, bound: GapBound, low: float, high: float) -> float:
+        """The lambda in [low, high] at which the bound is missed by the largest margin (or met by the smallest)."""
         ratio = low / high
-        return max((high * ratio ** (k / GRID) for k in range(1, GRID)), key=lambda lam: self.excess(lam, goal))
+        return max((high * ratio ** (k / GRID) for k in range(1, GRID)), key=lambda lam: self.excess(lam, bound))
 
 
-def cell_to_zero(point: SolvedPoint, goal: Goal, interval: int) -> list[Cell]:
-    """The cell (0, lambda_b] of s w_b; [] if the goal is missed there."""
+def cell_to_zero(point: SolvedPoint, bound: GapBound, interval: int) -> list[Cell]:
+    """The cell (0, lambda_b] of s w_b; [] if the bound is missed there."""
     scale, hinge = 1.0, point.hinge
-    if goal.relative and point.worst_hinge < 1.0:
+    if bound.relative and point.worst_hinge < 1.0:
         scale, hinge = 1.0 / (1.0 - point.worst_hinge), 0.0
     flat = point.dual_norm2 == 0.0  # if so, the dual value is ell at every lambda
-    at_zero = goal.excess(hinge, point.ell if flat else 0.0)
+    at_zero = bound.excess(hinge, point.ell if flat else 0.0)
     primal = 0.5 * point.lam * scale**2 * point.norm2 + hinge
     dual = point.ell - point.dual_norm2 / (2.0 * point.lam)
-    if not (at_zero <= 0.0 and goal.excess(primal, dual) <= 0.0):
+    if not (at_zero <= 0.0 and bound.excess(primal, dual) <= 0.0):
         return []
     return [Cell(interval, 0.0, point.lam, (scale, 0.0), (1.0, 0.0), 0.0, 0.0)]
 
 
-def lowest(point: SolvedPoint, goal: Goal) -> float:
-    """The least lambda at which the point alone, with shares 1, meets the goal; the point has to meet it at its own lambda.
+def lowest(point: SolvedPoint, bound: GapBound) -> float:
+    """The least lambda at which the point alone, with shares 1, meets the bound; the point has to meet it at its own lambda.
 
-    There A lambda / 2 + B + C / (2 lambda) = 0, with A, B, C as in `Pair` and the goal's bound on the gap in B; the smaller
+    There A lambda / 2 + B + C / (2 lambda) = 0, with A, B, C as in `Pair` and the bound on the gap in B; the smaller
     root in the form that does not cancel. The last part in a million keeps rounding on the safe side.
     """
-    share, rest = (1.0 - goal.eps, 0.0) if goal.relative else (1.0, goal.eps)
+    share, rest = (1.0 - bound.eps, 0.0) if bound.relative else (1.0, bound.eps)
     a, b, c = share * point.norm2, share * point.hinge - point.ell - rest, point.dual_norm2
     root = math.sqrt(max(b * b - a * c, 0.0))
     return min(c / (root - b) * (1.0 + 1e-6), point.lam) if root > b else point.lam
 
 
-def cell_down_to(point: SolvedPoint, goal: Goal, interval: int, low: float) -> list[Cell]:
-    """The cell [low, lambda_b] of the last point alone; [] if the goal is missed there."""
+def cell_down_to(point: SolvedPoint, bound: GapBound, interval: int, low: float) -> list[Cell]:
+    """The cell [low, lambda_b] of the last point alone; [] if the bound is missed there."""
     alone = Pair(point, SolvedPoint(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
     shares: tuple[Share, Share] = (1.0, 0.0), (1.0, 0.0)
-    if not all(alone.excess(lam, goal, shares) <= 0.0 for lam in (low, point.lam)):
+    if not all(alone.excess(lam, bound, shares) <= 0.0 for lam in (low, point.lam)):
         return []
     return [Cell(interval, low, point.lam, *shares, 0.0, 0.0)]
 

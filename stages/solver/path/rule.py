@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, Self, cast
 import numpy as np
 
 from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
-from gapwise.stages.solver.objective import Product, plain_product
+from gapwise.stages.solver.objective import Goal, Product, plain_product
 from gapwise.stages.solver.options import WHOLE, PathOptions, Status
 from gapwise.stages.solver.path.cells import SolvedPoint, bound_of
 
@@ -79,16 +79,6 @@ class PathStart:
         """The numbers of the start, which are committed and stored as attributes."""
         arrays = ("labels", "losses", "psi")
         return {name: value for name, value in vars(self).items() if name not in arrays}
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """The tolerance to which a lambda is solved."""
-
-    gap: float
-    relative: bool
-    exact: bool = True
-    """False: stale gaps decide, and nothing is certified."""
 
 
 @dataclass(frozen=True)
@@ -244,9 +234,9 @@ class PathRule(ABC):
         """Arrays of `specs`, and JSON-able attributes."""
         return {}, {}
 
-    def tolerance(self) -> Tolerance:
-        """The tolerance of the next lambda: the share kappa of eps (O16 Alg. 6)."""
-        return Tolerance(self.path.kappa * self.path.eps, self.path.relative, self.exact)
+    def goal(self) -> Goal:
+        """What the next lambda is solved to: the share kappa of eps (O16 Alg. 6)."""
+        return Goal(self.path.kappa * self.path.eps, self.path.relative, self.exact)
 
     def warm_start(self) -> str:
         """How the method gets to the next lambda."""
@@ -320,11 +310,11 @@ def negligible(path: PathOptions, eps: float, point: Certificate | SolvedPoint, 
     hinge is so close to eps that this might end the path, it is not negligible. At the top of a path, where w = 0 will do,
     the regulariser is small as well: the hinge must have fallen by eps from that of w = 0, or lambda far below the top.
     """
-    goal, left = eps * (point.primal if path.relative else 1.0), point.lam * point.norm2
+    most, left = eps * (point.primal if path.relative else 1.0), point.lam * point.norm2
     in_reach = not path.relative and point.hinge - left <= eps
     unit = eps * (start.hinge_at_zero if path.relative else 1.0)
-    past_top = start.hinge_at_zero - point.hinge >= goal or 2.0 * unit * point.lam <= PAST_TOP * start.psi_norm2
-    return path.lambda_min == 0.0 and 0.5 * left <= NEGLIGIBLE * goal and past_top and not in_reach
+    past_top = start.hinge_at_zero - point.hinge >= most or 2.0 * unit * point.lam <= PAST_TOP * start.psi_norm2
+    return path.lambda_min == 0.0 and 0.5 * left <= NEGLIGIBLE * most and past_top and not in_reach
 
 
 def rounding_floor(start: PathStart, unit: float, least: float) -> float:

@@ -62,10 +62,9 @@ def walk(
     """
     solver.ledger.revisits = rule.open_ended
     while True:
-        asked = rule.tolerance()
         # the bounds of an approximate oracle may be worse at a mixture
         mixture = rule.mixture(solver.counts.lam) if certainty_of(solver.problem) == EXACT else None
-        status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact, mixture=mixture)
+        status, point = solver.solve(rule.goal()._replace(mixture=mixture), boundary)
         if solver.stopped:
             return status
         index = solver.counts.breakpoint

@@ -30,11 +30,11 @@ import numpy as np
 
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.counts import number
-from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.objective import Certificate, Goal
 from gapwise.stages.solver.options import PathOptions, Status, check
 from gapwise.stages.solver.path.axis import Axis, fall_of, restored_members, zero_member
-from gapwise.stages.solver.path.cells import Cell, Goal, Pair, SolvedPoint, model_of
-from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing
+from gapwise.stages.solver.path.cells import Cell, GapBound, Pair, SolvedPoint, model_of
+from gapwise.stages.solver.path.rule import Following, PathStart, Solved, closing
 
 if TYPE_CHECKING:
     from gapwise.records import Json
@@ -55,7 +55,7 @@ LEAST = 1e-8
 """No eps below this share of R_0 is certified: it takes too many cells, and rounding shows."""
 MOST_SLACK = 1e3
 """No bound further above the worst one on the grid is tried."""
-WHOLE = Goal(1.0, False)
+WHOLE = GapBound(1.0, False)
 """excess + 1 is then the bound itself."""
 
 STEP = 1.5
@@ -131,9 +131,9 @@ class Anytime(Axis):
         done = bool(self.certified) and self.reached <= self.path.eps
         return self.bottom(self.reached)[1] if done else None
 
-    def tolerance(self) -> Tolerance:
+    def goal(self) -> Goal:
         """The share kappa of the level."""
-        return Tolerance(self.path.kappa * self.level, False)
+        return Goal(self.path.kappa * self.level)
 
     def following(self, solved: Solved) -> Following:
         """The next lambda of the sweep; the end only where nothing more can be solved."""
@@ -193,14 +193,14 @@ class Anytime(Axis):
 
     def cells(self, eps: float) -> list[Cell]:
         """Cells that certify eps on the whole axis, from the top down; [] if there is an interval that does not meet it."""
-        goal, top = self.goal(eps), self.top(eps)
+        bound, top = self.gap_bound(eps), self.top(eps)
         whole = [Cell(-1, top, math.inf, (1.0, 0.0), (1.0, 0.0), 0.0, 0.0)]
         for k, (pair, _) in enumerate(self.intervals()):
             low, high = pair.below.lam, min(pair.above.lam, top)
             if low >= high:
                 whole.append(Cell(k, low, low, (0.0, 1.0), (0.0, 1.0), pair.inner, pair.dual_inner))
                 continue
-            cells = pair.cells(goal, k, low, high)
+            cells = pair.cells(bound, k, low, high)
             if not cells:
                 return []
             whole += cells

@@ -9,8 +9,9 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import PathOptions, check
-from gapwise.stages.solver.path.rule import OF_PATHS, Following, PathRule, Solved, Tolerance
+from gapwise.stages.solver.path.rule import OF_PATHS, Following, PathRule, Solved
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.parallel import Spread
@@ -26,9 +27,9 @@ class Given(PathRule):
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> None:
         """There is nothing to find."""
 
-    def tolerance(self) -> Tolerance:
+    def goal(self) -> Goal:
         """`path.tolerance`."""
-        return Tolerance(self.path.tolerance, self.path.relative)
+        return Goal(self.path.tolerance, self.path.relative)
 
     def warm_start(self) -> str:
         """`path.warm_start`."""

@@ -106,8 +106,8 @@ class TwoSided(Axis):
         return Following(self.below_last() if lam is None else lam, point.lam)
 
     def add(self, solved: Solved, point: Certificate) -> bool:
-        """Add a solved lambda to the members; False if its gap misses the goal."""
-        if self.goal(self.path.eps).excess(point.primal, point.dual) >= 0.0:
+        """Add a solved lambda to the members; False if its gap misses the bound."""
+        if self.gap_bound(self.path.eps).excess(point.primal, point.dual) >= 0.0:
             return False
         if solved.oracle_calls and self.mixture(point.lam) is not None:  # shorter steps from now on
             self.most = max(SHORTER * min(self.most, THETA_APART[1]), SHORTEST)
@@ -137,15 +137,15 @@ class TwoSided(Axis):
 
     def advance(self) -> float | None:
         """Certify intervals from the top down; returns the lambda to solve inside the first that fails, or None."""
-        goal = self.goal(self.path.eps)
+        bound = self.gap_bound(self.path.eps)
         while len(self.members) > 1:
             pair, interval = self.pair(0), self.cells[-1].interval + 1
             low, high = pair.below.lam, min(pair.above.lam, self.zero.lam_top)
-            cells = pair.cells(goal, interval, low, high)
+            cells = pair.cells(bound, interval, low, high)
             if not cells and low < high:
                 if self.path.relative or not self.apart:
                     self.theta = max(AFTER_FAILURE * self.theta, self.theta_range[0])
-                return pair.worst(goal, low, high)
+                return pair.worst(bound, low, high)
             if low < high and pair.above.norm2 > 0.0:
                 self.adapt(pair)
             if (fall := fall_of(pair.above, pair.below)) > 0.0:
@@ -168,21 +168,21 @@ class TwoSided(Axis):
 
     def adapt(self, pair: Pair) -> None:
         """Choose theta from the slack of the interval: what its middle adds to the gap grows with the square of the step."""
-        middle, goal = math.sqrt(pair.below.lam) * math.sqrt(pair.above.lam), self.goal(self.path.eps)
+        middle, bound = math.sqrt(pair.below.lam) * math.sqrt(pair.above.lam), self.gap_bound(self.path.eps)
         t, tau = pair.best(middle)
         primal, own = pair.primal(middle, t), 0.5 * (pair.above.gap + pair.below.gap)
         added = max(primal - pair.dual(middle, tau) - own, 1e-3 * own, 1e-300)
-        left = goal.eps * (primal if goal.relative else 1.0) - own
+        left = bound.eps * (primal if bound.relative else 1.0) - own
         wanted = self.theta * math.sqrt(max(left, 0.0) / added)
         least, most = self.theta_range
         self.theta = min(max(wanted, least), most, self.most)
 
     def below_last(self) -> float:
         """A step below the last lambda; no lower than where the path ends."""
-        last, goal, start = self.members[-1].point, self.goal(self.path.eps), self.zero
-        eps = goal.eps * (last.primal if goal.relative else 1.0)
-        lam = self.step(last, self.theta, eps, math.nan if goal.relative else self.fall)
-        out_of_reach = goal.relative or last.hinge - last.lam * last.norm2 > goal.eps
+        last, bound, start = self.members[-1].point, self.gap_bound(self.path.eps), self.zero
+        eps = bound.eps * (last.primal if bound.relative else 1.0)
+        lam = self.step(last, self.theta, eps, math.nan if bound.relative else self.fall)
+        out_of_reach = bound.relative or last.hinge - last.lam * last.norm2 > bound.eps
         if self.path.lambda_min == 0.0 and out_of_reach:
             far = math.inf if start.hinge_at_zero - last.hinge >= eps else PAST_TOP * start.lam_top
             lam = max(lam, PAST_END * min(ratio(2.0 * NEGLIGIBLE * eps, last.norm2), far))
