@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset, taken, version_of
 from gapwise.stages.problems import build, capabilities, structure
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import Scale
@@ -40,7 +42,6 @@ class _SplittingSink:
         self.part = part = capabilities(name)
         self.derived, self.for_training = structure(name).derived, part.for_training or dict
         self.stand_ins = part.stand_ins
-        self.whole, self.rows = part.whole, part.rows
         self.waiting: dict[str, np.ndarray] = {}
         self.scales: dict[str, Scale] = defaultdict(lambda: Scale(name, part))
         self.shared: dict[str, np.ndarray] = {}
@@ -85,34 +86,11 @@ class _SplittingSink:
     def put(self, split: str, name: str, array: np.ndarray) -> None:
         self._look(split, {name: array})
         if split == "train" and self.rule is not None:
-            self._put_parts(name, array, self.rule)
+            self.waiting[name] = array
         else:
             self.writer.put(split, name, array)
         if split == "":
             self.shared[name] = array
-
-    def _put_parts(self, name: str, array: np.ndarray, rule: HeldOut) -> None:
-        """Divide an array with a row a block, or rows of different lengths once all their arrays are there; copy any other
-        to both splits."""
-        if name in self.rows:
-            self.waiting[name] = array
-            if len(self.waiting) == len(self.rows):
-                self._put_rows(rule)
-        elif name in self.whole:
-            self.blocks["train"] = len(array)
-            held_out = rule.among(len(array))
-            self.writer.put("train", name, array[~held_out])
-            self.writer.put(VALIDATION, name, array[held_out])
-        else:
-            self.writer.put("train", name, array)
-            self.writer.put(VALIDATION, name, array)
-
-    def _put_rows(self, rule: HeldOut) -> None:
-        """Divide arrays whose entries ``pointer[i]:pointer[i + 1]`` belong to block i."""
-        held_out = rule.among(self.waiting[self.rows[0]].size - 1)
-        for split, blocks in (("train", ~held_out), (VALIDATION, held_out)):
-            for name, array in taken(self.waiting, self.part, blocks).items():
-                self.writer.put(split, name, array)
 
     def finish(self, facts: Record) -> Record:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
@@ -138,7 +116,9 @@ class _SplittingSink:
             return facts
         if "label_counts" in facts:
             facts = {**facts, "label_counts": [self.labels[k] for k in range(len(facts["label_counts"]))]}
-        blocks = self.blocks["train"]
+        blocks = max(
+            [self.blocks["train"], *(len(self.waiting[name]) for name in self.part.whole if name in self.waiting)]
+        )
         held_out = self.rule.among(blocks)
         if not blocks:  # all were `put`, none under a name that the structure's `whole` has
             raise DataError("dataset.validation: this data set's blocks are written at once and cannot be divided")
@@ -151,6 +131,8 @@ class _SplittingSink:
             raise DataError(f"dataset.validation: {share}; at least one is needed on either side")
         for split, part in (("train", ~held_out), (VALIDATION, held_out)):
             self.writer.put(split, "block", np.flatnonzero(part))
+            for name, array in taken(self.waiting, self.part, part).items():
+                self.writer.put(split, name, array)
         counts = {"n_train": int(np.sum(~held_out)), "n_validation": int(np.sum(held_out))}
         return {**facts, **counts}
 
@@ -218,97 +200,76 @@ def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report
         folder, name = file.removesuffix(".npy").split("/")
         if folder != "train":
             writer.put("" if folder == "shared" else folder, name, whole.arrays(folder)[name])
-    own = {file.removesuffix(".npy").split("/")[1] for file in whole.meta["files"] if file.startswith("train/")}
-    arrays = {name: array for name, array in whole.arrays("train").items() if name in own}
-    ragged = [name for name in own if f"{name}_ptr" in own]
-    for name in sorted(own - {*ragged} - {f"{name}_ptr" for name in ragged}):
+    arrays = _own(whole, "train")
+    for name in sorted(set(arrays) - _one_by_one(arrays)):
         sink.put("train", name, arrays[name])
-    total = len(arrays[f"{ragged[0]}_ptr"]) - 1 if ragged else 0
-    for block in range(total):
-        parts = {name: arrays[name][slice(*arrays[f"{name}_ptr"][block : block + 2])] for name in ragged}
-        target = sink.target("train", block)
+    total = _count(arrays)
+    for number, block in enumerate(_blocks(arrays)):
+        target = sink.target("train", number)
         if target != "train" and sink.stand_ins is not None:
-            parts |= sink.stand_ins(**parts)
-        sink.write(target, parts)
-        report(block + 1, total, "dividing the features")
-    sink.blocks["train"] = max(total, sink.blocks["train"])
+            block |= sink.stand_ins(**block)
+        sink.write(target, block)
+        report(number + 1, total, "dividing the features")
+    sink.blocks["train"] = total
     return {name: fact for name, fact in whole.meta.items() if name not in STORED}
 
 
 def join(store: Features, target: Location, report: Report) -> None:
-    """Write the training and the validation blocks of `store` into the split "train" of a new store, in their first order.
+    """Write the training blocks of `store`, and behind them its validation blocks, into the split "train" of a new store.
 
-    Validation blocks that the reader has of its own come after the training blocks. `target` has no other split.
+    `target` has no other split. Facts stay those of `store`, such as the unit of the loss in which lambda was chosen.
     """
     name = store.meta["structure"]
     part, derived = capabilities(name), structure(name).derived
     shared, splits = store.arrays("shared"), [_own(store, split) for split in ("train", VALIDATION)]
-    origin, at_once = of_split(store), (*part.whole, *part.rows)
-    ragged = [array for array in splits[0] if f"{array}_ptr" in splits[0]]
     with FeatureWriter(target) as writer:
-        for array in sorted(store.meta["files"]):
-            if array.startswith("shared/"):
-                file = array.removesuffix(".npy").split("/")[1]
-                writer.put("", file, shared[file])
-        for array in sorted(set(splits[0]) - {*ragged} - {f"{array}_ptr" for array in ragged} - {"block", *part.rows}):
-            both = splits[0][array]
-            if array in at_once:
-                both = np.empty((origin.size, *both.shape[1:]), both.dtype)
-                for which, split in enumerate(splits):
-                    both[origin == which] = split[array]
-            elif array in part.split_names:
-                lines = dict.fromkeys(split[array].tobytes() for split in splits)
-                both = np.frombuffer(b"\n".join(lines), np.uint8)
-            writer.put("train", array, both)
-        if part.rows and part.rows[0] in splits[0]:
-            for array, both in _joined_rows(splits, part.rows, origin).items():
-                writer.put("train", array, both)
-        seen = [0, 0]
-        for number, which in enumerate(origin.tolist() if ragged else ()):
-            split, block = splits[which], seen[which]
-            own = {array: split[array][slice(*split[f"{array}_ptr"][block : block + 2])] for array in ragged}
-            if which and (part.for_training or part.stand_ins):  # held out, it lacks what training blocks have
-                own = dict((part.for_training or dict)(own))
-                own |= derived(**{**shared, **own})
-            writer.append("train", **own)
-            seen[which] += 1
-            report(number + 1, origin.size, "joining the features")
-        # n_train, label_counts and the loss's unit stay those of `store`: losses keep the unit in which lambda was chosen
-        writer.meta = {fact: value for fact, value in store.meta.items() if fact not in ("files", VALIDATION)}
+        for array in _own(store, "shared"):
+            writer.put("", array, shared[array])
+        for array in sorted(set(splits[0]) - _one_by_one(splits[0])):
+            writer.put("train", array, _behind(part, array, *(split[array] for split in splits)))
+        first, total = _count(splits[0]), sum(map(_count, splits))
+        for number, block in enumerate(chain.from_iterable(map(_blocks, splits))):
+            if number >= first and (part.for_training or part.stand_ins):  # it lacks what training blocks have
+                block = dict((part.for_training or dict)(block))
+                block |= derived(**{**shared, **block})
+            writer.append("train", **block)
+            report(number + 1, total, "joining the features")
+        writer.meta = {fact: value for fact, value in store.meta.items() if fact != "files"}
 
 
-def of_split(store: Features) -> np.ndarray:
-    """int64, (blocks,): 0 for each training block and 1 for each validation block, in their first order."""
-    sizes = [build(store.meta["structure"], store.arrays(split), store.meta).n for split in ("train", VALIDATION)]
-    origin = np.repeat([0, 1], sizes)
-    splits = [_own(store, split) for split in ("train", VALIDATION)]
-    if all("block" in split for split in splits):
-        origin = origin[np.argsort(np.concatenate([split["block"] for split in splits]), kind="stable")]
-    return origin
+def _behind(part: Capabilities, name: str, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """An array that readers write at once, of the blocks of two splits one after the other."""
+    if name in part.rows[:1]:
+        return np.append(first, first[-1] + second[1:])
+    if name in (*part.whole, *part.rows, "block"):
+        return np.concatenate([first, second])
+    if name in part.split_names:
+        return np.frombuffer(b"\n".join(dict.fromkeys((first.tobytes(), second.tobytes()))), np.uint8)
+    return first
 
 
 def _own(store: Features, split: str) -> dict[str, np.ndarray]:
-    """Arrays of a split without the shared ones."""
+    """Arrays of a split by name, without the shared ones."""
     names = [file.removesuffix(".npy").split("/")[1] for file in store.meta["files"] if file.startswith(f"{split}/")]
     arrays = store.arrays(split)
-    return {name: arrays[name] for name in names}
+    return {name: arrays[name] for name in sorted(names)}
 
 
-def _joined_rows(
-    splits: Sequence[Mapping[str, np.ndarray]], names: tuple[str, ...], origin: np.ndarray
-) -> dict[str, np.ndarray]:
-    """The inverse of `taken` for rows of different lengths: pointer, and the arrays that it divides."""
-    pointer, *rest = names
-    sizes = np.empty(origin.size, np.int64)
-    for which, split in enumerate(splits):
-        sizes[origin == which] = np.diff(split[pointer])
-    source = np.repeat(origin, sizes)
-    joined = {pointer: np.append(0, np.cumsum(sizes)).astype(splits[0][pointer].dtype)}
-    for name in rest:
-        joined[name] = np.empty((source.size, *splits[0][name].shape[1:]), splits[0][name].dtype)
-        for which, split in enumerate(splits):
-            joined[name][source == which] = split[name]
-    return joined
+def _one_by_one(arrays: Mapping[str, np.ndarray]) -> set[str]:
+    """The arrays that a reader wrote block by block, and their pointers ``<name>_ptr``."""
+    return {other for name in arrays if f"{name}_ptr" in arrays for other in (name, f"{name}_ptr")}
+
+
+def _count(arrays: Mapping[str, np.ndarray]) -> int:
+    """The number of blocks that a reader wrote one by one."""
+    return max((len(arrays[name]) - 1 for name in _one_by_one(arrays) if name.endswith("_ptr")), default=0)
+
+
+def _blocks(arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
+    """The blocks that a reader wrote one by one."""
+    names = [name for name in arrays if f"{name}_ptr" in arrays]
+    for block in range(_count(arrays)):
+        yield {name: arrays[name][slice(*arrays[f"{name}_ptr"][block : block + 2])] for name in names}
 
 
 def damaged(target: Location) -> str | None:

@@ -38,7 +38,6 @@ def refit(
     whole: Problem,
     path: AnyPath,
     lam: float,
-    solved: np.ndarray,
     folder: Location,
     *,
     options: MethodOptions,
@@ -51,7 +50,7 @@ def refit(
 
     Parameters
     ----------
-    whole, path, lam, solved
+    whole, path, lam
         As in `start_of_all`.
     key : str
         Of the run of `path`.
@@ -63,9 +62,9 @@ def refit(
         certificate does not hold.
     """
     goal = PathOptions(rule="single", lam=lam, tolerance=TOLERANCE, relative=True).for_method(options)
-    initial = start_of_all(whole, path, lam, solved)
+    initial = start_of_all(whole, path, lam)
     begins = hashlib.sha256(b"".join(part.tobytes() for part in initial or ())).hexdigest()
-    science = {"key": key, "lambda": lam, "initial": begins}
+    science = {"key": key, "lambda": lam, "initial": begins, "order": "held-out blocks last"}
     _claim(folder, science)
     task = Task(whole, options, goal, seed, initial=initial, switches=True)
     status = solve(task, folder, key=key, science=science, session=session)
@@ -123,33 +122,28 @@ def nearest(path: AnyPath, lam: float) -> int:
     return int(np.argmin(np.abs(np.log(np.asarray(path["lambda"]) / lam))))
 
 
-def start_of_all(whole: Problem, path: AnyPath, lam: float, solved: np.ndarray) -> Supports | None:
+def start_of_all(whole: Problem, path: AnyPath, lam: float) -> Supports | None:
     """The dual point at which all blocks begin at lambda; None: at w = 0, as the path has no dual solutions.
 
     Parameters
     ----------
     whole : Problem
-        All blocks.
+        All blocks: first those of the path, then those that were held out.
     path : SolvedPath or PathInMemory
-        Of some of them.
-    solved : bool array, (n,)
-        Which blocks of `whole` are those of the path, in the same order.
+        Of the first blocks.
     """
-    return extended(supports_of(path, nearest(path, lam)), whole, solved) if path.attrs["dual_point"] else None
+    return extended(supports_of(path, nearest(path, lam)), whole) if path.attrs["dual_point"] else None
 
 
-def extended(supports: Supports, whole: Problem, solved: np.ndarray) -> Supports:
-    """`supports` of the blocks `solved`, bool (n,), of `whole`; each other block has its truth alone, with weight 1."""
-    counts = np.ones(whole.n, np.int64)
-    counts[solved] = np.diff(supports.offset)
-    from_path = np.repeat(solved, counts)
-    alpha, losses, used = np.ones(from_path.size), np.zeros(from_path.size), np.zeros(from_path.size, np.int64)
-    alpha[from_path], losses[from_path] = supports.alpha, supports.losses
-    lengths = np.empty(from_path.size, np.int64)
-    lengths[from_path] = np.diff(supports.label_offset)
-    lengths[~from_path] = np.diff(whole.label_ptr)[~solved]
-    label = np.empty(int(lengths.sum()), whole.truth.dtype)
-    of_path = np.repeat(from_path, lengths)
-    label[of_path] = supports.label
-    label[~of_path] = whole.truth[np.repeat(~solved, np.diff(whole.label_ptr))]
-    return Supports(np.append(0, np.cumsum(counts)), alpha, losses, used, label, np.append(0, np.cumsum(lengths)))
+def extended(supports: Supports, whole: Problem) -> Supports:
+    """`supports` of the first blocks of `whole`; each block behind them has its truth alone, with weight 1."""
+    first = supports.offset.size - 1
+    more, ptr = whole.n - first, whole.label_ptr[first:]
+    return Supports(
+        np.append(supports.offset, supports.offset[-1] + np.arange(1, more + 1)),
+        np.append(supports.alpha, np.ones(more)),
+        np.append(supports.losses, np.zeros(more)),
+        np.append(supports.used, np.zeros(more, np.int64)),
+        np.append(supports.label.astype(whole.truth.dtype), whole.truth[ptr[0] :]),
+        np.append(supports.label_offset, supports.label_offset[-1] + ptr[1:] - ptr[0]),
+    )

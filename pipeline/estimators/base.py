@@ -187,11 +187,12 @@ class GapwiseEstimator(BaseEstimator):
 
     @contextlib.contextmanager
     def _divided(self, data: Data, chosen: np.ndarray, compute: Compute) -> Iterator[tuple[Problem, Problem, Held]]:
-        """The problems over all blocks, over those not `chosen`, and over the others, with the features of all blocks."""
+        """The problems over all blocks, the `chosen` ones last, over those not chosen, and over the others."""
         name = self._structure
         sink = Blocks(name)
         meta = self._learn(sink, data, None, compute)
-        whole, train = (build(name, arrays, meta) for arrays in (sink.arrays("train"), sink.part("train", ~chosen)))
+        order = np.argsort(chosen, kind="stable")
+        whole, train = (build(name, sink.part("train", blocks), meta) for blocks in (order, ~chosen))
         yield whole, train, Held.of(name, sink.part("train", chosen), meta)
 
     # -- fit ------------------------------------------------------------------------------------------------------------

@@ -46,10 +46,10 @@ class Data(NamedTuple):
 
 
 def part(data: Data, chosen: np.ndarray) -> Data:
-    """The chosen blocks."""
-    if chosen.all():
+    """The chosen blocks, by bool (n,) or by their numbers in any order."""
+    if chosen.dtype == bool and chosen.all():
         return data
-    rows = np.flatnonzero(chosen)
+    rows = np.arange(len(data.y))[chosen]
 
     def of(some: Any) -> Any:
         return some[rows] if isinstance(some, np.ndarray) or is_sparse(some) else [some[i] for i in rows]

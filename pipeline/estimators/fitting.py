@@ -174,7 +174,7 @@ def fit(
             options, goal = source.options(plan.again(fitted.lam))
             again, known = here.solve(
                 whole, options, goal, data, REFIT,
-                initial=lambda _: start_of_all(whole, result.path, fitted.lam, ~chosen),
+                initial=lambda _: start_of_all(whole, result.path, fitted.lam),
             )  # fmt: skip
             fitted = fitted._replace(refit=again, goal=goal)
     return Outcome(fitted, calibration, uncalibrated, known)

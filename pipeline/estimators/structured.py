@@ -126,7 +126,8 @@ class StructuredSVM(GapwiseEstimator):
 
     @contextlib.contextmanager
     def _divided(self, data: Data, chosen: np.ndarray, compute: Compute) -> Iterator[tuple[Problem, Problem, Held]]:
-        parts = (data, None), (part(data, ~chosen), part(data, chosen))
+        every = part(data, np.argsort(chosen, kind="stable"))
+        parts = (every, None), (part(data, ~chosen), part(data, chosen))
         with self._problems(*parts[0], compute) as (whole, _), self._problems(*parts[1], compute) as (train, held):
             assert held is not None
             yield whole, train, held

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.interrupt import Interrupted
     from gapwise.pipeline.progress import solver_line
-    from gapwise.stages.featurize import join, of_split, open_problem
+    from gapwise.stages.featurize import join, open_problem
     from gapwise.stages.problems import calls_python
     from gapwise.stages.refit import measure, refit
     from gapwise.stages.solve import Session
@@ -33,7 +33,7 @@ def run(job: Job) -> dict[str, object]:
     from gapwise.storage.paths import open_path
 
     settings, folder, features = job.settings, job.dir.path / REFIT, open_features(job.features_path)
-    joined, lam = folder / "features", float(read_json(job.dir.path / "metrics.json")["best_lambda"])
+    joined, lam = folder / "joined", float(read_json(job.dir.path / "metrics.json")["best_lambda"])
     if not is_complete(joined):
         join(features, joined, job.report)
     python = job.compute.kind == "processes" and calls_python(features.meta["structure"])
@@ -44,7 +44,7 @@ def run(job: Job) -> dict[str, object]:
         every_seconds=settings.checkpoint.every_seconds,
     )
     status = refit(
-        open_problem(joined, "train"), open_path(job.dir.path), lam, of_split(features) == 0, folder,
+        open_problem(joined, "train"), open_path(job.dir.path), lam, folder,
         options=settings.solver, seed=settings.seed, key=job.dir.key, session=session, report=job.report,
     )  # fmt: skip
     if status == "INTERRUPTED":

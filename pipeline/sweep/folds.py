@@ -112,8 +112,6 @@ def _refitted(
     whole: Planned, lam: float, folder: Location, stop: Stop, report: Callable[[int, int, str], None]
 ) -> Record:
     """Solve lambda on all training blocks, from the dual point of their path on, and write the model; its numbers."""
-    import numpy as np
-
     from gapwise.stages.featurize import open_problem
     from gapwise.stages.model.from_run import model_of
     from gapwise.stages.refit import measure, refit
@@ -130,7 +128,7 @@ def _refitted(
         spread = compute.spread(features, folder / ".tmp-weights", False)
         session = Session(spread=spread, stop=stop, every_seconds=settings.checkpoint.every_seconds)
         status = refit(
-            problem, open_path(directory.path), lam, np.ones(problem.n, bool), folder / REFIT,
+            problem, open_path(directory.path), lam, folder / REFIT,
             options=settings.solver, seed=settings.seed, key=directory.key, session=session, report=report,
         )  # fmt: skip
         if status == "INTERRUPTED":

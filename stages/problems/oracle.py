@@ -207,7 +207,10 @@ def object_for(spec: bytes, *, anew: bool = False) -> Oracle:
 
 
 def packed_spec(oracle: str, split: str, arguments: Facts, **more: object) -> np.ndarray:
-    """uint8: JSON that names an object; `more`: ``and``, splits joined to the first, and ``part`` = {rule, held_out}."""
+    """uint8: JSON that names an object; `more`: ``and``, splits joined to the first, and ``part`` = {rule, held_out}.
+
+    `held_out` lists which of the blocks there are, in this order: those that the rule holds out (true), or the others.
+    """
     spec = {"oracle": oracle, "split": split, "arguments": dict(arguments), **more}
     return np.frombuffer(json.dumps(spec, sort_keys=True).encode(), np.uint8)
 
@@ -220,7 +223,8 @@ def _created(spec: Facts) -> Oracle:
     rule = None if part is None else HeldOut.of(part["rule"])
     if part is None or rule is None:
         return oracle
-    return part_of(oracle, np.flatnonzero(rule.among(len(oracle)) == part["held_out"]))
+    among = rule.among(len(oracle))
+    return part_of(oracle, np.concatenate([np.flatnonzero(among == held_out) for held_out in part["held_out"]]))
 
 
 OF_A_BLOCK = ("truth", "features", "loss", "max_oracle", "decode", "least_loss", "coordinates")

@@ -204,9 +204,11 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle:
         )
     split, *others = np.asarray(arrays["split"]).tobytes().decode().split("\n")
     more: Record = {"and": others} if others else {}  # joined for a refit
-    if "block" in arrays:  # some of the training blocks are held out; here are the others, or they
-        rule = HeldOut.of(meta["validation"])
-        more["part"] = {"rule": meta["validation"], "held_out": bool(rule and rule(int(arrays["block"][0])))}
+    rule = HeldOut.of(meta.get("validation"))
+    if (
+        "block" in arrays and rule is not None
+    ):  # some of the training blocks are held out; here are the others, they, or both
+        more["part"] = {"rule": meta["validation"], "held_out": [*dict.fromkeys(map(rule, arrays["block"].tolist()))]}
     packed = packed_spec(meta["oracle"], split, meta["arguments"], **more)
     oracle = object_for(packed.tobytes())
     n, d = len(arrays["labels_ptr"]) - 1, int(meta["d"])

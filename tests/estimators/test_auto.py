@@ -162,15 +162,15 @@ def test_save__of_auto_is_the_refitted_model(tmp_path: Path) -> None:
 def test_extended__keeps_the_dual_point_and_adds_truths() -> None:
     X, y = blobs()
     model = MulticlassSVM(tolerance=0.05, fit_intercept=False).fit(X, y)
-    solved = ~held_out(0.2, 18, y, 0)[0]
-    whole = build("multiclass", {"x": X, "labels": y}, {"classes": 3})
+    order = np.argsort(held_out(0.2, 18, y, 0)[0], kind="stable")
+    whole = build("multiclass", {"x": X[order], "labels": y[order]}, {"classes": 3})
     old = supports_of(model.path_, 1)
-    new = extended(old, whole, solved)
-    for i, block in enumerate(np.flatnonzero(solved)):
-        ours, theirs = slice(*new.offset[block : block + 2]), slice(*old.offset[i : i + 2])
-        for name in ("alpha", "losses", "label"):  # one label a labelling
-            np.testing.assert_array_equal(getattr(new, name)[ours], getattr(old, name)[theirs])
-    for block in np.flatnonzero(~solved):
-        (atom,) = range(*new.offset[block : block + 2])
-        assert (new.alpha[atom], new.losses[atom], new.label[atom]) == (1.0, 0.0, y[block])
+    new = extended(old, whole)
+    n, atoms = old.offset.size - 1, old.alpha.size
+    for name in ("alpha", "losses", "label"):  # one label a labelling
+        np.testing.assert_array_equal(getattr(new, name)[:atoms], getattr(old, name))
+    assert new.offset.tolist() == [*old.offset, *range(atoms + 1, atoms + 19 - n)]
+    assert new.label[atoms:].tolist() == y[order][n:].tolist()
+    assert set(new.alpha[atoms:]) == {1.0}
+    assert set(new.losses[atoms:]) == {0.0}
     assert new.label_offset.tolist() == list(range(new.alpha.size + 1))

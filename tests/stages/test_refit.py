@@ -1,7 +1,8 @@
-"""Training and validation blocks joined again: byte for byte the features that were not divided."""
+"""Training blocks, and validation blocks behind them: byte for byte those of the features that were not divided."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from predict_runs import text
 from python_task import Pairs
 
-from gapwise.stages.featurize import featurize, join, of_split, open_problem
+from gapwise.stages.featurize import featurize, join, open_problem
 from gapwise.storage.features import Features, open_features
 
 
@@ -47,26 +48,42 @@ def sequences(folder: Path) -> dict[str, Any]:
         ("chain", {"share": 0.3, "seed": 1}),
     ],
 )
-def test_join__is_the_inverse_of_dividing(kind: str, validation: dict[str, Any], tmp_path: Path) -> None:
+def test_join__puts_the_blocks_that_were_held_out_behind_the_others(
+    kind: str, validation: dict[str, Any], tmp_path: Path
+) -> None:
     dataset = sequences(tmp_path) if kind == "chain" else rows(tmp_path, sparse=kind == "sparse")
     whole = made(dataset, tmp_path / "whole")
     divided = made({**dataset, "validation": validation}, tmp_path / "divided")
     join(divided, tmp_path / "joined", lambda *_: None)
     joined = open_features(tmp_path / "joined")
     ours, theirs = joined.arrays("train"), whole.arrays("train")
-    assert ours.keys() == theirs.keys()
-    for name in theirs:
-        assert ours[name].dtype == theirs[name].dtype
-        np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
-    held = divided.arrays("validation")["block"]
-    np.testing.assert_array_equal(np.flatnonzero(of_split(divided) == 1), held)
+    order = np.concatenate([divided.arrays(split)["block"] for split in ("train", "validation")])
+    assert ours.keys() == theirs.keys() | {"block"}
+    np.testing.assert_array_equal(ours["block"], order)
+    assert sorted(order) == list(range(order.size))
+    for k, number in enumerate(order):
+        for (name, expected), (other, found) in zip(block_of(theirs, number), block_of(ours, k), strict=True):
+            assert (name, expected.dtype) == (other, found.dtype)
+            np.testing.assert_array_equal(expected, found, err_msg=name)
+    for name, array in whole.arrays("shared").items():
+        np.testing.assert_array_equal(ours[name], array, err_msg=name)
     if kind == "chain":  # one unit, in which lambda was chosen and the losses of the warm start were counted
         stores = (("joined", "train"), ("divided", "train"), ("divided", "validation"))
         scales = [open_problem(tmp_path / folder, split).scale for folder, split in stores]
         assert np.unique(np.concatenate(scales)).size == 2  # the unit, and weights of 1
     assert not joined.has("test")
-    assert "validation" in divided.meta
-    assert "validation" not in joined.meta
+
+
+def block_of(arrays: Mapping[str, np.ndarray], k: int) -> Iterator[tuple[str, np.ndarray]]:
+    """The arrays of block k; those that all blocks share are left out."""
+    for name, array in sorted(arrays.items()):
+        if name in ("vocabulary", "label_names"):
+            continue
+        pointer = arrays.get(f"{name}_ptr", arrays.get("row_ptr") if name in ("ids", "values") else None)
+        if pointer is not None:
+            yield name, array[slice(*pointer[k : k + 2])]
+        elif name in ("x", "labels"):
+            yield name, array[k]
 
 
 def test_join__of_two_splits_of_an_oracle_asks_each_object_for_its_own_blocks(tmp_path: Path) -> None:
@@ -81,3 +98,17 @@ def test_join__of_two_splits_of_an_oracle_asks_each_object_for_its_own_blocks(tm
         np.testing.assert_array_equal(y, oracle.max_oracle(i, w))
         assert loss == oracle.loss(i, y)
         np.testing.assert_array_equal(problem.truth[2 * k : 2 * k + 2], oracle.truth(i))
+
+
+def test_join__of_an_oracle_s_held_out_blocks_asks_it_for_their_numbers(tmp_path: Path) -> None:
+    validation = {"folds": 3, "fold": 1, "seed": 0}
+    dataset = {"name": "python_oracle", "oracle": "python_task:Pairs", "arguments": {"n": 11}, "validation": validation}
+    divided = made(dataset, tmp_path / "divided")
+    join(divided, tmp_path / "joined", lambda *_: None)
+    problem, oracle = open_problem(tmp_path / "joined", "train"), Pairs("train", n=11)
+    order = [int(k) for split in ("train", "validation") for k in divided.arrays(split)["block"]]
+    np.testing.assert_array_equal(problem.truth.reshape(-1, 2), [oracle.truth(k) for k in order])
+    w, y = np.random.default_rng(0).normal(size=7), np.zeros(2, problem.truth.dtype)
+    for k, number in enumerate(order):
+        assert problem.max_oracle(k, w, y, problem.scratch()) == oracle.loss(number, y)
+        np.testing.assert_array_equal(y, oracle.max_oracle(number, w))

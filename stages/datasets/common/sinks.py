@@ -44,9 +44,9 @@ class Blocks:
         return self._with(self.whole[split], self.blocks[split])
 
     def part(self, split: str, chosen: np.ndarray) -> dict[str, np.ndarray]:
-        """The same for the blocks of a split that are `chosen`, bool (blocks,), in their order."""
-        rows = np.flatnonzero(chosen)
-        appended = {name: [blocks[i] for i in rows] for name, blocks in self.blocks[split].items()}
+        """The same for the `chosen` blocks of a split: bool (blocks,), or their numbers in any order."""
+        blocks = self.blocks[split].items()
+        appended = {name: [every[i] for i in np.arange(len(every))[chosen]] for name, every in blocks}
         return self._with(taken(self.whole[split], self.written_at_once, chosen), appended)
 
     def _with(self, whole: Mapping[str, np.ndarray], blocks: Mapping[str, list[np.ndarray]]) -> dict[str, np.ndarray]:
@@ -58,13 +58,14 @@ class Blocks:
 
 
 def taken(arrays: Mapping[str, np.ndarray], part: Capabilities, chosen: np.ndarray) -> dict[str, np.ndarray]:
-    """The `chosen` blocks, bool (blocks,), of arrays that a reader wrote at once; arrays without blocks as they are."""
+    """Of arrays that a reader wrote at once, the `chosen` blocks: bool (blocks,), or numbers. Others as they are."""
     chosen_arrays = {name: array[chosen] if name in part.whole else array for name, array in arrays.items()}
     if part.rows and part.rows[0] in arrays:
         pointer, *names = part.rows
-        sizes = np.diff(arrays[pointer])
-        start = np.append(0, np.cumsum(sizes[chosen])).astype(arrays[pointer].dtype)
-        chosen_arrays |= {pointer: start, **{name: arrays[name][np.repeat(chosen, sizes)] for name in names}}
+        start, sizes = arrays[pointer][:-1][chosen], np.diff(arrays[pointer])[chosen]
+        new = np.append(0, np.cumsum(sizes)).astype(arrays[pointer].dtype)
+        rows = np.arange(new[-1]) + np.repeat(start - new[:-1], sizes)
+        chosen_arrays |= {pointer: new, **{name: arrays[name][rows] for name in names}}
     return chosen_arrays
 
 
