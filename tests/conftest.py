@@ -13,7 +13,7 @@ from pathlib import Path
 
 import kernels
 import pytest
-from s3_server import serving
+from servers import bucket
 
 import gapwise
 from gapwise.stages.problems import kernel_cache
@@ -89,7 +89,7 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of an empty bucket of an S3-compatible server on this machine; the environment says where it is."""
-    with serving(tmp_path_factory.mktemp("s3")) as url:
+    with bucket(tmp_path_factory.mktemp("s3")) as url:
         yield url
 
 

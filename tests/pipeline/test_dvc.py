@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from in_process import Here
 from omegaconf import OmegaConf
 from waiting import wait_for
 
+from gapwise.pipeline import run as commands
 from gapwise.pipeline.config.settings import CONF, read
 from gapwise.pipeline.rundir import locked
 from gapwise.pipeline.stage_graph import flow
@@ -117,7 +117,7 @@ def test_export__is_what_dvc_yaml_says_stage_by_stage(chain, tmp_path: Path) -> 
     assert same_verdict(results, chain.run)
 
 
-def test_export__of_a_damaged_run_makes_it_again_first_when_its_run_is_free(chain, tmp_path: Path) -> None:
+def test_export__of_a_damaged_run_makes_it_again_first_when_its_run_is_free(chain, tmp_path: Path, monkeypatch) -> None:
     shutil.copytree(chain.root, tmp_path / "runs")
     here = Here(tmp_path / "runs", [*chain.words, f"run.export={tmp_path / 'results'}"])
     (here.run / "verify.json").write_text((here.run / "verify.json").read_text().replace("0.", "1.", 1))
@@ -125,7 +125,9 @@ def test_export__of_a_damaged_run_makes_it_again_first_when_its_run_is_free(chai
         held.enter_context(locked(here.run / "lock"))
         refused = here.issue("run.until=verify")
         assert (refused.code, "is in use by" in refused.err) == (1, True)
-        threading.Timer(1.0, held.close).start()
+
+        said = commands._wait
+        monkeypatch.setattr(commands, "_wait", lambda holder: (said(holder), held.close()))
         waited = here.finish("run.until=verify", "run.managed=true")
     assert waited.err.startswith(f"waiting for this run, which process {os.getpid()} on host")
     assert same_verdict(tmp_path / "results", chain.run)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser import chromium, console_errors
-from mlflow_server import MlflowServer
+from servers import mlflow_server
 from shown import finished_run, summary_of, trace
 
 from gapwise.pipeline.config.run_options import TrackingOptions
@@ -48,7 +48,7 @@ def test_table__has_one_row_a_run_and_the_headline(tmp_path: Path, monkeypatch: 
                 assert time.monotonic() < end, browser.find_element("tag name", "body").text[:2000]
                 time.sleep(0.2)
 
-        with MlflowServer(tmp_path) as server:
+        with mlflow_server(tmp_path) as server:
             browser.get(f"{server.address}/#/experiments/{experiment}/runs?workflowType=machine_learning")
             names = "[col-id='attributes.`Run Name`'][role=gridcell]"
             wait(lambda: len(texts(names)) == len(RUNS))

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from toys import TOYS
 
 pytestmark = pytest.mark.slow
 
@@ -36,6 +35,59 @@ assert main() == 0
 print(json.dumps(sorted(f"{file}: {name}" for file, name in called)))
 """
 
+STRUCTURE = """
+
+from gapwise.stages.problems.capabilities import Capabilities
+from gapwise.stages.problems.protocol import frozen
+
+CAPABILITIES = Capabilities(whole=("x", "labels"))
+
+def build(arrays, meta):
+    x, steps = frozen(arrays["x"], float), frozen(np.arange(len(arrays["x"]) + 1))
+    none = frozen(np.empty(0))
+    return Sign(len(x), x.shape[1], steps, steps, frozen(arrays["labels"], np.uint8), none, none, x, 1.0)
+
+def derived(**block):
+    return {}
+
+def metrics(problem, arrays, predictions):
+    return {"error_rate": float(np.mean(predictions != problem.truth))}
+"""
+"""What follows the text of `sign_structure`."""
+
+READER = '''
+"""Two clouds of points around +shift and -shift."""
+from dataclasses import dataclass
+import numpy as np
+from gapwise.stages.datasets import NEW, Reader
+
+@dataclass(frozen=True)
+class Clouds(Reader):
+    n: int
+    shift: float
+    structure = "sign"
+    def files(self):
+        return {}
+    def featurize(self, sink, map_blocks, report):
+        for k, split in enumerate(("train", "test")):
+            rng = np.random.default_rng(k)
+            labels = rng.integers(2, size=self.n).astype(np.uint8)
+            sink.put(split, "x", rng.normal(size=(self.n, 3)) + self.shift * (2.0 * labels[:, None] - 1.0))
+            sink.put(split, "labels", labels)
+        sink.put("", "scale", np.ones(1))
+        return {"d": 3, "n_train": self.n, "n_test": self.n}
+    @classmethod
+    def encoder(cls, meta, shared):
+        return Encoder(shared["scale"])
+
+class Encoder:
+    def __init__(self, scale):
+        self.scale = scale
+    def encode(self, raw, sink, map_blocks):
+        sink.put(NEW, "x", self.scale * np.asarray(raw, float))
+        sink.put(NEW, "labels", np.zeros(len(raw), np.uint8))
+'''
+
 CALLED = {
     "datasets/clouds.py": ("featurize",),
     "problems/sign.py": ("build", "scores", "max_oracle", "push", "decode"),
@@ -44,7 +96,11 @@ CALLED = {
 
 
 def test_toys__give_a_certified_path(tmp_path: Path) -> None:
-    texts = {**TOYS, "conf/dataset/clouds.yaml": "name: clouds\nn: 20\nshift: 0.5\n"}
+    texts = {
+        "datasets/clouds.py": READER,
+        "problems/sign.py": (ROOT / "tests" / "support" / "sign_structure.py").read_text() + STRUCTURE,
+        "conf/dataset/clouds.yaml": "name: clouds\nn: 20\nshift: 0.5\n",
+    }
     for name, text in texts.items():
         (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "own" / name).write_text(text, encoding="utf-8")

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from mlflow_server import MlflowServer
+from servers import mlflow_server
 from shown import empty_database, finished_run, trace
 
 from gapwise.pipeline.config.run_options import TrackingOptions
@@ -26,7 +26,7 @@ def test_server__that_goes_away_half_way_costs_one_warning(
 
     from mlflow import MlflowClient
 
-    with MlflowServer(tmp_path) as server, caplog.at_level(logging.WARNING, "gapwise"):
+    with mlflow_server(tmp_path) as server, caplog.at_level(logging.WARNING, "gapwise"):
         tracker = Tracker(TrackingOptions(uri=server.address), directory)
         tracker.observe(trace(2))
         assert tracker._pending is not None

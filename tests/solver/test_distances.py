@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pools import slots_of
+from parts_of import slots_of
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of
 from tiny import TINY, by_all_methods, feature_matrix, local

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import best, primal_value
-from parts_of import take_steps
-from pools import slots_of
+from parts_of import slots_of, take_steps
 from single import LAM, never, solver_of
 from tiny import KINDS, instance, multiclass
 

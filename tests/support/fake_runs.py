@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from judged import judged
+from shown import result_of
 
 from gapwise.pipeline.rundir import write_json
 from gapwise.pipeline.stage_graph import flow
 from gapwise.storage.format import FORMAT_VERSION
+
+RESULT = result_of(2)
 
 
 def fake_run(
@@ -78,13 +81,10 @@ def _commit(state: Path, number: int) -> None:
 
 
 def _result(key: str, status: str) -> dict[str, Any]:
-    record = {"gap": 0.05, "primal": 0.5, "dual": 0.45, "effective_passes": 3.0, "oracle_calls": 30, "seconds": 0.5}
-    verify = {"certified": True, "epsilon": 0.1, "max_gap": 0.09, "max_rebuild_error": 1e-15, "max_simplex_error": 0.0}
+    path = [{**record, "lambda": lam, "status": status} for record, lam in zip(RESULT["path"], (4.0, 2.0), strict=True)]
     return {
-        "format_version": FORMAT_VERSION, "key": key, "experiment": None, "status": status, "rule": "paper",
-        "problem": {"name": "toy", "n": 10, "d": 3},
-        "path": [{"lambda": lam, **record, "status": status} for lam in (4.0, 2.0)],
-        "verify": {**verify, "dual_point": True, "lambda_low": 0.0}, "verdict": judged(status=status).record(),
+        **RESULT, "format_version": FORMAT_VERSION, "key": key, "experiment": None, "status": status, "path": path,
+        "problem": {"name": "toy", "n": 10, "d": 3}, "verdict": judged(status=status).record(),
         "evaluate": {"best_lambda": 2.0, "train_loss": 0.1, "test_loss": 0.2},
     }  # fmt: skip
 

@@ -14,12 +14,6 @@ def backwards(fn, ranges):
     return [fn(*part) for part in reversed(ranges)][::-1]
 
 
-def on_threads(fn, ranges):
-    """All ranges at once."""
-    with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(lambda part: fn(*part), ranges))
-
-
 def elsewhere(problem, threads: int = 8) -> Spread:
     """Other processes as far as the solver can tell: a problem of their own, w read-only, the last part first."""
     copy = type(problem)(*problem)
