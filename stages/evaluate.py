@@ -8,35 +8,31 @@ best test value: the best in hindsight.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import count
 
 import numpy as np
-from numba import njit
 
-from gapwise.records import Facts, Record
+from gapwise.records import Record
 from gapwise.stages.choice.criteria import criterion_of
-from gapwise.stages.choice.grid import end_of
+from gapwise.stages.choice.grid import different_models, end_of, in_between
 from gapwise.stages.choice.rules import LOSS, PICKS, selected, standard_error
 from gapwise.stages.featurize import VALIDATION
+from gapwise.stages.model.measures import measured, nothing_learnt
 from gapwise.stages.model.predict import predict
 from gapwise.stages.model.predictions import write_predictions
-from gapwise.stages.problems import build, capabilities, structure
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.kernel_cache import Kernel
+from gapwise.stages.problems import build
 from gapwise.stages.problems.parallel import HERE, Spread
-from gapwise.stages.problems.protocol import JIT, Problem
+from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
 from gapwise.storage.features import open_features
 from gapwise.storage.files import write_json
-from gapwise.storage.mixture import Mixture, read_mixture, weights_at
+from gapwise.storage.mixture import read_mixture, weights_at
 from gapwise.storage.results import add_losses, weights_of
 
 SPLITS = ("train", "test", VALIDATION)
 ERROR = f"{VALIDATION}_standard_error"
 """Name of the standard error, over blocks, of the mean validation loss."""
-BETWEEN = 3
-"""Number of lambdas to measure between two breakpoints if the model changes there, evenly spaced in log lambda."""
 
 
 def evaluate(
@@ -88,7 +84,6 @@ def evaluate(
     splits = [split for split in SPLITS if split != VALIDATION or store.has(split)]
     arrays = {split: store.arrays(split) for split in splits}
     problems = {split: build(name, arrays[split], store.meta) for split in splits}
-    measure = structure(name).metrics
     mixture = read_mixture(run_dir / "path.zarr")
     path, between = mixture.arrays, in_between(mixture)
     weights, model = weights_of(run_dir / "path.zarr"), weights_at(run_dir / "path.zarr")
@@ -103,12 +98,10 @@ def evaluate(
         return weights(k) if k < solved else model(float(lams[k]))
 
     def measure_split(m: int, w: np.ndarray, split: str, inner: Spread) -> None:
-        labels, losses = predict(problems[split], w, inner, split)
-        measures[m][f"{split}_loss"] = float(np.mean(losses))
+        _, losses, values = measured(problems[split], arrays[split], store.meta, w, split, inner)
+        measures[m] |= values
         if split == VALIDATION:
             measures[m][ERROR] = standard_error(losses)
-        for key, value in measure(problems[split], arrays[split], labels).items():
-            measures[m][f"{split}_{key}"] = value
 
     def measure_model(m: int, inner: Spread) -> None:
         w = weights_of_row(int(first[m]))
@@ -150,35 +143,11 @@ def evaluate(
         **({} if by.is_loss else {"criterion": by.name}),
         "best_breakpoint": best if best < solved else int(np.sum(path["lambda"] >= lams[best])) - 1,
         **{key: float(values[best]) for key, values in columns.items()},
-        "all_zero_test_loss": _constant_loss(problems["test"]),
-        **_commonest(name, problems["train"], problems["test"], arrays["test"], store.meta),
+        **nothing_learnt(problems["train"], problems["test"], arrays["test"], store.meta),
     }
     result |= of_choice or ({} if chosen.edge is None else {"best_edge": chosen.edge.value})
     write_json(run_dir / "metrics.json", result)
     return result
-
-
-def different_models(path: Mixture, between: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different models of all breakpoints and the lambdas `between` them, which follow the breakpoints as rows.
-
-    Within a cell the model does not change, so that neighbouring lambdas often have the same one, and it may be a
-    breakpoint's.
-
-    Returns
-    -------
-    first, of_row : int arrays, (models,) and (rows,)
-        The first row that has each model, and the model of each row.
-    """
-    solved = path.arrays["lambda"].size
-    known: dict[tuple[tuple[int, float], ...], int] = {((b, 1.0),): b for b in range(solved)}
-    first, of_row = list(range(solved)), list(range(solved))
-    for row, lam in enumerate(between.tolist(), start=solved):
-        parts = {b: share for b, share in path(lam).items() if share != 0.0 and 0 <= b < solved}
-        model = known.setdefault(tuple(sorted(parts.items())), len(first))
-        if model == len(first):
-            first.append(row)
-        of_row.append(model)
-    return np.array(first), np.array(of_row)
 
 
 def _columns(measures: list[dict[str, float]], of_row: np.ndarray) -> dict[str, np.ndarray]:
@@ -192,46 +161,6 @@ def _simplest(row: int, lams: np.ndarray, columns: dict[str, np.ndarray]) -> Rec
     return {"one_se_lambda": float(lams[row]), **losses}
 
 
-def in_between(path: Mixture) -> np.ndarray:
-    """The lambdas to measure between those of the path; empty unless the model changes there."""
-    if not path.attrs["between"]:
-        return np.empty(0)
-    lams, shares = path.arrays["lambda"], np.arange(1, BETWEEN + 1) / (BETWEEN + 1)
-    between: np.ndarray = (lams[:-1, None] * (lams[1:] / lams[:-1])[:, None] ** shares).ravel()
-    return between[between >= path.arrays["cell_low"][-1]]
-
-
-@driver
-def loss_driver(fingerprint: str) -> Kernel:
-    """`losses(P, labels, out)`: task losses of given flat labels."""
-
-    @njit(cache=True, **JIT)
-    def losses(P, labels, out):
-        fingerprint  # noqa: B018
-        for i in range(out.size):
-            out[i] = P.loss(i, labels[P.label_ptr[i] : P.label_ptr[i + 1]])
-
-    return losses
-
-
-def _constant_loss(problem: Problem, label: int = 0) -> float:
-    """Mean task loss of the same label everywhere; 0: background, the first class ..."""
-    out = np.empty(problem.n)
-    loss_driver(problem)(problem, np.full_like(problem.truth, label), out)
-    return float(np.mean(out))
-
-
-def _commonest(structure: str, train: Problem, test: Problem, arrays: Mapping[str, np.ndarray], meta: Facts) -> Record:
-    """The most frequent training label and the mean test loss of it everywhere; empty where labels have no names."""
-    confusion = capabilities(structure).confusion
-    if confusion is None:
-        return {}
-    names, _ = confusion(test, arrays, meta, test.truth)
-    label = int(np.argmax(np.bincount(train.truth, minlength=len(names))[: len(names)]))
-    return {"commonest_label": names[label], "commonest_test_loss": _constant_loss(test, label)}
-
-
 def warm_up(problem: Problem) -> None:
     """Compile or load every function that evaluate calls."""
     predict(problem, np.zeros(problem.d))
-    _constant_loss(problem)

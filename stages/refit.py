@@ -12,9 +12,9 @@ import hashlib
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.model.predict import predict
+from gapwise.stages.model.measures import measured
 from gapwise.stages.model.predictions import write_predictions
-from gapwise.stages.problems import build, structure
+from gapwise.stages.problems import build
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem
@@ -91,17 +91,12 @@ def measure(features: Features, folder: Location, spread: Spread) -> Record:
 
     Writes metrics.json there, and what evaluate writes of a path: predictions.npz, and for people predictions/.
     """
-    name, arrays = features.meta["structure"], features.arrays("test")
-    problem = build(name, arrays, features.meta)
+    meta, arrays = features.meta, features.arrays("test")
+    problem = build(meta["structure"], arrays, meta)
     solved, _ = read_path(folder / "path.zarr", ("lambda", "gap", "primal", "dual", "weights"))
-    labels, losses = predict(problem, solved["weights"][0], spread, "test")
-    measures = structure(name).metrics(problem, arrays, labels)
-    result = {
-        **{number: float(solved[number][0]) for number in ("lambda", "gap", "primal", "dual")},
-        "test_loss": float(np.mean(losses)),
-        **{f"test_{measured}": value for measured, value in measures.items()},
-    }
-    write_predictions(folder, problem, arrays, features.meta, labels)
+    labels, _, measures = measured(problem, arrays, meta, solved["weights"][0], "test", spread)
+    result = {**{name: float(solved[name][0]) for name in ("lambda", "gap", "primal", "dual")}, **measures}
+    write_predictions(folder, problem, arrays, meta, labels)
     write_json(folder / "metrics.json", result)
     return result
 

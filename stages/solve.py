@@ -22,7 +22,7 @@ from gapwise.stages.choice.rising_loss import RisingLoss, check_ending
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.solver.engine import Engine, Task
-from gapwise.stages.solver.events import Event, Kind, Progress, Report, Snapshots, Spacing, Stop
+from gapwise.stages.solver.events import Progress, Report, Snapshots, Spacing, Stop
 from gapwise.stages.solver.ledger import iterations_of, trace_of
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
 from gapwise.stages.solver.path.rule import attributes_of
@@ -47,37 +47,6 @@ def nothing(told: object) -> None:
 def never() -> bool:
     """Does not stop."""
     return False
-
-
-MANY = 50.0
-"""Effective passes at one lambda of a path below 1/n, after which the log says what would take fewer."""
-
-
-class Hard:
-    """An observer that says in the log, once, at which lambda a solve begins to take many passes.
-
-    Of given lambdas only those are told whose tolerance is a share of the objective: others are a paper's protocol.
-    """
-
-    def __init__(self) -> None:
-        self.told = False
-
-    def __call__(self, event: Event) -> None:
-        solver, counts, rule = event.engine.solver, event.engine.solver.counts, event.engine.rule
-        on_path = rule.finds_lambdas
-        if self.told or event.kind is not Kind.BOUNDARY or not (on_path or rule.goal().relative):
-            return
-        passes, small = solver.ledger.passes_here, counts.lam * solver.problem.n < 1.0
-        if counts.switched > 0.0:
-            log.info("λ = %.3g has taken %.0f passes; accelerated steps take over", counts.switched, passes)
-        elif small and passes >= MANY:
-            fewer = "solver=accelerated needs fewer"
-            if on_path:
-                fewer = f"{fewer}, smaller λ's below 1/n will take more, and path.lambda_min ends the path before them"
-            log.warning("λ = %.3g has taken %.0f passes: %s", counts.lam, passes, fewer)
-        else:
-            return
-        self.told = True
 
 
 @dataclass(frozen=True)
@@ -168,7 +137,7 @@ def solve(
             solved = read_group(segment, ("lambda", "weights"))[0]
             for lam, w in zip(solved["lambda"].tolist(), solved["weights"], strict=True):
                 ending.note(lam, w)
-    observers = (Progress(session.report), taken, Hard(), Stop(session.stop), *(() if ending is None else (ending,)))
+    observers = (Progress(session.report), taken, Stop(session.stop), *(() if ending is None else (ending,)))
     engine.warm_up()
     with sink:
         try:

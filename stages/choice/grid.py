@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gapwise.storage.mixture import AnyPath
+from gapwise.storage.mixture import AnyPath, Mixture
 
 PER_DECADE = 16
 """Lambdas of the grid in a decade; they are powers of 10^(1/16), whatever the data, so that two grids have the same ones."""
+BETWEEN = 3
+"""Number of lambdas to measure between two breakpoints if the model changes there, evenly spaced in log lambda."""
 
 
 def common_grid(paths: Sequence[AnyPath]) -> np.ndarray:
@@ -46,3 +48,35 @@ def end_of(paths: Sequence[AnyPath | Mapping[str, np.ndarray]]) -> float | None:
     if not all("cell_low" in path for path in paths):
         return None
     return max(float(path["cell_low"][-1]) for path in paths)
+
+
+def in_between(path: Mixture) -> np.ndarray:
+    """The lambdas to measure between those of the path; empty unless the model changes there."""
+    if not path.attrs["between"]:
+        return np.empty(0)
+    lams, shares = path.arrays["lambda"], np.arange(1, BETWEEN + 1) / (BETWEEN + 1)
+    between: np.ndarray = (lams[:-1, None] * (lams[1:] / lams[:-1])[:, None] ** shares).ravel()
+    return between[between >= path.arrays["cell_low"][-1]]
+
+
+def different_models(path: Mixture, between: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different models of all breakpoints and the lambdas `between` them, which follow the breakpoints as rows.
+
+    Within a cell the model does not change, so that neighbouring lambdas often have the same one, and it may be a
+    breakpoint's.
+
+    Returns
+    -------
+    first, of_row : int arrays, (models,) and (rows,)
+        The first row that has each model, and the model of each row.
+    """
+    solved = path.arrays["lambda"].size
+    known: dict[tuple[tuple[int, float], ...], int] = {((b, 1.0),): b for b in range(solved)}
+    first, of_row = list(range(solved)), list(range(solved))
+    for row, lam in enumerate(between.tolist(), start=solved):
+        parts = {b: share for b, share in path(lam).items() if share != 0.0 and 0 <= b < solved}
+        model = known.setdefault(tuple(sorted(parts.items())), len(first))
+        if model == len(first):
+            first.append(row)
+        of_row.append(model)
+    return np.array(first), np.array(of_row)

@@ -1,4 +1,4 @@
-"""The measures of a model on new input that has its labels: task loss, what the field counts, every label, confusions."""
+"""The measures of a model: on a split, on new input that has its labels, and of one that has learnt nothing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.records import Record
+from gapwise.records import Facts, Record
 from gapwise.stages.datasets import Known, NewInput
 from gapwise.stages.model.model import Model
-from gapwise.stages.model.predict import predict
+from gapwise.stages.model.predict import losses_of, predict
 from gapwise.stages.model.predictions import by_label, counts_of
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.chain.metrics import chunk_counts, encode_names
+from gapwise.stages.problems.parallel import HERE, Spread
+from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.trust import only
 
 
@@ -79,6 +81,33 @@ def measure(model: Model, new: NewInput, truth: list[str]) -> Measured:
     rows = by_label(shown, *counts_of(matrix))
     wrong = confusions(shown, matrix)
     return Measured(problem.n, labels.size, float(np.mean(losses)), metrics, rows, chunks, wrong, encoded.known)
+
+
+def measured(
+    problem: Problem, arrays: Mapping[str, np.ndarray], meta: Facts, w: np.ndarray, split: str, spread: Spread = HERE
+) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+    """Predicted labels of a split, flat, their losses (n,), and the mean loss and measures by name, such as test_loss."""
+    labels, losses = predict(problem, w, spread, split)
+    measures = structure(meta["structure"]).metrics(problem, arrays, labels)
+    return (
+        labels,
+        losses,
+        {f"{split}_{name}": float(value) for name, value in {"loss": np.mean(losses), **measures}.items()},
+    )
+
+
+def nothing_learnt(train: Problem, test: Problem, arrays: Mapping[str, np.ndarray], meta: Facts) -> Record:
+    """Mean test loss of the first label everywhere; where labels have names also of the most frequent training label."""
+
+    def everywhere(label: int) -> float:
+        return float(np.mean(losses_of(test, np.full_like(test.truth, label))))
+
+    result: Record = {"all_zero_test_loss": everywhere(0)}
+    if (confusion := capabilities(meta["structure"]).confusion) is not None:
+        names, _ = confusion(test, arrays, meta, test.truth)
+        label = int(np.argmax(np.bincount(train.truth, minlength=len(names))[: len(names)]))
+        result |= {"commonest_label": names[label], "commonest_test_loss": everywhere(label)}
+    return result
 
 
 def confusions(names: list[str], matrix: np.ndarray, most: int = 10) -> list[Record]:

@@ -38,7 +38,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "support"), str(Path(_
 from memory_sink import read  # noqa: E402
 
 from gapwise.stages.datasets import open_dataset  # noqa: E402
-from gapwise.stages.evaluate import predict  # noqa: E402
+from gapwise.stages.model.predict import predict  # noqa: E402
 from gapwise.stages.problems import build  # noqa: E402
 from gapwise.stages.problems.chain import Chain, metrics  # noqa: E402
 from gapwise.stages.solver.exact import exact_pass  # noqa: E402

@@ -76,7 +76,7 @@ from numba.core.dispatcher import Dispatcher
 from solved import options_of, path_of
 from tiny import TINY
 from gapwise.pipeline.precompile import PARTS, warm_up
-from gapwise.stages.evaluate import _constant_loss, predict
+from gapwise.stages.model.predict import losses_of, predict
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.verify import verify
 
@@ -96,7 +96,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert not late, f"solve: {late}"
     assert verify(problem, Path(folder))["certified"]
     predict(problem, problem.lower if problem.lower.size else __import__("numpy").zeros(problem.d))
-    _constant_loss(problem)
+    losses_of(problem, problem.truth)
 assert not late, late
 """
 

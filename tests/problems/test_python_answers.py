@@ -14,7 +14,7 @@ from python_task import Lying, Signs
 from gapwise import StructuredModel, StructuredSVM
 from gapwise.pipeline.estimators import examples
 from gapwise.stages.datasets import open_dataset
-from gapwise.stages.evaluate import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
 from gapwise.stages.solver.oracles import answers_at
 

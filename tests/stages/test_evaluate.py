@@ -12,8 +12,9 @@ from spreads import backwards
 from tiny import all_labels
 
 from gapwise.stages.choice.rules import baseline
-from gapwise.stages.evaluate import evaluate, predict
+from gapwise.stages.evaluate import evaluate
 from gapwise.stages.featurize import open_problem
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
@@ -145,7 +146,7 @@ def test_evaluate__decodes_each_model_once_and_training_blocks_between_only_if_a
         decoded.append((split, w.tobytes()))
         return predict(problem, w, spread, split)
 
-    monkeypatch.setattr("gapwise.stages.evaluate.predict", counted)
+    monkeypatch.setattr("gapwise.stages.model.measures.predict", counted)
     few = evaluate(features, tmp_path)
     between, _ = read_path(tmp_path / "path.zarr")
     lams, solved = between["evaluated_lambda"], np.isin(between["evaluated_lambda"], between["lambda"])

@@ -13,7 +13,7 @@ from solved import options_of
 from tiny import chain, multiclass, segmentation
 
 from gapwise.stages.datasets import open_dataset
-from gapwise.stages.evaluate import predict
+from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
 from gapwise.stages.reports import charts
 from gapwise.stages.reports.stored import StoredRun

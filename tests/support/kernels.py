@@ -44,7 +44,7 @@ def compile_of(names: list[str]) -> None:
     from solved import options_of, path_of
     from tiny import TINY
 
-    from gapwise.stages.evaluate import predict
+    from gapwise.stages.model.predict import predict
     from gapwise.stages.solve import Task, solve
     from gapwise.stages.verify import verify
 
