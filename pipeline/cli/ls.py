@@ -6,7 +6,7 @@ import argparse
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gapwise.records import Facts
 
 HEAD = ("run", "state", "progress", "gap", "best λ", "test loss", "last sign", "apart by")
-WIDTH = 100
-"""Characters of a line about one run, besides its name."""
+WIDTH = 110
+"""Characters of a line about one run."""
 APART = 3
 """Most keys that are shown of those by which runs differ."""
 
@@ -151,20 +151,21 @@ def seconds_of(run: RunState) -> dict[str, float]:
 def origin(run: RunState) -> list[str]:
     """What the run was asked for and where it was made."""
     from gapwise.pipeline.overview.disk import bytes_below
+    from gapwise.records import flat
 
-    if not run.manifest:
+    manifest = run.manifest
+    if not manifest:
         return []
-    science: Mapping[str, object] = run.manifest.get("science", {})
+    science = {
+        key: number(value) for key, value in flat(manifest.get("science", {})).items() if value not in (None, [], "")
+    }
     rows = [
-        (
-            group,
-            " · ".join(f"{key.removeprefix(f'{group}.')} {number(value)}" for key, value in _chosen(science, group)),
-        )
-        for group in ("dataset", "solver", "path")
+        (group, " · ".join(f"{key.removeprefix(own)} {value}" for key, value in science.items() if key.startswith(own)))
+        for group, own in (("dataset", "dataset."), ("solver", "solver."), ("path", "path."))
     ]
-    versions = run.manifest.get("versions", {})
-    made = f"{run.manifest.get('created')} on {run.manifest.get('host')}, Gapwise {versions.get('gapwise')}"
-    rows += [("seed", str(science.get("seed"))), ("made", made), ("command", str(run.manifest.get("command")))]
+    version = manifest.get("versions", {}).get("gapwise")
+    made = f"{manifest.get('created')} on {manifest.get('host')}, Gapwise {version}"
+    rows += [("seed", science.get("seed", "–")), ("made", made), ("command", str(manifest.get("command")))]
     if (bytes := bytes_below(run.run)) is not None:
         rows.append(("size", size(bytes)))
     if run.state != "complete" and (spent := seconds_of(run)):
@@ -174,16 +175,8 @@ def origin(run: RunState) -> list[str]:
 
 def _wrapped(name: str, text: str) -> list[str]:
     """A row in as many lines as it takes."""
-    parts = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
-    return [f"{name:>8}  {parts[0]}", *(f"{'':>8}  {part}" for part in parts[1:])]
-
-
-def _chosen(science: Mapping[str, object], group: str) -> list[tuple[str, object]]:
-    from gapwise.records import flat
-
-    chosen = science.get(group)
-    settings = flat(chosen) if isinstance(chosen, Mapping) else {}
-    return [(key, value) for key, value in settings.items() if value not in (None, [], "")]
+    wrap = textwrap.TextWrapper(WIDTH, f"{name:>8}  ", " " * 10, break_long_words=False, break_on_hyphens=False)
+    return wrap.wrap(text)
 
 
 COMMAND = Command("Lists runs: state, progress, gap, best λ; of named ones all that is known.", arguments, run)

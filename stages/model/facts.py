@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from gapwise.records import Facts
 from gapwise.stages.datasets.arrays.rows import Label
@@ -19,40 +18,22 @@ def labels_of(meta: Facts) -> list[Label]:
     return list(meta.get("label_names", meta.get("class_names", ())))
 
 
-def check_model(facts: Facts, weights: int, where: object) -> None:
-    """DamagedError, beginning with `where`, unless the facts of a model are there, of the right kind, and fit its weights.
-
-    Parameters
-    ----------
-    facts : mapping
-        ``lambda``, ``certificate``, ``origin`` and ``features``.
-    weights : int
-        How many weights the model has.
-    """
-    lam = facts.get("lambda")
-    fits = isinstance(lam, int | float) and not isinstance(lam, bool) and 0.0 < lam < math.inf
-    _refuse(where, "lambda", lam, fits, "a number > 0")
-    for name in ("certificate", "origin", "features"):
-        _refuse(where, name, facts.get(name), isinstance(facts.get(name), Mapping), "an object")
-    check_features(facts["features"], weights, where)
-
-
 def check_features(meta: Facts, weights: int, where: object) -> None:
-    """The same, of the facts of features alone."""
+    """DamagedError, beginning with `where`, unless the facts of features are of the right kind and fit so many weights."""
     for name in ("dataset", "structure"):
-        _refuse(where, name, meta.get(name), isinstance(meta.get(name), str), "a name")
+        refuse(where, name, meta.get(name), isinstance(meta.get(name), str), "a name")
     d = meta.get("d", weights)
-    _refuse(where, "d", d, _is_count(d) and d == weights, f"{weights:,}, as many as there are weights")
+    refuse(where, "d", d, _is_count(d) and d == weights, f"{weights:,}, as many as there are weights")
     try:
         counts = capabilities(meta["structure"]).counts
     except ValueError as error:
         raise DamagedError(f"{where}: structure: {error}") from error
     for name in counts:
         fits = _is_count(meta.get(name)) and 1 <= meta[name] <= weights
-        _refuse(where, name, meta.get(name), fits, f"a whole number from 1 to {weights:,}, the number of weights")
+        refuse(where, name, meta.get(name), fits, f"a whole number from 1 to {weights:,}, the number of weights")
     for name in NAMES:
         names = meta.get(name, [])
-        _refuse(where, name, names, isinstance(names, list), "a list of names")
+        refuse(where, name, names, isinstance(names, list), "a list of names")
 
 
 @contextlib.contextmanager
@@ -71,7 +52,8 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _refuse(where: object, name: str, value: object, fits: bool, expected: str) -> None:
+def refuse(where: object, name: str, value: object, fits: bool, expected: str) -> None:
+    """DamagedError, beginning with `where`, unless the fact called `name` `fits`; says what was `expected`."""
     if not fits:
         got = "it is missing" if value is None else f"got {str(value)[:60]!r}"
         raise DamagedError(f"{where}: {name}: expected {expected}, {got}; it was changed, or is damaged: make it again")

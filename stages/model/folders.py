@@ -12,8 +12,6 @@ import logging
 
 import numpy as np
 
-from gapwise.stages.model.calibration import read as read_calibration
-from gapwise.stages.model.facts import check_model
 from gapwise.stages.model.from_run import BEST, model_of
 from gapwise.stages.model.model import Model, allowing
 from gapwise.storage.backend import DamagedError, Location, location
@@ -61,12 +59,7 @@ def load_model(
     0.01
     """
     where = location(folder)
-    facts, weights, shared = read_model(where)
-    check_model(facts, weights.size, where / "model.json")
-    model = Model(
-        float(facts["lambda"]), weights, facts["certificate"], dict(facts["features"]), shared, facts["origin"],
-        source=str(where / "model.json"), calibration=read_calibration(facts.get("calibration"), where / "model.json"),
-    )  # fmt: skip
+    model = Model.of(read_model(where), where / "model.json")
     if run is not None:
         compare(model, location(run), where)
     return allowing(model, trust, oracle)

@@ -6,6 +6,8 @@ They come from a run (`from_run`) or from a folder (`folders`).
 from __future__ import annotations
 
 import contextlib
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,14 +18,15 @@ from gapwise.records import Record
 from gapwise.stages.datasets import DataError, FeatureMap, MapBlocks, reader_of, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.model.calibration import Calibration
+from gapwise.stages.model.calibration import read as read_calibration
 from gapwise.stages.model.confidence import n_best_of, refuse_without_lists, refuse_without_margins, scores_of
-from gapwise.stages.model.facts import fitting, labels_of
+from gapwise.stages.model.facts import check_features, fitting, labels_of, refuse
 from gapwise.stages.model.named_weights import NamedWeights, named_weights
 from gapwise.stages.model.prediction import Prediction
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.trust import only
 from gapwise.storage.backend import Location, location
-from gapwise.storage.models import write_model
+from gapwise.storage.models import StoredModel, write_model
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -178,6 +181,21 @@ class Model:
             "features": self.meta,
             **fitted,
         }
+
+    @classmethod
+    def of(cls, stored: StoredModel, where: object) -> Model:
+        """The model that a folder holds, whose `facts` these are; DamagedError, beginning with `where`, if they are not."""
+        facts, weights, shared = stored
+        lam = facts.get("lambda")
+        fits = isinstance(lam, int | float) and not isinstance(lam, bool) and 0.0 < lam < math.inf
+        refuse(where, "lambda", lam, fits, "a number > 0")
+        for name in ("certificate", "origin", "features"):
+            refuse(where, name, facts.get(name), isinstance(facts.get(name), Mapping), "an object")
+        check_features(facts["features"], weights.size, where)
+        return cls(
+            float(facts["lambda"]), weights, facts["certificate"], dict(facts["features"]), shared, facts["origin"],
+            source=str(where), calibration=read_calibration(facts.get("calibration"), where),
+        )  # fmt: skip
 
     def save(self, folder: str | Location) -> None:
         """Write the model into a folder of its own; `storage.models.write_model` says what it refuses."""
