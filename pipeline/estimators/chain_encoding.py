@@ -16,14 +16,15 @@ from gapwise.records import Record
 from gapwise.stages.datasets import Blocks, Known, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.attributes import rows_of_attributes
-from gapwise.stages.datasets.text.matrices import matrix_of, prefers_matrix, write_matrix
-from gapwise.stages.datasets.text.sequences import label_type, write_blocks
+from gapwise.stages.datasets.text.sequences import label_type, write_blocks, write_matrix
 from gapwise.stages.datasets.text.tokens import (
     ATTRIBUTES,
     COLUMNS,
     Tokens,
     has_columns,
     lengths_of,
+    matrix_of,
+    prefers_matrix,
     rows_of_columns,
     sequences_of,
 )

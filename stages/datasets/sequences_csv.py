@@ -5,7 +5,7 @@ such as ``train-*.txt`` or a list of both; in UTF-8, gzipped if the name ends in
 then tokens are columns, the label last, separated by tabs if a line of the file has one, and by blanks otherwise
 (``U01:%x[-1,0]/%x[0,1]`` looks at column 0 of the previous token and column 1 of this one; a ``B`` stands for the
 transitions, which are always there; a ``B`` with ``%x`` is refused). Without ``template`` the lines are CRFsuite's, see
-`text.crfsuite`, or SVM-HMM's (``tag qid:sequence index:value ... # word``), which are read and predicted as if they were
+`text.attributes`, or SVM-HMM's (``tag qid:sequence index:value ... # word``), which are read and predicted as if they were
 CRFsuite's.
 ``min_count`` (1): attributes that occur less often in training are dropped, as are those that occur in test only.
 ``unseen_labels``: a label that never occurs in training is an ``error`` (default), or is ``count``-ed as a wrong prediction.
@@ -28,7 +28,7 @@ from gapwise.records import Record
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.common.files import existing, expanded, read_lines
 from gapwise.stages.datasets.common.options import Whole, one_of
-from gapwise.stages.datasets.text.crfsuite import number_attributes
+from gapwise.stages.datasets.text.attributes import number_attributes
 from gapwise.stages.datasets.text.reader import TextReader
 from gapwise.stages.datasets.text.sequences import (
     line_facts,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gapwise.stages.datasets import DataError, NewInput, Predicted, reader_of
-from gapwise.stages.datasets.text.crfsuite import listed
+from gapwise.stages.datasets.text.attributes import rows_of_lines
 from gapwise.stages.datasets.vision.reader import Pictures
 
 
@@ -70,7 +70,7 @@ def test_lines__of_crfsuite_keep_their_form_and_errors_name_the_file_of_the_toke
     assert both.start.tolist() == [0, 2, 3, 4, 5]
     assert [both.where(token) for token in (2, 4)] == [f"{tmp_path}/a.txt: line 4", f"{tmp_path}/b.txt: line 3"]
     with pytest.raises(DataError, match=r"b\.txt: line 3: 'len:x': expected a finite number"):
-        listed(both, lambda name: -1)
+        rows_of_lines(both, lambda name: -1)
 
 
 def rows_of_both(tmp_path, ending):

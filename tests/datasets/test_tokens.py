@@ -118,7 +118,7 @@ def test_columns__are_the_same_dense_and_sparse() -> None:
     ("X", "message"),
     [
         ([np.eye(2), np.eye(3)], r"X: sequence 1: expected an array \(tokens, 2\), got shape \(3, 3\)"),
-        ([np.array([[1.0], [np.nan]])], "X: token 1 of all has a value that is NaN, infinite or beyond float32"),
+        ([np.array([[1.0], [np.nan]])], "X: sequence 0, token 1: a value is NaN or infinite"),
     ],
 )
 def test_bad_columns__are_named(X: Any, message: str) -> None:

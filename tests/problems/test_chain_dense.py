@@ -7,7 +7,7 @@ import pytest
 from tiny.chain_instances import dense_arrays
 
 from gapwise.stages.datasets import Blocks
-from gapwise.stages.datasets.text.matrices import write_matrix
+from gapwise.stages.datasets.text.sequences import write_matrix
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain import Chain, Dense, Sparse, dense
 from gapwise.stages.problems.chain.dense import emissions_of

@@ -10,9 +10,7 @@ import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, Known, MapBlocks, Raw, Report, Sink
-from gapwise.stages.datasets.text.attributes import rows_of_attributes
-from gapwise.stages.datasets.text.crfsuite import listed
-from gapwise.stages.datasets.text.matrices import matrix_of, write_matrix
+from gapwise.stages.datasets.text.attributes import rows_of_attributes, rows_of_lines
 from gapwise.stages.datasets.text.tables import Table, new_table
 from gapwise.stages.datasets.text.task import Task
 from gapwise.stages.datasets.text.templates import Template, columns_of, rows_by_name
@@ -22,17 +20,11 @@ from gapwise.stages.datasets.text.tokens import (
     Tokens,
     has_dicts,
     lengths_of,
+    matrix_of,
     rows_of_columns,
     sequences_of,
 )
-from gapwise.stages.datasets.text.vocabulary import (
-    Attributes,
-    Lookup,
-    Rows,
-    known_rows,
-    put_vocabulary,
-    read_vocabulary,
-)
+from gapwise.stages.datasets.text.vocabulary import Attributes, Rows, put_vocabulary, read_vocabulary
 
 
 def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: tuple[list[str], list[str]],
@@ -132,6 +124,27 @@ def write_parts(sink: Sink, report: Report, split: str, start: np.ndarray, label
     report(total, total, f"{split} sequences")
 
 
+def write_matrix(
+    sink: Sink, report: Report, split: str, start: np.ndarray, labels: np.ndarray, matrix: np.ndarray, *, train: bool
+) -> None:
+    """Write sequences start[i]:start[i + 1] of the rows of `matrix` into `split`, one block each.
+
+    The matrix stays one array, which parts of the blocks share. Blocks that are only decoded (not `train`) need no inner
+    products.
+    """
+    from gapwise.stages.problems.chain.dense import grams
+
+    sink.put(split, "values", matrix)
+    lengths, total = np.diff(start), start.size - 1
+    products = grams(matrix, start[:-1], lengths) if train else None
+    for i, (a, b) in enumerate(zip(start[:-1].tolist(), start[1:].tolist(), strict=True)):
+        if i % 500 == 0:
+            report(i, total, f"{split} sequences")
+        more = {} if products is None else {"gram": next(products)}
+        sink.append(split, labels=labels[a:b], first=np.array([a]), **more)
+    report(total, total, f"{split} sequences")
+
+
 def write_specimen(sink: Sink, labels: int, attributes: int) -> Record:
     """Write two short training sequences; `labels` and `attributes`, biases not counted, decide the types of the arrays."""
     from gapwise.stages.problems.chain.features import BIASES
@@ -180,10 +193,10 @@ class TextEncoder:
         if self._lists_attributes(raw):
             start, sequences = starts(raw)
             rows, known = rows_of_attributes(sequences, lambda name: self.numbers.get(name, -1))
-            rows = self._valued(rows)
         elif self.facts["templates"] is None:
             table = new_table(raw, equal_columns=False)
-            start, (rows, known) = table.start, self._listed(table)
+            start = table.start
+            rows, known = rows_of_lines(table, lambda name: self.numbers.get(name, -1))
         else:
             table = new_table(raw, separator=self.facts.get("separator"))
             columns = columns_of(table, self.facts["columns"])
@@ -193,6 +206,11 @@ class TextEncoder:
             start = table.start
             rows = rows_by_name(columns, start, templates, self.numbers, one_pad=self.facts["one_pad"])
             known = Known(int(rows.ids.size), int(start[-1]) * len(templates))
+        valued = rows.values is not None or self.facts.get(
+            "valued", False
+        )  # with values where the training data have them
+        values = np.ones(rows.ids.size) if rows.values is None else rows.values
+        rows = rows._replace(values=values.astype(np.float32) if valued else None)
         unknown = np.zeros(int(start[-1]), dtype=label_type(self.labels))
         write_blocks(sink, lambda *_: None, NEW, start, unknown, rows, self.attributes)
         return known
@@ -202,19 +220,6 @@ class TextEncoder:
         if self.facts["templates"] is not None or isinstance(raw, str | Table) or all(isinstance(s, str) for s in raw):
             return False
         return self.facts.get("tokens") == ATTRIBUTES or has_dicts(raw)
-
-    def _listed(self, table: Table) -> tuple[Rows, Known]:
-        look_up = Lookup(self.numbers)
-        ids, counts, values = listed(table, look_up)
-        return self._valued(
-            known_rows(ids, np.repeat(np.arange(counts.size), counts), counts.size, values)
-        ), look_up.known
-
-    def _valued(self, rows: Rows) -> Rows:
-        """The rows with values where the training data have values."""
-        if self.facts["valued"] and rows.values is None:
-            return rows._replace(values=np.ones(rows.ids.size, dtype=np.float32))
-        return rows
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from gapwise.stages.datasets.arrays.rows import is_sparse
 from gapwise.stages.datasets.text.vocabulary import Rows
 from gapwise.stages.problems.scale import check_single
 
@@ -22,12 +23,6 @@ ATTRIBUTES, COLUMNS = "attributes", "columns"
 
 Tokens: TypeAlias = "sparse.sparray | sparse.spmatrix | Collection[object]"
 """A sequence: rows of numbers, or tokens that list attributes."""
-
-
-def is_sparse(sequence: object) -> TypeGuard[sparse.sparray | sparse.spmatrix]:
-    """Whether a sequence is a sparse matrix. Whoever has one has imported scipy.sparse; readers of text need not."""
-    loaded = sys.modules.get("scipy.sparse")
-    return loaded is not None and bool(loaded.issparse(sequence))
 
 
 def sequences_of(X: Iterable[object]) -> list[Tokens]:
@@ -67,46 +62,83 @@ def has_dicts(X: Sequence[object]) -> bool:
     return False
 
 
+def prefers_matrix(X: Sequence[Tokens]) -> bool:
+    """Whether training sequences are arrays of floats of which more than half are not 0.
+
+    Otherwise sparse rows take less memory and time.
+    """
+    filled = size = 0
+    for sequence in X:
+        try:
+            rows = None if is_sparse(sequence) else np.asarray(sequence)
+        except ValueError:  # rows of different lengths, which are refused by name later
+            return False
+        if rows is None or rows.ndim != 2 or rows.dtype.kind != "f":
+            return False
+        filled, size = filled + int(np.count_nonzero(rows)), size + rows.size
+    return 2 * filled > size
+
+
 def rows_of_columns(X: Sequence[Tokens], width: int | None) -> tuple[Rows, int]:
     """Rows of arrays or sparse matrices (T, p), without their zeros, and p; `width`: the p they must have."""
     from scipy import sparse
 
-    counts, ids, values, ones = [], [], [], True
-    largest: list[tuple[float, int]] = []
+    counts, ids, values, largest = [], [], [], []
     for i, sequence in enumerate(X):
-        if is_sparse(sequence):
-            rows = sparse.csr_array(sequence, dtype=np.float64, copy=True)
-            rows.sum_duplicates()
-            rows.eliminate_zeros()
-        else:
-            dense = _dense(i, sequence)
-            rows = sparse.csr_array(dense) if dense.ndim == 2 else dense
-        if rows.ndim != 2 or width not in (None, rows.shape[1]):
-            wanted = "p" if width is None else width
-            raise ValueError(f"X: sequence {i}: expected an array (tokens, {wanted}), got shape {rows.shape}")
-        width = rows.shape[1]
+        given = _numbers(i, sequence, width)
+        rows, width = sparse.csr_array(given, copy=is_sparse(given)), given.shape[1]
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
         counts.append(np.diff(rows.indptr))
         ids.append(rows.indices.astype(np.int32, copy=False))
+        largest.append(_largest(i, rows.data, rows.indptr))
         with np.errstate(over="ignore"):  # refused below
             values.append(rows.data.astype(np.float32))  # each by itself: all numbers of an embedding are there once
-        entry = int(np.argmax(np.abs(rows.data))) if rows.data.size else 0
-        token = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
-        largest.append((abs(float(rows.data[entry])) if rows.data.size else 0.0, token))
-        ones = ones and bool((rows.data == 1.0).all())
-    check_single(np.array([size for size, _ in largest]), lambda i: f"X: sequence {i}, token {largest[i][1]}")
-    return _rows(np.concatenate(counts), np.concatenate(ids), np.concatenate(values), ones), width or 0
+    check_single(np.array([size for size, _ in largest]), lambda i: largest[i][1])
+    flat = np.concatenate(values)
+    return Rows(
+        np.concatenate(counts).astype(np.int64), np.concatenate(ids), None if (flat == 1).all() else flat
+    ), width or 0
 
 
-def _dense(i: int, sequence: Tokens) -> np.ndarray:
+def matrix_of(X: Sequence[Tokens], width: int | None) -> np.ndarray:
+    """float32 (tokens, p), the rows of all sequences; `width`: the p they must have. ValueError names a sequence."""
+    start, matrix, largest = np.cumsum([0, *lengths_of(X)]), np.empty((0, 0), np.float32), []
+    for i, sequence in enumerate(X):
+        given = _numbers(i, sequence, width)
+        rows, width = np.asarray(given.toarray() if is_sparse(given) else given), given.shape[1]
+        if i == 0:
+            matrix = np.empty((int(start[-1]), width), np.float32)
+        largest.append(_largest(i, rows.ravel(), np.arange(len(rows) + 1) * width))
+        with np.errstate(over="ignore"):  # refused below
+            matrix[start[i] : start[i + 1]] = rows
+    check_single(np.array([size for size, _ in largest]), lambda i: largest[i][1])
+    return matrix
+
+
+def _numbers(i: int, sequence: Tokens, width: int | None) -> np.ndarray | sparse.sparray:
+    """Floats (tokens, p); ValueError names sequence i, which has others, or not `width` columns."""
     try:
-        return np.asarray(sequence, np.float64)
+        rows: Any = sequence if is_sparse(sequence) else np.asarray(sequence)
+        rows = rows if rows.dtype.kind == "f" else rows.astype(np.float64)
     except (ValueError, TypeError) as error:
         raise ValueError(f"X: sequence {i}: expected an array of numbers (tokens, p): {error}") from error
+    if rows.ndim != 2 or width not in (None, rows.shape[1]):
+        wanted = "p" if width is None else width
+        raise ValueError(f"X: sequence {i}: expected an array (tokens, {wanted}), got shape {rows.shape}")
+    return rows
 
 
-def _rows(counts: np.ndarray, ids: np.ndarray, values: np.ndarray, ones: bool) -> Rows:
-    """Rows in the form of the chain structure, from float32 values: no values where all are `ones`."""
-    if not np.isfinite(values).all():
-        token = int(np.searchsorted(np.cumsum(counts), np.argmax(~np.isfinite(values)), side="right"))
-        raise ValueError(f"X: token {token} of all has a value that is NaN, infinite or beyond float32")
-    return Rows(counts.astype(np.int64), ids.astype(np.int32, copy=False), None if ones else values)
+def _largest(i: int, values: np.ndarray, ends: np.ndarray) -> tuple[float, str]:
+    """The largest size among the values of sequence i, and its place; token t has ``values[ends[t]:ends[t + 1]]``.
+
+    ValueError names the first that is not finite.
+    """
+    if not values.size:
+        return 0.0, f"X: sequence {i}"
+    size = np.abs(values)
+    entry = int(np.argmax(size))  # NaN is the largest of all
+    place = f"X: sequence {i}, token {int(np.searchsorted(ends, entry, side='right')) - 1}"
+    if not np.isfinite(size[entry]):
+        raise ValueError(f"{place}: a value is NaN or infinite")
+    return float(size[entry]), place

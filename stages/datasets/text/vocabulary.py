@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.datasets import Known, Sink
+from gapwise.stages.datasets import Sink
 
 
 class Rows(NamedTuple):
@@ -30,26 +30,6 @@ class Rows(NamedTuple):
         if a is None or b is None:
             a, b = int(self.counts[:first].sum()), int(self.counts[:end].sum())
         return Rows(self.counts[first:end], self.ids[a:b], None if self.values is None else self.values[a:b])
-
-
-class Lookup:
-    """Numbers of attributes by name, -1 for unknown ones; counts how many it was asked for."""
-
-    def __init__(self, numbers: Mapping[str, int]) -> None:
-        self.numbers, self.hits, self.misses = numbers, 0, 0
-
-    def __call__(self, name: str) -> int:
-        number = self.numbers.get(name, -1)
-        if number < 0:
-            self.misses += 1
-        else:
-            self.hits += 1
-        return number
-
-    @property
-    def known(self) -> Known:
-        """What it was asked for so far."""
-        return Known(self.hits, self.hits + self.misses)
 
 
 class Attributes(NamedTuple):
