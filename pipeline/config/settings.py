@@ -40,7 +40,7 @@ from gapwise.pipeline.config.validation import with_validation
 from gapwise.pipeline.errors import did_you_mean
 from gapwise.records import Record
 from gapwise.stages import datasets
-from gapwise.stages.choice.rules import LOSS
+from gapwise.stages.choice.rules import CHOOSING_EPS, LOSS
 from gapwise.stages.solver.check import check_path
 from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import LOSS_RISES, WHOLE, MethodOptions, PathOptions, check_one_of
@@ -126,8 +126,7 @@ class Settings:
     @property
     def chooses_lambda(self) -> bool:
         """Whether blocks are held out to choose lambda on, and not as a fold of several."""
-        validation = self.dataset.get("validation")
-        return validation is not None and not (isinstance(validation, Mapping) and "fold" in validation)
+        return _held_out(self.dataset)
 
     @property
     def pick(self) -> str:
@@ -172,7 +171,8 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
             raise ConfigError(f"{name}: expected a group of keys, got {cfg.get(name)!r}")
     solver = typed("solver", cfg.solver, method_defaults(cfg.solver))
     expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
-    path = typed("path", cfg.path, PathOptions())
+    data, folds = dataset_options(cfg.dataset), (cfg.get("sweep") or {}).get("cv")
+    path = typed("path", _with_eps(cfg.path, data, folds is not None), PathOptions())
     path = path.for_method(solver) if cfg.path.get("kappa", 0.0) == 0.0 else path
     _unread(path)
     try:
@@ -180,7 +180,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
     except ValueError as error:
         raise ConfigError(str(error)) from None
     settings = Settings(
-        dataset=dataset_options(cfg.dataset),
+        dataset=data,
         solver=solver,
         path=path,
         compute=typed("compute", cfg.compute, ComputeOptions()),
@@ -193,7 +193,6 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         experiment=experiment,
         label=label_of(cfg.dataset),
     )
-    folds = (cfg.get("sweep") or {}).get("cv")
     if settings.run.refit and not settings.chooses_lambda and folds is None:
         raise ConfigError(
             "run.refit: expected blocks that lambda is chosen on; give dataset.validation=0.2 or sweep.cv=5"
@@ -215,6 +214,20 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
             "leave out one of them"
         )
     return settings
+
+
+def _held_out(dataset: Record) -> bool:
+    """Whether blocks of a data set are held out to choose lambda on, and not as a fold of several."""
+    validation = dataset.get("validation")
+    return validation is not None and not (isinstance(validation, Mapping) and "fold" in validation)
+
+
+def _with_eps(path: DictConfig, dataset: Record, folds: bool) -> DictConfig:
+    """The group `path` with an eps where none is given: that of estimators, where data of one's own choose lambda."""
+    if path.get("eps") is not None:
+        return path
+    chooses = own_data(str(dataset["name"])) and (folds or _held_out(dataset))
+    return OmegaConf.merge(path, {"eps": CHOOSING_EPS if chooses else PathOptions().eps})  # type: ignore[return-value]
 
 
 def _same_parts(wanted: object) -> None:

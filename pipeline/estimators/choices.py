@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
+from gapwise.stages.choice.rules import CHOOSING_EPS
 from gapwise.stages.solver.options import MethodOptions, PathOptions
 
 Lambdas: TypeAlias = float | str | Iterable[float]
@@ -26,8 +27,6 @@ PRESETS = {True: "bcpfw_gap_cache", False: "accelerated"}
 """The preset of "auto": for a path, and for given lambdas."""
 FEWEST_CALLS = "expensive_oracle"
 """The preset of "auto" where an oracle call is Python."""
-PATH_EPS = 0.02
-"""`eps` of a path for which none is given: at 0.1 the path of CoNLL-2000 is too coarse to choose lambda on."""
 
 
 def refuse(name: str, value: object, expected: str) -> ValueError:
@@ -113,7 +112,7 @@ def path_options(lam: object, *, n: int, tolerance: float, eps: float | None) ->
     if not (is_number(tolerance) and 0 < tolerance < math.inf):
         raise refuse("tolerance", tolerance, "a number > 0")
     if is_word(lam, PATH):
-        return PathOptions(eps=PATH_EPS if eps is None else float(eps))
+        return PathOptions(eps=CHOOSING_EPS if eps is None else float(eps))
     goal = PathOptions(rule="single", tolerance=float(tolerance if eps is None else eps), relative=eps is None)
     if is_word(lam, PER_BLOCK):
         return dataclasses.replace(goal, lam=1.0 / n)

@@ -6,7 +6,6 @@ import contextlib
 from typing import TypedDict, Unpack
 
 from gapwise.pipeline.estimators.choices import (
-    PATH_EPS,
     Lambdas,
     Seed,
     path_options,
@@ -16,6 +15,7 @@ from gapwise.pipeline.estimators.choices import (
 )
 from gapwise.pipeline.estimators.solving import computing, solved
 from gapwise.pipeline.interrupt import Stop
+from gapwise.stages.choice.rules import CHOOSING_EPS
 from gapwise.stages.problems.capabilities import calls_python_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
@@ -97,7 +97,7 @@ class Choices(TypedDict, total=False):
     run_dir: str | Location | None
 
 
-def path(problem: Problem, eps: float = PATH_EPS, **choices: Unpack[Choices]) -> SolvedPath:
+def path(problem: Problem, eps: float = CHOOSING_EPS, **choices: Unpack[Choices]) -> SolvedPath:
     """The model of every lambda, each certified to a duality gap of at most `eps`, in units of the loss.
 
     Parameters

@@ -57,7 +57,12 @@ def plan_folds(
     for fold in (*range(folds), None):
         own = copy.deepcopy(cfg)
         OmegaConf.set_struct(own, False)
-        own.sweep, own.tracking, own.run.refit = None, {"kind": "none", "uri": None}, None
+        own.path.eps, own.sweep, own.tracking, own.run.refit = (
+            settings.path.eps,
+            None,
+            {"kind": "none", "uri": None},
+            None,
+        )
         if settings.compute.kind == "threads" and settings.compute.workers is None:
             own.compute.workers = max(1, default_workers() // workers)
         if fold is not None:

@@ -148,7 +148,7 @@ def test_command__bad_configuration_is_one_line_and_exit_code_2(
 
 def test_help__names_every_choice_and_explains_groups_choices_and_commands(given) -> None:
     done = given("--help", "path.eps=1")
-    assert (done.code, done.err, "path.eps=0.1" in done.out) == (0, "", True)
+    assert (done.code, done.err, "path.eps=null" in done.out) == (0, "", True)
     names = {word.strip(",*") for word in done.out.split()}
     assert {name for choices in CHOICES.values() for name in choices} <= names
     lines = [line.strip("* ") for line in given("--help", "solver").out.splitlines()]
@@ -207,3 +207,17 @@ def test_home__is_meant_by_a_tilde_in_every_path(tmp_path: Path, monkeypatch: py
     assert parser.parse_args(["run", "~/a.txt", "b"]).inputs == [str(tmp_path / "a.txt"), "b"]
     assert store_uri(TrackingOptions(uri="~/mlruns")) == str(tmp_path / "mlruns")
     assert on_this_machine("~/runs") == str(tmp_path / "runs")
+
+
+@pytest.mark.parametrize(
+    ("words", "eps"),
+    [
+        ((), 0.1),
+        (("dataset=multiclass_arrays", "dataset.file=x"), 0.1),
+        (("dataset=multiclass_arrays", "dataset.file=x", "dataset.validation=0.2"), 0.02),
+        (("dataset=multiclass_arrays", "dataset.file=x", "sweep.cv=5"), 0.02),
+        (("dataset=multiclass_arrays", "dataset.file=x", "dataset.validation=0.2", "path.eps=0.3"), 0.3),
+    ],
+)
+def test_eps__is_that_of_estimators_where_data_of_ones_own_choose_lambda(words: tuple[str, ...], eps: float) -> None:
+    assert read(composed(*words)).path.eps == eps
