@@ -17,14 +17,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 from gapwise.records import Facts
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
+from gapwise.stages.problems.capabilities import ESTIMATE, EXACT, UPPER_BOUNDED
 
 if TYPE_CHECKING:
     import rich.progress
 
 log = logging.getLogger("gapwise")
 KINDS = {UPPER_BOUNDED: ("≤", "bound"), ESTIMATE: ("≈", "estimate")}
-"""How a solver's line says what a gap is that is not exact (`gapwise.stages.problems.certainty`)."""
+"""How a solver's line says what a gap is that is not exact (`gapwise.stages.problems.capabilities`)."""
 
 
 class Progress:

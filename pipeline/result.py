@@ -14,7 +14,7 @@ from gapwise.pipeline.stage_graph import flow_of, stages
 from gapwise.records import Facts, Record
 from gapwise.stages.certify.verdict import Doubt, Verdict, verdict_of
 from gapwise.stages.choice.rules import LOSS, Edge, baseline, picked_in_words
-from gapwise.stages.problems.certainty import UPPER_BOUNDED
+from gapwise.stages.problems.capabilities import UPPER_BOUNDED
 from gapwise.storage.backend import Location
 from gapwise.storage.files import DamagedError
 from gapwise.storage.format import FORMAT_VERSION

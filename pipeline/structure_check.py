@@ -20,8 +20,7 @@ from gapwise.stages.datasets import Blocks, open_dataset
 from gapwise.stages.datasets.python_oracle import PythonOracleReader, block_of
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.answers import answer_of
-from gapwise.stages.problems.capabilities import lists_several, optional_of
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
+from gapwise.stages.problems.capabilities import ESTIMATE, EXACT, certainty_of, lists_several, optional_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, local, sampled, size, truth_of
 from gapwise.stages.problems.kernel_cache import Kernel

@@ -14,9 +14,9 @@ from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset, 
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.held_out import HeldOut
+from gapwise.stages.problems.losses import has_void
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import Scale
-from gapwise.stages.problems.void import has_void
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features, FeatureWriter, is_complete, open_features
 from gapwise.storage.files import DamagedError

@@ -15,7 +15,7 @@ from gapwise.records import Record
 from gapwise.stages.model.measures import measured
 from gapwise.stages.model.predictions import write_predictions
 from gapwise.stages.problems import build
-from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.capabilities import certainty_of
 from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solve import Session, Task, solve

@@ -19,7 +19,7 @@ from gapwise.records import Record
 from gapwise.stages import Stopped
 from gapwise.stages.certify.verdict import claims
 from gapwise.stages.choice.rising_loss import RisingLoss, check_ending
-from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.capabilities import certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Progress, Report, Snapshots, Spacing, Stop

@@ -18,7 +18,7 @@ from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError,
 from gapwise.stages.certify.cells import VERIFIERS
 from gapwise.stages.certify.recompute import Rebuilt, share, worst
 from gapwise.stages.certify.verdict import Verdict, claims, ends_of, judge, no_tighter, not_the_path
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
+from gapwise.stages.problems.capabilities import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method_options
@@ -94,7 +94,7 @@ def asked_for(
     status : str, optional
         How the solve stage says it ended, if that is known.
     certainty : str
-        What the gaps of the problem are (`problems.certainty`).
+        What the gaps of the problem are (`problems.capabilities`).
 
     Raises
     ------

@@ -32,8 +32,8 @@ class Command:
     run : callable
         Does the work; returns the exit code. A ValueError or OSError becomes one line on stderr and exit code 1.
     runs_own_code : bool
-        Whether its words name code to run. Other commands refuse code that only files name (`stages.problems.trust`), unless
-        they have the argument `TRUST` and it is given.
+        Whether its words name code to run. Other commands refuse code that only files name (`user_code.only`), unless they
+        have the argument `TRUST` and it is given.
     """
 
     summary: str
@@ -74,7 +74,7 @@ def is_stray(words: Sequence[str]) -> bool:
 
 def carry_out(words: Sequence[str]) -> int:
     """Do what `words` say, the first of which names a command; returns the exit code."""
-    from gapwise.stages.problems.trust import only
+    from gapwise.stages.problems.user_code import only
 
     name, *rest = words
     asked = command(name)

@@ -82,7 +82,7 @@ def apart(facts: Facts, runs: Sequence[Facts]) -> str:
 
 
 def gap(facts: Facts) -> str:
-    """The largest gap that verify found; what it is unless it is exact (`problems.certainty`)."""
+    """The largest gap that verify found; what it is unless it is exact (`problems.capabilities`)."""
     kind = facts.get("certainty") or "exact"
     return number(facts["gap"]) + ("" if kind == "exact" else f" ({kind})")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gapwise.pipeline.estimators.solving import Solved
 from gapwise.stages.certify.verdict import Verdict, claimed, verdict_of
-from gapwise.stages.problems.certainty import EXACT
+from gapwise.stages.problems.capabilities import EXACT
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
 
 

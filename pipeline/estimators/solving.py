@@ -18,7 +18,7 @@ from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.records import Record, flat
 from gapwise.stages.choice.rising_loss import RisingLoss, check_ending
-from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.capabilities import certainty_of
 from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem, leaves
 from gapwise.stages.solve import Session, identity, in_memory, never, restored, solve

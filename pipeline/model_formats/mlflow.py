@@ -17,7 +17,7 @@ from pathlib import Path
 
 from gapwise.stages.model.from_run import example_of
 from gapwise.stages.model.model import VERSIONS, Model
-from gapwise.stages.problems.trust import UntrustedError
+from gapwise.stages.problems.user_code import UntrustedError
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, make_directory, publish
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> dict[str, object]:
-    from gapwise.stages.problems.certainty import certainty_of
+    from gapwise.stages.problems.capabilities import certainty_of
     from gapwise.stages.verify import asked_for, verify
 
     settings, solved = job.settings, job.dir.manifest["stages"]["solve"]

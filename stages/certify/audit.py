@@ -18,7 +18,7 @@ from gapwise.stages.certify.kernels import of_audit
 from gapwise.stages.certify.oracle import OracleError
 from gapwise.stages.certify.recompute import DualPoints, Rebuilt, Zero, rebuild, rebuild_zero
 from gapwise.stages.certify.rounding import TOLERANCE, Slack, slack_of
-from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.capabilities import UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array, check_supports

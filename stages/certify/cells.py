@@ -21,7 +21,7 @@ from gapwise.stages.certify.oracle import OracleError, exact_pass
 from gapwise.stages.certify.points import SolvedPoints
 from gapwise.stages.certify.recompute import clip, dual_at, primal_at, share, worst
 from gapwise.stages.certify.rounding import TOLERANCE
-from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.capabilities import UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
 
 ROUNDING = 1e-12

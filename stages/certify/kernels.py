@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 
-from gapwise.stages.problems.metric import own_metric
+from gapwise.stages.problems.moves import own_metric
 from gapwise.stages.problems.multiclass.kernel import POLY, RBF, Kernel, OverKernel
 from gapwise.stages.problems.multiclass.multiclass import KernelMulticlass
 from gapwise.stages.problems.protocol import Problem, frozen

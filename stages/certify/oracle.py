@@ -21,11 +21,9 @@ from typing import NamedTuple, cast
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.capabilities import optional_of
-from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.moves import optional
+from gapwise.stages.problems.capabilities import ESTIMATE, UPPER_BOUNDED, certainty_of, optional_of
+from gapwise.stages.problems.compiled import driver, inner
+from gapwise.stages.problems.moves import max_bound
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, PLAIN, Bounded, Problem, frozen, max_local_size
 from gapwise.stages.problems.simd import one_type
@@ -99,12 +97,6 @@ def _terms(P, i, theta, y):
     for j in range(theta.size):
         total += abs(theta[j] * m[j])
     return total
-
-
-@optional()
-def max_bound(P, i, theta, y, scratch):
-    """`protocol.Bounded.max_bound`; inf of a structure without bounds."""
-    return np.inf
 
 
 @inner(**PLAIN)

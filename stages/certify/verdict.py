@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
 from gapwise.records import Facts, Record
-from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, promise
+from gapwise.stages.problems.capabilities import ESTIMATE, UPPER_BOUNDED, promise
 from gapwise.stages.solver.options import ENDED
 from gapwise.stages.solver.path.rules import path_rule
 from gapwise.storage.backend import Location

@@ -39,7 +39,7 @@ from gapwise.stages.datasets.vision.options import ModelOptions, PottsOptions
 from gapwise.stages.datasets.vision.pictures import featurize_pictures
 from gapwise.stages.datasets.vision.reader import PictureReader
 from gapwise.stages.datasets.vision.superpixels import tally_classes, tally_labelled
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.problems.losses import VOID
 
 CLASSES = "classes.yaml"
 MASKS = (".png", ".bmp", ".tif", ".tiff", ".gif", ".pgm", ".ppm", ".jpg", ".jpeg")

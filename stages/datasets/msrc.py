@@ -27,7 +27,7 @@ from gapwise.stages.datasets.vision.options import PottsOptions
 from gapwise.stages.datasets.vision.pictures import Picture, featurize_pictures
 from gapwise.stages.datasets.vision.reader import PictureReader
 from gapwise.stages.datasets.vision.superpixels import tally_classes
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.problems.losses import VOID
 
 ALL = (
     "building", "grass", "tree", "cow", "horse", "sheep", "sky", "mountain", "aeroplane", "water", "face", "car", "bicycle",

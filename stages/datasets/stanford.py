@@ -30,7 +30,7 @@ from gapwise.stages.datasets.vision.options import PottsOptions
 from gapwise.stages.datasets.vision.pictures import NO_PICTURE, SHOWN, picture_arrays
 from gapwise.stages.datasets.vision.reader import MaskReader
 from gapwise.stages.datasets.vision.superpixels import tally_classes
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.problems.losses import VOID
 
 CLASSES = ("sky", "tree", "road", "grass", "water", "building", "mountain", "foreground object")
 ARCHIVE, FEATURES, PICTURES = "stanford_bg_99.npz", "stanford_bg_99_features.npz", "images.tar"

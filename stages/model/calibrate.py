@@ -18,9 +18,9 @@ from gapwise.stages.model.confidence import refuse_without_margins, scores_of
 from gapwise.stages.model.from_run import features_of_run
 from gapwise.stages.model.model import Model
 from gapwise.stages.problems import build
+from gapwise.stages.problems.losses import VOID
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.problems.void import VOID
 from gapwise.storage.backend import Location, location
 from gapwise.storage.mixture import model_at
 

@@ -18,7 +18,7 @@ from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.chain.metrics import chunk_counts, encode_names
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.problems.trust import only
+from gapwise.stages.problems.user_code import only
 
 
 class Measured(NamedTuple):

@@ -24,7 +24,7 @@ from gapwise.stages.model.facts import check_features, fitting, labels_of, refus
 from gapwise.stages.model.named_weights import NamedWeights, named_weights
 from gapwise.stages.model.prediction import Prediction
 from gapwise.stages.problems import build, capabilities
-from gapwise.stages.problems.trust import only
+from gapwise.stages.problems.user_code import only
 from gapwise.storage.backend import Location, location
 from gapwise.storage.models import StoredModel, write_model
 

@@ -2,6 +2,18 @@
 
 `Capabilities` is of a structure's module, which holds one as ``CAPABILITIES``. A problem's class may have the attributes and
 methods of `OPTIONAL`.
+
+One of these is what a duality gap is worth, its *certainty*, which depends on the max-oracle that the hinges come from:
+
+* EXACT: the oracle finds every maximum;
+* UPPER_BOUNDED: the oracle is approximate, and the structure bounds each maximum from above (`protocol.Bounded`). The gap
+  is that of the bounds, so it certifies as much as an exact one, whatever the oracle returned;
+* ESTIMATE: the oracle is approximate without a bound, or the gap rests on stale numbers: it may be too small.
+
+An approximate oracle has the *multiplicative accuracy* nu in (0, 1] if the block gap that its answer shows is always at
+least nu times the true one (LJ13 4). A true gap is then at most 1 / nu times its estimate, and LJ13's bounds on the steps of
+BCFW hold times 1 / nu^2. Running the oracle cannot prove nu. So it is shown as what the oracle declares, and gaps stay
+estimates.
 """
 
 from __future__ import annotations
@@ -23,7 +35,7 @@ Block = Mapping[str, "np.ndarray"]
 Arrays = dict[str, "np.ndarray"]
 
 EXACT, UPPER_BOUNDED, ESTIMATE = "exact", "upper-bounded", "estimate"
-"""The kinds of gap (`certainty`)."""
+"""The kinds of gap."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +124,11 @@ OPTIONAL: Mapping[str, Any] = {
     "features_per_block": 0.0,  # mean number of features that `scores` reads of a block (`stages.solver.block.by_margins`)
     "decodes_only": False,  # whether a true label is none of those that training knows
     "lists": True,  # False if it has `max_oracles`, but not for this problem
-    "certainty": EXACT,  # of its gaps: EXACT, UPPER_BOUNDED or ESTIMATE (`certainty`)
+    "certainty": EXACT,  # of its gaps: EXACT, UPPER_BOUNDED or ESTIMATE
     "accuracy": None,  # the multiplicative accuracy of an oracle whose gaps are an ESTIMATE
     "oracle_cost": 1.0,  # of a call and of what reads the weights for it, in visits that call no oracle (`methods.mpbcfw`)
     "block_weight": None,  # float64 (n,): what scores and losses of a block are multiplied with (`losses.block_weights`)
-    "inner": None,  # inner(a, b): numbers represent weights otherwise than one by one (`metric`)
+    "inner": None,  # inner(a, b): numbers represent weights otherwise than one by one (`moves.inner`)
     "marginals": None,  # sums over all labellings (`protocol.Summable`)
     "max_marginals": None,  # the best labelling through each label (`protocol.Scored`)
     "n_best": None,  # its best labellings (`protocol.Ranked`)
@@ -136,3 +148,32 @@ def optional_of(problem: object, name: str) -> Any:
 def lists_several(problem: object) -> bool:
     """Whether the max-oracle of a problem returns several labellings."""
     return optional_of(problem, "max_oracles") is not None and bool(optional_of(problem, "lists"))
+
+
+def certainty_of(problem: object) -> str:
+    """What the gaps of this problem are; structures without the attribute `certainty` are EXACT."""
+    return str(optional_of(problem, "certainty"))
+
+
+def certainty_told(attrs: Mapping[str, Any]) -> str:
+    """What the attributes of a stored trace or path say of its gaps; EXACT where they are silent."""
+    return str(attrs.get("certainty", EXACT))
+
+
+def accuracy_of(problem: object) -> float | None:
+    """The multiplicative accuracy that the oracle of this problem declares; None if it declares none."""
+    accuracy = optional_of(problem, "accuracy") if certainty_of(problem) == ESTIMATE else None
+    return None if accuracy is None else float(accuracy)
+
+
+def is_accuracy(value: object) -> bool:
+    """Whether `value` is a number in (0, 1], as a multiplicative accuracy has to be."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value <= 1.0
+
+
+def promise(accuracy: float) -> str:
+    """What LJ13's theorem promises for an oracle of this multiplicative accuracy."""
+    return (
+        f"with the multiplicative accuracy {accuracy:g} that the oracle declares, a gap is at most {1.0 / accuracy:.4g} "
+        f"times its estimate and BCFW takes at most {1.0 / accuracy**2:.4g} times the steps (LJ13 section 4)"
+    )

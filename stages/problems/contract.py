@@ -18,8 +18,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from gapwise.stages.problems.capabilities import lists_several, optional_of
-from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.capabilities import EXACT, UPPER_BOUNDED, certainty_of, lists_several, optional_of
 from gapwise.stages.problems.moves import pair_move, pair_norm2, score_labels
 from gapwise.stages.problems.protocol import Listing, Problem, Ranked, Scored, Scratch, frozen
 

@@ -30,6 +30,8 @@ IN_WORDS = {
     "picture",
 }
 """What the loss of one example is, as the end of a sentence."""
+VOID = 255
+"""The label of superpixels that have no true one."""
 BLOCK_WEIGHT = "block_weight"
 """Array of weights of blocks (training examples)."""
 CHUNKS = {"BIO": "BI", "IOBES": "BIES", "BILOU": "BILU", "BMES": "BMES", "BMEWO": "BMEW"}
@@ -92,3 +94,18 @@ def counted(truth: np.ndarray, predicted: np.ndarray, labels: int, weight: np.nd
     """float64 (labels, labels): entries, or the sum of their `weight`, by (truth, prediction); all arguments are flat."""
     cell = truth.astype(np.int64) * labels + predicted.astype(np.int64)
     return np.bincount(cell, weight, minlength=labels * labels).astype(float).reshape(labels, labels)
+
+
+def silenced(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A block for training: feature rows of void superpixels and of their edges are 0. Without any, the block itself."""
+    if not has_void(block["labels"]):
+        return dict(block)
+    void, edges = np.asarray(block["labels"]).reshape(-1) == VOID, np.asarray(block["edges"]).reshape(-1, 2)
+    cut = void[edges].any(axis=1)
+    unary = np.where(void[:, None], np.float32(0.0), block["unary"])
+    return {**block, "unary": unary, "pairwise": np.where(cut[:, None], np.float32(0.0), block["pairwise"])}
+
+
+def has_void(labels: np.ndarray) -> bool:
+    """Whether a superpixel has no true label."""
+    return bool((np.asarray(labels) == VOID).any())

@@ -1,8 +1,8 @@
 """numba's private parts: compilers of functions that compiled code or Python calls.
 
-Two more stand elsewhere: an option in `inner`, and the cache on disk in `kernel_cache`. `inner` imports this file; where a
-release of numba lacks a name or `self_test` fails, plain `njit` serves. Other files of compiled code use numba's documented
-interface only: `njit`, `overload`, `intrinsic` and `cgutils` of its low-level API.
+Two more stand elsewhere: an option in `compiled`, and the cache on disk in `kernel_cache`. `compiled` imports this file;
+where a release of numba lacks a name or `self_test` fails, plain `njit` serves. Other files use numba's documented interface
+only: `njit`, `overload`, `intrinsic` and `cgutils` of its low-level API.
 
 numba gives every compiled function two wrappers, one that Python calls and one for C. They hold a copy of all that was
 inlined, and a fifth of the time that compiling takes goes into them. A function without them may be called from compiled

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 from gapwise.records import Facts, Record
 from gapwise.stages.problems.answers import ask, describe
 from gapwise.stages.problems.held_out import HeldOut
-from gapwise.stages.problems.trust import UntrustedError
-from gapwise.stages.problems.user_code import told, user_object
+from gapwise.stages.problems.user_code import UntrustedError, told, user_object
 
 MOST_LABELS = 1 << 15
 """Values that an entry of a labelling can take at most: labels are stored as uint8 or int16."""

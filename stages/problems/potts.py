@@ -8,7 +8,7 @@ so in local coordinates m_i(y) = ([y_p = k] label by label, -[y_p != y_q] on edg
 X', P') with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_0, ..., X w_{K-1}, P w_P). The loss is the share of the image's
 labelled pixels that lie in superpixels with a wrong label, or the mean of that share over the classes that occur there
 (`meta["loss"]`, as `graph.costs_by` names them). *Void* superpixels have no true label: they have no loss, and in
-training their feature rows and those of their edges are 0 (`void.silenced`), so that they do not enter the score either.
+training their feature rows and those of their edges are 0 (`losses.silenced`), so that they do not enter the score either.
 
 w_P is learned, or one number that all of it is equal to (`graph.bounds`; S15's is 1).
 
@@ -30,8 +30,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.records import Facts
-from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
+from gapwise.stages.problems.capabilities import ESTIMATE, UPPER_BOUNDED, Capabilities
 from gapwise.stages.problems.images.expansion import expand
 from gapwise.stages.problems.images.graph import (
     NEGATIVE,
@@ -46,11 +45,10 @@ from gapwise.stages.problems.images.graph import (
 from gapwise.stages.problems.images.kernels import add_cut, gram_form, label_scores, rows_add, rows_dot, rows_norm2
 from gapwise.stages.problems.images.maxflow import workspace as cut_workspace
 from gapwise.stages.problems.images.trws import NEVER, bound, maximise, padded, value_of, workspace
-from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PER_IMAGE, PER_PIXEL
+from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PER_IMAGE, PER_PIXEL, silenced
 from gapwise.stages.problems.protocol import PLAIN, U, frozen, takes
 from gapwise.stages.problems.segmentation import Segmentation
 from gapwise.stages.problems.segmentation import derived as segmentation_derived
-from gapwise.stages.problems.void import silenced
 
 MOST_LABELS = 254
 

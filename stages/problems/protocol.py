@@ -18,7 +18,7 @@ from numba import types
 from numba.extending import overload_method
 from numpy.typing import DTypeLike
 
-from gapwise.stages.problems.inner import CLOSED, COUNTED, LINKED, UNCOUNTED, inner
+from gapwise.stages.problems.compiled import CLOSED, COUNTED, LINKED, UNCOUNTED, inner
 from gapwise.stages.problems.kernel_cache import JitOptions, Kernel
 
 JIT: JitOptions = {"error_model": "numpy", "nogil": True, **COUNTED, **CLOSED}
@@ -156,7 +156,7 @@ class Bounded(Problem, Protocol):
     An oracle that tries a single wrong class. No loss is above 1, so 1 plus the largest score bounds the maximum.
 
     >>> from gapwise import MulticlassSVM
-    >>> from gapwise.stages.problems.certainty import UPPER_BOUNDED
+    >>> from gapwise.stages.problems.capabilities import UPPER_BOUNDED
     >>> exact = MulticlassSVM().problem(np.eye(3), [0, 1, 2])
     >>> class Hasty(type(exact)):
     ...     certainty = UPPER_BOUNDED
@@ -179,8 +179,7 @@ class Bounded(Problem, Protocol):
     Attributes
     ----------
     certainty : str
-        UPPER_BOUNDED if `max_bound` is to be used, ESTIMATE if there is no bound (`stages.problems.certainty`). Not read by
-        compiled code.
+        UPPER_BOUNDED if `max_bound` is to be used, ESTIMATE if there is no bound (`capabilities`). Not compiled.
     """
 
     @property

@@ -19,10 +19,9 @@ from numba.extending import overload
 
 from gapwise.records import Facts, Record
 from gapwise.stages.problems.answers import answer_of, ask
-from gapwise.stages.problems.capabilities import Capabilities
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
+from gapwise.stages.problems.capabilities import ESTIMATE, EXACT, UPPER_BOUNDED, Capabilities, is_accuracy
+from gapwise.stages.problems.compiled import COUNTED, LINKED
 from gapwise.stages.problems.held_out import HeldOut
-from gapwise.stages.problems.inner import COUNTED, LINKED
 from gapwise.stages.problems.kernel_cache import Kernel
 from gapwise.stages.problems.losses import share
 from gapwise.stages.problems.oracle import Oracle as Oracle

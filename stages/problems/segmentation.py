@@ -8,7 +8,7 @@ so in local coordinates m_i(y) = (2 y_p - 1 on superpixels, -[y_p != y_q] on edg
 with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_U, P w_P). The loss is the Hamming loss weighted by area. Each class
 counts one half, or all of it if the other is absent (``balanced``), or all pixels count alike (``per_image``). It is a sum
 over superpixels, so the loss-augmented argmax is also one cut. Ties go to the background. *Void* superpixels have no true
-label and no loss; in training their feature rows and those of their edges must be 0 (`stages.problems.void`).
+label and no loss; in training their feature rows and those of their edges must be 0 (`stages.problems.losses`).
 
 w_P is learned, or one number that all of it is equal to (`graph.bounds`; S15).
 
@@ -25,6 +25,7 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems.capabilities import Capabilities
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.images.cut import best_labelling, forced_scores, forced_workspace
 from gapwise.stages.problems.images.graph import (
     PIXELS,
@@ -45,10 +46,8 @@ from gapwise.stages.problems.images.kernels import (
     rows_norm2,
 )
 from gapwise.stages.problems.images.maxflow import workspace
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PICTURE_LOSSES, block_weights
+from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PICTURE_LOSSES, block_weights, silenced
 from gapwise.stages.problems.protocol import PLAIN, frozen
-from gapwise.stages.problems.void import silenced
 
 MOST_SUPERPIXELS = 1 << 14
 """Of an image to train on: its matrix of inner products, which every step reads, then takes 1 GiB."""

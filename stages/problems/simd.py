@@ -1,9 +1,13 @@
-"""Eight doubles at a time, for loops over matrix rows that the compiler does not vectorise well.
+"""Eight doubles at a time, for loops over matrix rows that the compiler does not vectorise well; and prefetches.
 
 numba has no type for a SIMD vector, so this adds one: an LLVM ``<8 x double>``, which processors hold in one, two or four
 registers. If the number of columns is not known at compile time, a plain loop ends in scalar steps, and if its arrays might
 overlap it stores its sums at every step; values of this type stay in registers. If K >= 8 is not a multiple of eight, the
 last eight columns overlap those before: see `columns`. With the JIT off the same functions work on NumPy arrays.
+
+A prefetch asks the processor for memory that will be read soon, so that it arrives while other work is done. Visits in
+random order read a few hundred bytes here and there for each block; which block comes next is known long before. A prefetch
+loads nothing into a register, waits for nothing and never faults. With the JIT off it does nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +20,16 @@ from numba import config, errors, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.kernel_cache import Kernel
 from gapwise.stages.problems.protocol import PLAIN
 
 WIDTH = 8
 GROUP = 4 * WIDTH
 """Columns that loops take at a time: four vectors, which fit in the registers together with their addends."""
+
+LINE = 64
+"""Bytes that a prefetch brings."""
 
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 
@@ -304,3 +311,28 @@ def one_type(typingctx, array):
         return args[0]
 
     return array.copy(readonly=False)(array), codegen
+
+
+@operation(lambda array, index: None)
+def prefetch(typingctx, array, index):
+    """Fetch the cache line of element `index` of a C-contiguous array, counted over all its dimensions."""
+
+    def codegen(context, builder, signature, args):
+        byte, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=args[0]).data
+        kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
+        llvm_prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        read, keep, of_data = integer(0), integer(3), integer(1)
+        builder.call(llvm_prefetch, [builder.bitcast(builder.gep(data, [args[1]]), byte), read, keep, of_data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), codegen
+
+
+@inner(**PLAIN)
+def prefetch_range(array, start, stop):
+    """Fetch elements start..stop - 1 of a C-contiguous array."""
+    for j in range(start, stop, LINE // array.itemsize):
+        prefetch(array, j)
+    if stop > start:
+        prefetch(array, stop - 1)

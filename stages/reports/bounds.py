@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.certainty import certainty_told
+from gapwise.stages.problems.capabilities import certainty_told
 from gapwise.stages.solver.path.rules import path_rule
 from gapwise.storage.layout import EVALUATED
 

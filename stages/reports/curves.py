@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.certainty import certainty_told
+from gapwise.stages.problems.capabilities import certainty_told
 from gapwise.stages.reports.gap_trace import gap_trace_attributes, read_gap_trace
 from gapwise.storage.backend import Location
 
@@ -42,7 +42,7 @@ def trace_attributes(runs: Runs) -> Facts:
 
 
 def certainty_of_curves(runs: Runs) -> str:
-    """What the gaps of a sweep are: EXACT, UPPER_BOUNDED or ESTIMATE (`problems.certainty`)."""
+    """What the gaps of a sweep are: EXACT, UPPER_BOUNDED or ESTIMATE (`problems.capabilities`)."""
     return certainty_told(trace_attributes(runs))
 
 

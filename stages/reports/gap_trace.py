@@ -12,8 +12,8 @@ import numpy as np
 
 from gapwise.records import Record
 from gapwise.stages.model.predict import predict
-from gapwise.stages.problems.certainty import certainty_of
-from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.capabilities import certainty_of
+from gapwise.stages.problems.moves import norm2_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.block.sampling import nonuniformity, squared_norms

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from gapwise.stages.model.predict import predictions
 from gapwise.stages.problems import build
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.problems.losses import VOID
 from gapwise.stages.reports.html import fill, label_map, number, photograph, plain
 from gapwise.stages.reports.paint import Draw, Size
 from gapwise.stages.reports.stored import StoredRun

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT
+from gapwise.stages.problems.capabilities import ESTIMATE, EXACT
 from gapwise.stages.reports.curves import Curves, Runs, Trace, by_lambda, certainty_of_curves, read_curves
 
 
@@ -27,7 +27,7 @@ def with_suboptimality(curves: Curves, certainty: str = EXACT) -> Curves:
     curves
         Gap traces.
     certainty : str
-        What their gaps are (`problems.certainty`). If ESTIMATE, `primal_excess` is nan where P is below the largest D.
+        What their gaps are (`problems.capabilities`). If ESTIMATE, `primal_excess` is nan where P is below the largest D.
 
     Raises
     ------

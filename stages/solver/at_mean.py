@@ -37,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.records import Json
-from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.moves import norm2_of
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.catalyst import Catalyst, ProximalCounts
 from gapwise.stages.solver.codes import ORACLE_CALLS

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.problems.metric import norm2_of, product_of
+from gapwise.stages.problems.moves import norm2_of, product_of
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.codes import AVERAGED
 from gapwise.stages.solver.objective import dual_value

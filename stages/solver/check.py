@@ -26,7 +26,7 @@ def check_path(options: MethodOptions, path: PathOptions) -> None:
 def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -> None:
     """Raise ValueError for combinations that cannot be solved or certified."""
     from gapwise.stages.problems.capabilities import optional_of
-    from gapwise.stages.problems.metric import own_metric
+    from gapwise.stages.problems.moves import own_metric
     from gapwise.stages.solver.objective import require_cone
 
     if optional_of(problem, "decodes_only"):

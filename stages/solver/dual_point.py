@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from gapwise.records import Facts, Json
-from gapwise.stages.problems.metric import norm2_of, own_metric
+from gapwise.stages.problems.moves import norm2_of, own_metric
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block.by_margins import Margins, worth_keeping

@@ -115,7 +115,7 @@ class Engine:
 
     @property
     def certainty(self) -> str:
-        """What the gaps of this path are (`problems.certainty`)."""
+        """What the gaps of this path are (`problems.capabilities`)."""
         return certainty_of_path(self.task.problem, self.task.path)
 
     def warm_up(self) -> None:

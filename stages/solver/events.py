@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from gapwise.records import Facts, Json
-from gapwise.stages.problems.certainty import UPPER_BOUNDED
+from gapwise.stages.problems.capabilities import UPPER_BOUNDED
 from gapwise.stages.solver.block.sampling import nonuniformity
 from gapwise.stages.solver.counts import ArraySpec
 from gapwise.stages.solver.method import AnyMethod
@@ -53,7 +53,7 @@ class Walking(Protocol):
 
     @property
     def certainty(self) -> str:
-        """What the gaps of this path are (`problems.certainty`)."""
+        """What the gaps of this path are (`problems.capabilities`)."""
 
     def pack(self) -> Packed:
         """The present state; only at a boundary."""

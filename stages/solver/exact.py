@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
+from gapwise.stages.problems.capabilities import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.moves import norm2_of
 from gapwise.stages.problems.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, largest, widest_block
 from gapwise.stages.problems.simd import one_type

@@ -68,7 +68,7 @@ def squared_norm(w: np.ndarray) -> float:
 
 
 def plain_product(a: np.ndarray, b: np.ndarray) -> float:
-    """<a, b> where numbers are weights, summed like `squared_norm`; of others `stages.problems.metric` knows it."""
+    """<a, b> where numbers are weights, summed like `squared_norm`; of others `stages.problems.moves` knows it."""
     return float(np.sum(a * b))
 
 
@@ -83,7 +83,7 @@ def dual_value(
 ) -> float:
     """D = ell - lambda/2 ||w||^2 - lambda (<[v - u]_+, u> - <[l - v]_+, l>) with w = clip(v, l, u).
 
-    `norm2`: ||w||^2 where it is not the sum of squares (`stages.problems.metric`).
+    `norm2`: ||w||^2 where it is not the sum of squares (`stages.problems.moves`).
     """
     value = ell - 0.5 * lam * (squared_norm(w) if norm2 is None else norm2)
     if lower.size:

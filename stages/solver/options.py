@@ -91,7 +91,7 @@ class MethodOptions:
     two_points: ClassVar[bool] = False
     """Whether it certifies a w that is not w(alpha), which only some rules of paths can take."""
     any_metric: ClassVar[bool] = False
-    """Whether it takes norms and inner products of weights from `problems.metric` only, as kernels need."""
+    """Whether it takes norms and inner products of weights from `problems.moves` only, as kernels need."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""

@@ -18,11 +18,16 @@ from typing import NamedTuple, Self
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.capabilities import lists_several, optional_of
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.moves import optional
+from gapwise.stages.problems.capabilities import (
+    ESTIMATE,
+    EXACT,
+    UPPER_BOUNDED,
+    certainty_of,
+    lists_several,
+    optional_of,
+)
+from gapwise.stages.problems.compiled import driver, inner
+from gapwise.stages.problems.moves import max_bound
 from gapwise.stages.problems.parallel import HERE, Spread, work_before
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, frozen, max_label_length
 from gapwise.stages.problems.simd import one_type
@@ -91,12 +96,6 @@ class Answers(NamedTuple):
     def proven(self) -> np.ndarray:
         """bool: whether the vertex attains the bound, up to rounding, and so is a maximiser."""
         return self.bound - self.h <= ROUNDING * (np.abs(self.losses) + np.abs(self.h) + np.abs(self.h - self.hinge))
-
-
-@optional()
-def max_bound(P, i, theta, y, scratch):
-    """`protocol.Bounded.max_bound`; inf of a structure without bounds."""
-    return np.inf
 
 
 @inner(**PLAIN)

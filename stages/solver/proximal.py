@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import FAST, PLAIN
 
 CHUNK = 4096

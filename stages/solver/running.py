@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import PLAIN
 from gapwise.stages.solver.codes import CACHE_FIRST, FW, GAP, MAX_GAP, PERMUTATION, SAMPLERS, STEP_RULES
 from gapwise.stages.solver.counts import NEVER

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import driver, inner
 from gapwise.stages.problems.parallel import OverBlocks, in_one_piece
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
 from gapwise.stages.problems.simd import one_type

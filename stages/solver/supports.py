@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN
 
 MOST_SLOTS = 2**31 - 1

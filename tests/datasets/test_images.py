@@ -16,8 +16,8 @@ from gapwise.stages.datasets import DataError, Predicted, open_dataset, specimen
 from gapwise.stages.datasets.images import Images
 from gapwise.stages.datasets.vision.masks import load_masked
 from gapwise.stages.problems import build
-from gapwise.stages.problems.certainty import certainty_of
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.problems.capabilities import certainty_of
+from gapwise.stages.problems.losses import VOID
 
 SMALL = {"superpixels": 16, "colour_words": 4, "sift_words": 5}
 INK = {0: (200, 40, 40), 1: (40, 200, 40), 2: (40, 40, 200), VOID: (90, 90, 90)}

@@ -17,8 +17,8 @@ from gapwise.stages.datasets.msrc import USUAL
 from gapwise.stages.datasets.vision.horse_scenes import compose
 from gapwise.stages.datasets.vision.superpixels import tally_classes
 from gapwise.stages.problems import build
-from gapwise.stages.problems.certainty import certainty_of
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.problems.capabilities import certainty_of
+from gapwise.stages.problems.losses import VOID
 
 SMALL = {"superpixels": 30, "colour_words": 6, "sift_words": 7}
 FIRST = ["horse231", "horse311", "horse180", "horse316"]

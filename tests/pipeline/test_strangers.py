@@ -22,7 +22,7 @@ from reseal import reseal
 import gapwise
 from gapwise.pipeline.cli import carry_out, known
 from gapwise.stages.model.from_run import model_of
-from gapwise.stages.problems.trust import UntrustedError, only
+from gapwise.stages.problems.user_code import UntrustedError, only
 from gapwise.storage.backend import UrlPath, location_in
 from gapwise.storage.files import DamagedError, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION

@@ -13,8 +13,8 @@ from llvmlite.binding import Linkage
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
 
-from gapwise.stages.problems import inner as inner_module
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems import compiled
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.kernel_cache import ROOMS
 from gapwise.stages.problems.protocol import FAST, JIT, dot
 
@@ -90,7 +90,7 @@ def kernels_of(path: Path) -> Iterator[tuple[str, dict[str, str], bool]]:
 
 def test_cached_kernels__that_read_other_files_are_compiled_again_after_an_edit_there() -> None:
     """Their keys follow imports within `ROOMS`; what is compiled for a structure has its fingerprint besides."""
-    home = Path(inner_module.__file__).parents[2]
+    home = Path(compiled.__file__).parents[2]
     paths = [path for room in ("pipeline", "stages") for path in (home / room).rglob("*.py")]
     kernels = [kernel for path in paths if b"cache=True" in path.read_bytes() for kernel in kernels_of(path)]
     assert len(kernels) > 25

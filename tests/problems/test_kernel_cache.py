@@ -21,14 +21,14 @@ from tiny import TINY
 
 from gapwise.stages import evaluate
 from gapwise.stages.certify import oracle as certificates
-from gapwise.stages.problems import compiled, inner, kernel_cache
+from gapwise.stages.problems import compiled, kernel_cache
 from gapwise.stages.problems.kernel_cache import MARK, ByContent
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver import oracles
 from gapwise.stages.solver.block import loop
 from gapwise.stages.verify import verify
 
-STAGES = Path(inner.__file__).parents[1]
+STAGES = Path(compiled.__file__).parents[1]
 DRIVERS = {Path(module.__file__).stem: Path(module.__file__) for module in (loop, oracles, evaluate)}
 DRIVERS |= {"answers": Path(certificates.__file__)}
 STRUCTURES = {name: type(TINY[name]()) for name in ("chain", "multiclass", "segmentation")}
@@ -255,5 +255,5 @@ def test_install__without_numbas_private_names_is_a_line_in_the_log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.delattr("numba.core.caching.IndexDataCacheFile")
-    inner.kernel_cache.install()
+    kernel_cache.install()
     assert "damaged kernels are not seen to" in caplog.text

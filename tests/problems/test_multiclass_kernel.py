@@ -15,7 +15,7 @@ from gapwise.stages.certify.kernels import completed, gram, of_audit
 from gapwise.stages.datasets.arrays.kernels import NAMES as NAMES_OF_OPTIONS
 from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
-from gapwise.stages.problems.metric import norm2_of, product_of
+from gapwise.stages.problems.moves import norm2_of, product_of
 from gapwise.stages.problems.multiclass.kernel import NAMES, Kernel, evaluate
 from gapwise.stages.solver.options import Status
 from gapwise.stages.verify import verify

@@ -10,8 +10,7 @@ from tiny.potts import potts_blocks
 
 from gapwise.stages.problems import build
 from gapwise.stages.problems.images.graph import PIXELS, labelled_pixels
-from gapwise.stages.problems.losses import with_unit
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.problems.losses import VOID, with_unit
 
 MEAN = 37.0
 """Labelled pixels of a training image."""

@@ -50,7 +50,7 @@ def in_another_process(script: str, kernels: Path, **env: str) -> str:
     return done.stdout.strip() + done.stderr.strip()
 
 
-MODE = "from gapwise.stages.problems.inner import MODE; print(MODE)"
+MODE = "from gapwise.stages.problems.compiled import MODE; print(MODE)"
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ import pytest
 from tiny import all_labels, potts, potts_blocks, ragged, segmentation
 
 from gapwise.stages.problems import build
+from gapwise.stages.problems.losses import VOID, silenced
 from gapwise.stages.problems.potts import metrics
-from gapwise.stages.problems.void import VOID, silenced
 
 pytestmark = pytest.mark.interpreted
 

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from tiny import all_labels, ragged, segmentation, segmentation_u8
 
 from gapwise.stages.problems.images.kernels import PIECE, rows_add, rows_dot
+from gapwise.stages.problems.losses import VOID
 from gapwise.stages.problems.segmentation import build, derived, metrics
-from gapwise.stages.problems.void import VOID
 from gapwise.stages.solver.engine import solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.objective import require_cone

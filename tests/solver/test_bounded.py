@@ -11,7 +11,7 @@ from dense import optimum, primal_value
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import all_labels, potts
 
-from gapwise.stages.problems.certainty import ESTIMATE
+from gapwise.stages.problems.capabilities import ESTIMATE
 from gapwise.stages.solver import exact
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.exact import FAINT, exact_gaps

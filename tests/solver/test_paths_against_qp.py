@@ -10,7 +10,7 @@ from walks import EPS, walked
 
 from gapwise.stages.certify.kernels import of_audit
 from gapwise.stages.problems import build
-from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.moves import norm2_of
 from gapwise.stages.problems.multiclass.kernel import Kernel, evaluate
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.options import Status

@@ -17,7 +17,7 @@ from verified import copy_of
 from gapwise.pipeline.result import breakpoints, summary
 from gapwise.stages.certify.oracle import OracleError, exact_pass
 from gapwise.stages.certify.verdict import verdict_of
-from gapwise.stages.problems.certainty import accuracy_of, certainty_of
+from gapwise.stages.problems.capabilities import accuracy_of, certainty_of
 from gapwise.stages.reports.page.story import in_words
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import answers_at

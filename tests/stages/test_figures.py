@@ -16,7 +16,7 @@ from solved import options_of, path_of, solved
 
 from gapwise.stages.evaluate import evaluate
 from gapwise.stages.featurize import open_problem
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.problems.losses import VOID
 from gapwise.stages.reports import pictures
 from gapwise.stages.reports.bounds import whole_axis
 from gapwise.stages.reports.figures import draw

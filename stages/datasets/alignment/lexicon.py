@@ -15,8 +15,8 @@ from itertools import chain
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.prefetch import prefetch
 from gapwise.stages.problems.protocol import JIT
+from gapwise.stages.problems.simd import prefetch
 
 MODEL_1, MODEL_2 = 4, 3
 NULL, TENSION = 0.08, 6.0

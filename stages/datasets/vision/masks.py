@@ -22,7 +22,7 @@ from gapwise.records import Record
 from gapwise.stages.datasets import UNREADABLE, DataError
 from gapwise.stages.datasets.vision.files import Opened, opened, size_of
 from gapwise.stages.datasets.vision.pictures import Picture
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.problems.losses import VOID
 
 MOST_CLASSES = 254
 EXAMPLE = "such as 'classes: {background: 0, horse: 1}' and 'void: 255'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.problems.losses import VOID
 
 COMPACTNESS = 20.0
 """SLIC's weight of distance against colour (CIELAB units). Among 5, 10 and 20, its superpixels cross the masks of 28

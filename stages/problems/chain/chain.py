@@ -35,9 +35,9 @@ from gapwise.stages.problems.chain.grams import (
 )
 from gapwise.stages.problems.chain.sparse import Sparse
 from gapwise.stages.problems.chain.viterbi import forward_backward, path_score, viterbi
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.prefetch import prefetch, prefetch_range
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, U, add_scaled, compile_methods, dot
+from gapwise.stages.problems.simd import prefetch, prefetch_range
 
 
 @inner(**PLAIN)

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.losses import LOSSES, PER_SEQUENCE, PER_TOKEN
 from gapwise.stages.problems.protocol import PLAIN, U
 from gapwise.stages.problems.scale import check_losses

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.chain.features import LONGEST
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.images.kernels import label_scores
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.prefetch import prefetch
 from gapwise.stages.problems.protocol import PLAIN, U, add_scaled, dot
+from gapwise.stages.problems.simd import prefetch
 
 BLAS = 1 << 21
 """Multiplications of the least Gram matrix that is left to BLAS."""

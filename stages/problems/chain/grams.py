@@ -6,7 +6,7 @@ transitions: float32 numbers gram[start:start + T * T]. A block of more than `LO
 
 from __future__ import annotations
 
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import PLAIN, U
 from gapwise.stages.problems.simd import WIDTH, lowest_bit, nonzero_bits
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from gapwise.stages.problems.chain.costs import BLOCKED
 from gapwise.stages.problems.chain.viterbi import predecessor, viterbi
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import PLAIN, U
 
 LEAST = 0.5 * BLOCKED

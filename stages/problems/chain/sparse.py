@@ -14,10 +14,21 @@ import numpy as np
 
 from gapwise.stages.problems.chain.features import gram_of
 from gapwise.stages.problems.chain.grams import BITS, differing, nonzeros
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.prefetch import prefetch, prefetch_range
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import PLAIN, U, compile_methods
-from gapwise.stages.problems.simd import GROUP, WIDTH, add4, broadcast4, columns, load4, lowest_bit, multiply4, store4
+from gapwise.stages.problems.simd import (
+    GROUP,
+    WIDTH,
+    add4,
+    broadcast4,
+    columns,
+    load4,
+    lowest_bit,
+    multiply4,
+    prefetch,
+    prefetch_range,
+    store4,
+)
 
 LARGE = 1 << 16
 """Weights beyond which they are fetched early: smaller ones stay in the caches (512 kB)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import PLAIN, U
 from gapwise.stages.problems.simd import (
     GROUP,

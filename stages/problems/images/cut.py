@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.images.graph import NEGATIVE, arcs_of
 from gapwise.stages.problems.images.maxflow import minimum_cut, workspace
-from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, U
 
 

@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.images.maxflow import adjacency
-from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.losses import (
     BALANCED,
     BLOCK_WEIGHT,
     PER_IMAGE,
     PER_PIXEL,
     PICTURE_LOSSES,
+    VOID,
     LossUnit,
     block_weights,
 )
 from gapwise.stages.problems.protocol import PLAIN, frozen
-from gapwise.stages.problems.void import VOID
 
 NEGATIVE = 1e-9
 """An edge score below -NEGATIVE times the largest score is an error; between that and 0 it counts as 0."""

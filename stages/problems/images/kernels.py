@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.prefetch import LINE, prefetch
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, U, dot
+from gapwise.stages.problems.simd import LINE, prefetch
 
 # Scores take one row at a time: they are bound by memory, and one stream reads faster than several at once (40 us per image
 # against 50 to 70 us for 2 to 8 rows per inner loop). A push finds its rows in a cache, so eight rows share the loads

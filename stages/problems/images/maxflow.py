@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, U
 
 EDGES = 1 << 18

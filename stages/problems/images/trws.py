@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN
 from gapwise.stages.problems.simd import (
     WIDTH,

@@ -32,13 +32,13 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems import moves
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.losses import block_weights, counted, share
 from gapwise.stages.problems.multiclass.kernel import OverKernel, product_of_halves
 from gapwise.stages.problems.multiclass.rows import Csr, Dense
-from gapwise.stages.problems.prefetch import prefetch
 from gapwise.stages.problems.protocol import PLAIN, Problem, dot, frozen
 from gapwise.stages.problems.scale import check_losses
+from gapwise.stages.problems.simd import prefetch
 
 
 @inner(**PLAIN)
@@ -172,7 +172,7 @@ class Multiclass(NamedTuple):
 
 
 class KernelMulticlass(Multiclass):
-    """The same over a kernel's rows, whose weights have inner products of their own (`stages.problems.metric`)."""
+    """The same over a kernel's rows, whose weights have inner products of their own (`stages.problems.moves`)."""
 
     __slots__ = ()
 

@@ -17,9 +17,9 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.prefetch import prefetch_range
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import FAST, PLAIN, U, compile_methods, frozen
+from gapwise.stages.problems.simd import prefetch_range
 
 
 class ClassRows(Protocol):

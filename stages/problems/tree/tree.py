@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapwise.records import Facts
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import PLAIN, U, frozen
 from gapwise.stages.problems.tree.maxsum import maximise, misplaced, workspace
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.moves import pair_move, pair_norm2
 from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
 from gapwise.stages.solver.block.prefetching import fetch_now, prefetch_visits

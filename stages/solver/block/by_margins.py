@@ -24,8 +24,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.capabilities import optional_of
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import driver, inner
 from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, Problem, add_scaled, dot, largest, widest_block
 from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.block.loop import steps_by

@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 from numba import njit
 
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import driver, inner
 from gapwise.stages.problems.protocol import JIT, PLAIN
 from gapwise.stages.solver.block.by_features import by_features
 from gapwise.stages.solver.block.sampling import draw

@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import driver, inner
 from gapwise.stages.problems.moves import pair_move, pair_norm2, score_labels
 from gapwise.stages.problems.protocol import JIT, PLAIN, largest, widest_block
 from gapwise.stages.problems.simd import WIDTH

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from numba import config
 
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.moves import touch
-from gapwise.stages.problems.prefetch import prefetch, prefetch_range
 from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.simd import prefetch, prefetch_range
 
 IDLE = bool(vars(config)["DISABLE_JIT"])
 """Whether nothing can be fetched."""

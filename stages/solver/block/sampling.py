@@ -15,8 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import driver, inner
 from gapwise.stages.problems.protocol import INLINED, JIT, PLAIN, Problem, widest_block
 from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.codes import LIPSCHITZ, MAX_GAP, PERMUTATION, UNIFORM

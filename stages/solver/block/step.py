@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import INLINED, PLAIN, Problem, compile_methods
 from gapwise.stages.solver.block.sampling import tree_set, weight_of
 from gapwise.stages.solver.codes import (

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gapwise.stages.problems.metric import product_of
+from gapwise.stages.problems.moves import product_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.exact import exact_pass, judged

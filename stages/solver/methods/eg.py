@@ -39,8 +39,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.capabilities import optional_of
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import driver, inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
 from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.codes import AVERAGED, ORACLE_CALLS, STEPS

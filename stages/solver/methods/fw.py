@@ -27,8 +27,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.metric import norm2_of, product_of
-from gapwise.stages.problems.moves import pair_move
+from gapwise.stages.problems.moves import norm2_of, pair_move, product_of
 from gapwise.stages.problems.protocol import JIT, widest_block
 from gapwise.stages.problems.simd import one_type
 from gapwise.stages.solver.codes import STEPS

@@ -23,8 +23,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.compiled import driver, inner
 from gapwise.stages.problems.moves import pair_move
 from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
 from gapwise.stages.problems.simd import one_type

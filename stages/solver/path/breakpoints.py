@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
-from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.capabilities import EXACT, UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.moves import norm2_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.objective import Certificate

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
-from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
+from gapwise.stages.problems.capabilities import ESTIMATE, certainty_of
 from gapwise.stages.solver.objective import Goal, Product, plain_product
 from gapwise.stages.solver.options import WHOLE, PathOptions, Status
 from gapwise.stages.solver.path.cells import SolvedPoint, bound_of

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.compiled import driver
-from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.moves import norm2_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_local_size
 from gapwise.stages.problems.simd import one_type

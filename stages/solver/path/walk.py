@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from gapwise.stages.problems.certainty import EXACT, certainty_of
-from gapwise.stages.problems.metric import own_metric, product_of
+from gapwise.stages.problems.capabilities import EXACT, certainty_of
+from gapwise.stages.problems.moves import own_metric, product_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.method import AnyMethod, Boundary

@@ -18,7 +18,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from gapwise import ChainSVM, MulticlassSVM
 from gapwise.stages.datasets import Blocks, open_dataset
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.problems.losses import VOID
 from gapwise.storage.features import open_features
 
 Grid = Mapping[str, Sequence[Any]]

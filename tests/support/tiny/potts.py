@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 
 from gapwise.stages.problems import build, structure
+from gapwise.stages.problems.losses import VOID
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.problems.void import VOID
 from tiny.blocks import ragged
 
 
