@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from gapwise.stages.datasets.alignment.links import word_pair
+from gapwise.stages.datasets.alignment.sentences import word_pair
 from gapwise.stages.problems.matching.metrics import scores
 from gapwise.stages.reports.paint import BLUE, GREEN, GREY, GRID, INK, ORANGE, Draw, Size
 from gapwise.stages.reports.stored import StoredRun

@@ -7,7 +7,6 @@ from leaves_home import check_same_bits, made
 
 from gapwise.stages.datasets import DataError, FeatureMap
 from gapwise.stages.datasets.text.vocabulary import read_vocabulary
-from gapwise.stages.datasets.vision.horse_scenes import compose
 
 TRAIN = "The DT B\ncat NN I\nsat VB V\n\nthe DT B\nCat NN I\nran VB V\n\ncats NNS B\n"
 TEST = "THE DT B\nÉlan NN I\n\n_B-1 DT Q\n\nsat VB V\nthe DT B\ncat NN I\nran VB V\n"
@@ -17,7 +16,6 @@ TEMPLATE = (
 SLASHES = "a/b c P\na b/c P\n\na/b c Q\na b/c Q\n_B-1 x P\n"
 LINES = "P\tw=a\tlen:0.5\nQ\tw=b\ta\\:b:2\n\nP\tw=a\tw=a\n"
 NEW_LINES = "P\tw=b\tqq:3\tlen:0.25\n\nQ\ta\\:b\nP\n"
-PICTURES = {"name": "horses_sample", "n_train": 3, "n_test": 2, "superpixels": 20, "colour_words": 8, "sift_words": 12}
 
 
 def sequences(folder, train, test, template=None, **options):
@@ -91,12 +89,6 @@ def test_columns__that_cannot_be_encoded_are_named(tmp_path, raw, message):
     feature_map, _ = made(sequences(tmp_path, TRAIN, TRAIN, TEMPLATE), tmp_path)
     with pytest.raises(DataError, match=message):
         feature_map.encode(raw)
-
-
-def test_pictures__are_encoded_as_featurized(tmp_path):
-    feature_map, stored = made(PICTURES, tmp_path)
-    pictures = [compose(0, 1, number).rgb for number in range(PICTURES["n_test"])]
-    check_same_bits(feature_map.encode(pictures), stored, pictures=True)
 
 
 def test_reader__without_encoder_is_named():

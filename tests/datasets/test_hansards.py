@@ -18,8 +18,7 @@ from gapwise.stages.datasets.alignment.lexicon import (
     TENSION,
     learn,
 )
-from gapwise.stages.datasets.alignment.links import read_links, read_pairs, word_pair
-from gapwise.stages.datasets.alignment.tokens import english, french, normal
+from gapwise.stages.datasets.alignment.sentences import english, french, normal, read_links, read_pairs, word_pair
 from gapwise.stages.problems.matching.metrics import metrics
 
 WORDS = {"the": "le", "house": "chambre", "votes": "vote", "bill": "projet", "today": "maintenant", "member": "député"}

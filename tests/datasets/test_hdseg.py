@@ -117,18 +117,6 @@ def test_features__are_solved_where_they_lie(release, tmp_path, monkeypatch):
     for name in ("unary", "pairwise", "gram"):
         assert isinstance(arrays[name], np.memmap)
         assert np.shares_memory(getattr(problem.images if name == "gram" else problem, name), arrays[name]), name
-    rng = np.random.default_rng(0)
-    for i in range(problem.n):
-        nodes, arcs = (slice(*ptr[i : i + 2]) for ptr in (problem.label_ptr, problem.images.edge_ptr))
-        x, p = (arrays[name][rows].astype(np.float64) for name, rows in (("unary", nodes), ("pairwise", arcs)))
-        delta, w = rng.normal(size=len(x) + len(p)), rng.random(problem.d)
-        moved, theta = np.zeros(problem.d), np.empty(delta.size)
-        problem.push(i, 1.0, delta, moved)
-        problem.scores(i, w, theta)
-        expected = np.concatenate([delta[: len(x)] @ x, delta[len(x) :] @ p])
-        np.testing.assert_allclose(moved, expected, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(theta, np.concatenate([x @ w[: hdseg.COLUMNS], p @ w[hdseg.COLUMNS :]]), rtol=1e-9)
-        assert problem.norm2(i, delta) == pytest.approx(expected @ expected, rel=1e-5)
 
 
 BROKEN = [

@@ -163,29 +163,6 @@ def test_layouts__folders_lists_and_a_share(tmp_path):
     assert {"train/images/scene0.png", "test/masks/scene4.png"} <= set(reader(two).files())
 
 
-def test_pictures__are_turned_upright_and_grey_ones_get_three_channels(tmp_path):
-    folder_of(tmp_path)
-    rgb, mask = scene(9, 2)
-    rgb, mask = rgb[:20], mask[:20]  # 32 wide, 20 high
-    exif = Image.Exif()
-    exif[0x0112] = 6  # stored on its side: shown after a quarter turn to the right
-    Image.fromarray(np.rot90(rgb)).save(tmp_path / "images" / "turned.png", exif=exif)
-    Image.fromarray(mask).save(tmp_path / "masks" / "turned.png")
-    save(tmp_path, "grey", rgb[..., 0], mask)
-    (tmp_path / "test.txt").write_text("turned\ngrey\n")
-    sink, _ = read(reader(tmp_path))
-    arrays = sink.arrays("test")
-    assert arrays["hw"].tolist() == [[20, 32], [20, 32]]
-    pixels = arrays["rgb"].reshape(2, 20, 32, 3)
-    assert (pixels[0] == rgb).all()
-    assert (pixels[1] == rgb[..., :1]).all()
-    Image.fromarray(np.rot90(mask)).save(tmp_path / "masks" / "turned.png")
-    with pytest.raises(
-        DataError, match=r"turned\.png: is 20 x 32 pixels, but .*turned\.png is 32 x 20 .*as its EXIF data say"
-    ):
-        read(reader(tmp_path))
-
-
 def deep(mask: np.ndarray) -> Image.Image:
     return Image.fromarray(mask.astype(np.uint16))
 

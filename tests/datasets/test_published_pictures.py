@@ -80,32 +80,19 @@ def test_tally__takes_the_class_of_most_labelled_pixels():
 
 def test_stanford__reads_supplied_features(tmp_path):
     """Three scenes: superpixels are squares of 20 pixels, features are random."""
-    rng, parts, jpegs = np.random.default_rng(0), {"superpixel": [], "gt": [], "edges": [], "feat": []}, {}
-    sizes = []
-    for number in range(3):
-        rgb, classes = scene(number)
-        rows, columns = np.indices(classes.shape) // 20
-        regions = rows * (columns.max() + 1) + columns
-        _, regions = np.unique(regions, return_inverse=True)
-        regions = regions.reshape(classes.shape)
-        count = int(regions.max()) + 1
-        edges = np.array([(p, p + 1) for p in range(count - 1)])
-        feat = rng.random((count, 519))
-        feat[:, 400:406] *= 255
-        for name, value in (("superpixel", regions), ("gt", classes + 1), ("edges", edges), ("feat", feat)):
-            parts[name].append(value.reshape(-1) if name in ("superpixel", "gt") else value)
-        sizes.append((classes.shape, count, len(edges)))
-        jpegs[f"{number:07d}.jpg"] = jpeg(rgb)
-    write_tar(tmp_path / "images.tar", jpegs)
+    scenes = [scene(k) for k in range(3)]
+    write_tar(tmp_path / "images.tar", {f"{k:07d}.jpg": jpeg(rgb) for k, (rgb, _) in enumerate(scenes)})
+    rows, columns = np.indices((120, 160)) // 20
     np.savez(
-        tmp_path / "stanford_bg_99.npz", id=np.array([f"{k:07d}" for k in range(3)]),
-        hw=np.array([size for size, _, _ in sizes], np.int16),
-        superpixel=np.concatenate(parts["superpixel"]).astype(np.uint16), gt=np.concatenate(parts["gt"]).astype(np.uint8),
-        pix_offset=np.cumsum([0, *(h * w for (h, w), _, _ in sizes)]), sp_offset=np.cumsum([0, *(s for _, s, _ in sizes)]),
-        edges=np.concatenate(parts["edges"]).astype(np.uint16), edge_offset=np.cumsum([0, *(e for _, _, e in sizes)]),
+        tmp_path / "stanford_bg_99.npz", id=np.array([f"{k:07d}" for k in range(3)]), hw=np.tile([120, 160], (3, 1)),
+        superpixel=np.tile((8 * rows + columns).ravel(), 3), gt=np.concatenate([c.ravel() + 1 for _, c in scenes]),
+        pix_offset=120 * 160 * np.arange(4), sp_offset=48 * np.arange(4), edge_offset=47 * np.arange(4),
+        edges=np.tile([(p, p + 1) for p in range(47)], (3, 1)),
     )  # fmt: skip
+    feat = np.random.default_rng(0).random((3 * 48, 519))
+    feat[:, 400:406] *= 255
     features = tmp_path / "stanford_bg_99_features.npz"
-    np.savez(features, feat=np.concatenate(parts["feat"]).astype(np.float32))
+    np.savez(features, feat=feat.astype(np.float32))
     train, test, sink, meta = problems(open_dataset("stanford", {"root": tmp_path, "n_train": 2}))
     check(train, test, sink, meta)
     check_specimen({"name": "stanford", "root": tmp_path}, train)

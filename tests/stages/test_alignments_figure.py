@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from gapwise.stages.datasets.alignment.links import encoded
+from gapwise.stages.datasets.alignment.sentences import encoded
 from gapwise.stages.reports import alignments
 from gapwise.stages.reports.page.sections import worst_alignments
 from gapwise.stages.reports.paint import BLUE, GREEN, GRID, ORANGE

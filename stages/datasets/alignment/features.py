@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gapwise.stages.datasets.alignment.lexicon import FREQUENT, Lexicon, posteriors
-from gapwise.stages.datasets.alignment.tokens import normal
+from gapwise.stages.datasets.alignment.sentences import normal
 
 ASSOCIATION_NAMES = (
     "dice", "dice squared", "root of dice", "C(e,f)/C(e)", "C(e,f)/C(f)", "pointwise information", "phi squared",

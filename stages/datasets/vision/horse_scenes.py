@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -108,55 +107,28 @@ def relief(picture: np.ndarray) -> np.ndarray:
     return (grey - grey.mean()) / (grey.std() + 1e-3)
 
 
-class Surface(NamedTuple):
-    """A surface of one colour."""
+def surface(rng: np.random.Generator, tints: np.ndarray, mostly: np.ndarray, partly: np.ndarray) -> np.ndarray:
+    """A surface of one colour near one of the tints: mostly of one relief, in patches of a superpixel's size of another.
 
-    tint: np.ndarray
-    """float64 (3,), RGB"""
-    shade: np.ndarray
-    """float32 (HEIGHT, WIDTH), about 1"""
-
-    def painted(self, where: np.ndarray) -> np.ndarray:
-        """Its colours at the pixels of a mask, bool (HEIGHT, WIDTH): float32 (pixels, 3)."""
-        shade = self.shade[where]
-        colours = np.empty((shade.size, 3), np.float32)
-        for channel, value in enumerate(self.tint):
-            colours[:, channel] = value * shade
-        return colours
-
-
-def surface(
-    rng: np.random.Generator, tints: np.ndarray, mostly: np.ndarray, partly: np.ndarray, share: float
-) -> Surface:
-    """A surface of one colour near one of the tints: mostly of one relief, in patches of a superpixel's size of another."""
+    float32 (HEIGHT, WIDTH, 3).
+    """
     tint = tints[rng.integers(len(tints))] * rng.uniform(0.8, 1.2) + rng.normal(scale=6.0, size=3)
     patches = smooth_noise(rng, 11.0)
-    height = np.where(patches < np.quantile(patches, share), partly, mostly)
+    height = np.where(patches < np.quantile(patches, SHARE), partly, mostly)
     shade = 1.0 + rng.uniform(0.05, 0.13) * height + 0.05 * smooth_noise(rng, 30.0)
-    return Surface(tint, shade)
+    return np.asarray(shade[..., None] * tint, np.float32)
 
 
-class Photograph(NamedTuple):
-    """A part of a photograph."""
-
-    rgb: np.ndarray
-    """float32 (HEIGHT, WIDTH, 3)"""
-
-    def painted(self, where: np.ndarray) -> np.ndarray:
-        """Its colours at the pixels of a mask, bool (HEIGHT, WIDTH): float32 (pixels, 3)."""
-        return self.rgb[where]
-
-
-def ground(rng: np.random.Generator) -> Surface | Photograph:
-    """A background: a photograph, or an earthy surface."""
+def ground(rng: np.random.Generator) -> np.ndarray:
+    """A background, a part of a photograph or an earthy surface: float32 (HEIGHT, WIDTH, 3)."""
     if rng.random() < 0.25:
-        return Photograph(patch(rng, shipped(PHOTOGRAPHS[rng.integers(len(PHOTOGRAPHS))])))
-    return surface(rng, GROUNDS, soil(rng), hair(rng), SHARE)
+        return patch(rng, shipped(PHOTOGRAPHS[rng.integers(len(PHOTOGRAPHS))]))
+    return surface(rng, GROUNDS, soil(rng), hair(rng))
 
 
-def coat(rng: np.random.Generator) -> Surface:
-    """The coat of a horse or a distractor."""
-    return surface(rng, COATS, hair(rng), soil(rng), SHARE)
+def coat(rng: np.random.Generator) -> np.ndarray:
+    """The coat of a horse or a distractor: float32 (HEIGHT, WIDTH, 3)."""
+    return surface(rng, COATS, hair(rng), soil(rng))
 
 
 def posed_horse(rng: np.random.Generator) -> np.ndarray:
@@ -215,15 +187,13 @@ def compose(seed: int, split: int, number: int) -> Picture:
     down = np.linspace(-1.2, 1.2, HEIGHT, dtype=np.float32)[:, None]
     layers = [ground(rng) for _ in range(3)]
     fields = np.stack([smooth_noise(rng, 45.0) + slope * down for slope in (-1.5, 0.0, 1.5)])
-    nearest, scene = fields.argmax(axis=0), np.empty((HEIGHT, WIDTH, 3), np.float32)
-    for layer_number, layer in enumerate(layers):
-        visible = nearest == layer_number
-        scene[visible] = layer.painted(visible)
+    nearest = fields.argmax(axis=0)[..., None]
+    scene = np.take_along_axis(np.stack(layers), nearest[None], axis=0)[0]
     wears = coat(rng)
     for _ in range(int(rng.integers(1, 4))):
         inside = blob(rng)
-        scene[inside] = coat(rng).painted(inside)
-    scene[horse] = wears.painted(horse)
+        scene[inside] = coat(rng)[inside]
+    scene[horse] = wears[horse]
     picture = Picture(developed(rng, scene), horse.astype(np.uint8))
     for part in picture:  # shared by all who ask for it
         part.flags.writeable = False
@@ -236,9 +206,7 @@ def developed(rng: np.random.Generator, scene: np.ndarray) -> np.ndarray:
 
     light = rng.uniform(0.75, 1.25) * (1.0 + 0.08 * smooth_noise(rng, 40.0))
     cast = 1.0 + rng.normal(scale=0.03, size=3)
-    lit = np.empty_like(scene)
-    for channel, tone in enumerate(cast):
-        lit[..., channel] = (scene[..., channel] * light) * tone
+    lit = ((scene * light[..., None]) * cast).astype(np.float32)
     blurred = cv2.GaussianBlur(lit, (0, 0), sigmaX=float(rng.uniform(0.4, 1.1)))
     noisy = blurred + rng.normal(scale=rng.uniform(2.0, 8.0), size=blurred.shape)
     return np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
