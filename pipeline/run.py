@@ -115,7 +115,6 @@ def _guarded(job: Job) -> int:
     except (Interrupted, KeyboardInterrupt) as end:
         log.warning("%s", interruption(saved_of_run(job.dir.path)))
         job.dir.ended("interrupted", "by a signal")
-        job.tracker.finish("KILLED")
         return INTERRUPTED + number_of(end)
     except Exception as error:
         log.debug("%s", traceback.format_exc())

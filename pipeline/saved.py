@@ -6,7 +6,7 @@ from gapwise.pipeline.errors import INTERRUPTED_WORDS
 from gapwise.records import Record
 from gapwise.storage.backend import Location
 from gapwise.storage.format import REFIT
-from gapwise.storage.glance import committed, record
+from gapwise.storage.summary import committed, record
 
 
 def interruption(saved: str, nothing: str = "nothing was saved yet") -> str:

@@ -11,7 +11,7 @@ from gapwise.pipeline.config.settings import read
 from gapwise.pipeline.errors import DONE, refuse_setup
 from gapwise.pipeline.overview.find import folders
 from gapwise.pipeline.overview.run_state import RunState, run_state
-from gapwise.pipeline.overview.words import as_json, number
+from gapwise.pipeline.overview.tables import as_json, number
 from gapwise.pipeline.run import experiment_name, given_words, locations
 from gapwise.pipeline.stage_graph import flow_of
 from gapwise.records import Facts, flat

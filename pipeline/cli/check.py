@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(asked: argparse.Namespace) -> int:
     from gapwise.pipeline.config.run_options import default_workers
-    from gapwise.pipeline.overview.words import as_json
+    from gapwise.pipeline.overview.tables import as_json
     from gapwise.pipeline.structure_check import check
 
     find_modules_here()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.cli._models import add_model, opened, read_new
 from gapwise.pipeline.errors import DONE
-from gapwise.pipeline.overview.words import as_json, number, table
+from gapwise.pipeline.overview.tables import as_json, number, table
 
 if TYPE_CHECKING:
     from gapwise.records import Record

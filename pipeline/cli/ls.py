@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import RESUMABLE, STATES, add_root, add_run
-from gapwise.pipeline.overview.words import ago, as_json, duration, number, size, table
+from gapwise.pipeline.overview.tables import ago, as_json, duration, number, size, table
 
 if TYPE_CHECKING:
     from gapwise.pipeline.overview.run_state import RunState
@@ -150,7 +150,7 @@ def seconds_of(run: RunState) -> dict[str, float]:
 
 def origin(run: RunState) -> list[str]:
     """What the run was asked for and where it was made."""
-    from gapwise.pipeline.overview.disk import bytes_below
+    from gapwise.pipeline.overview.find import bytes_below
     from gapwise.records import flat
 
     manifest = run.manifest

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import add_root, add_run
-from gapwise.pipeline.overview.words import as_json
+from gapwise.pipeline.overview.tables import as_json
 
 if TYPE_CHECKING:
     from gapwise.storage.backend import Location

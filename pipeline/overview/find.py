@@ -1,7 +1,8 @@
-"""Where runs are, and which one a word on the command line means."""
+"""Where runs are, which one a word on the command line means, and how large they are."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,3 +73,22 @@ def named(word: str, root: str | None) -> Location:
 def all_named(words: Sequence[str], root: str | None) -> list[Location]:
     """`named` for each word, every run once."""
     return list(dict.fromkeys(named(word, root) for word in words))
+
+
+def bytes_below(path: Location) -> int | None:
+    """Bytes of a file, or of all files below a folder; of a link its own; None for a location on another machine.
+
+    Symbolic links are never followed.
+    """
+    if not isinstance(path, Path):
+        return None
+    if path.is_symlink() or not path.is_dir():
+        with contextlib.suppress(OSError):
+            return path.lstat().st_size
+        return 0
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(OSError):  # removed since it was listed
+                total += os.lstat(os.path.join(folder, name)).st_size
+    return total

@@ -1,23 +1,20 @@
 """What may go from a folder of runs, and why: found without taking a lock, removed only under the lock of what owns it.
 
-Found are scratch files of processes that have ended, generations of state that a complete run has left behind, features
-that no run needs, leftovers of sweeps, and runs that are named. Everything is judged once more when its lock is held, so
-what a process has begun to use meanwhile stays. Symbolic links are never followed: what is reached through one stays.
+Found are scratch files of processes that have ended, features that no run needs, and runs that are named. Everything is
+judged once more when its lock is held, so what a process has begun to use meanwhile stays. Symbolic links are never
+followed: what is reached through one stays.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gapwise.pipeline.overview.disk import bytes_below
-from gapwise.pipeline.overview.find import folders
+from gapwise.pipeline.overview.find import bytes_below, folders
 from gapwise.pipeline.overview.run_state import RunState, run_state
-from gapwise.storage.files import holder, listed, locked, remove
-from gapwise.storage.glance import record
+from gapwise.storage.files import holder, locked, remove
 
 FRESH_SECONDS = 3600.0
 """Features are kept for so long after they were made, for runs that have not begun; so is scratch without a lock."""
@@ -32,7 +29,7 @@ class Rubbish:
     path: Path
     why: str
     kind: str
-    """run | state | scratch | features | sweep"""
+    """run | scratch | features"""
     lock: Path | None
     """The lock of what it belongs to; None for scratch of nobody in particular, which only its age protects."""
 
@@ -52,31 +49,16 @@ def rubbish(root: Path, named: Sequence[Path] = ()) -> Iterator[Rubbish]:
         if path in doomed:
             yield Rubbish(path, f"named; it is {run.state}", "run", path / "lock")
         else:
-            yield from _of_run(run, path)
+            yield from _of_run(path)
     yield from _features(root, [run for run in runs if Path(str(run.run)) not in doomed])
-    yield from _sweeps(root)
 
 
-def _of_run(run: RunState, path: Path) -> Iterator[Rubbish]:
-    """Scratch of one run, and what its state no longer needs."""
-    for name in SCRATCH:
-        folder = path / name
+def _of_run(path: Path) -> Iterator[Rubbish]:
+    """Scratch of one run."""
+    for folder in (path / name for name in SCRATCH):
         if folder.is_dir() and not folder.is_symlink():
-            yield from (
-                Rubbish(left, "scratch of a process that has ended", "scratch", path / "lock")
-                for left in _scratch(folder)
-            )
-    state = path / "state"
-    if run.state != "complete" or run.solved == "TIME_LIMIT" or not state.is_dir() or state.is_symlink():
-        return
-    try:
-        head = record(state / "HEAD.json") or {}
-        needed = {f"g{int(head['generation']):06d}", *(str(segment["name"]) for segment in head["segments"])}
-    except (OSError, ValueError, KeyError, TypeError):
-        return  # its state is what a repair would start from
-    for old in listed(state, "[gs]??????.*"):
-        if old.name not in needed and old.name.split(".")[0] not in needed:
-            yield Rubbish(Path(str(old)), "an older generation of a complete run", "state", path / "lock")
+            for left in _scratch(folder):
+                yield Rubbish(left, "scratch of a process that has ended", "scratch", path / "lock")
 
 
 def _scratch(folder: Path) -> Iterator[Path]:
@@ -119,21 +101,6 @@ def needs(runs: Sequence[RunState], features: str) -> bool:
     return False
 
 
-def _sweeps(root: Path) -> Iterator[Rubbish]:
-    """Scratch of sweeps, and the folders of sweeps that never came to their table."""
-    folder = root / "sweeps"
-    if not folder.is_dir() or folder.is_symlink():
-        return
-    for path in sorted(folder.iterdir()):
-        lock = path / "lock"
-        if path.name.startswith(".") or path.is_symlink() or not lock.is_file() or _held(lock):
-            continue
-        if not (path / "summary.json").exists():
-            yield Rubbish(path, "a sweep that ended before its table; its runs stay", "sweep", lock)
-        elif (path / "workers").is_dir() and not (path / "workers").is_symlink():
-            yield Rubbish(path / "workers", "scratch of a sweep that has ended", "scratch", lock)
-
-
 def remove_all(root: Path, items: Sequence[Rubbish], named: Sequence[Path] = ()) -> Iterator[tuple[Rubbish, str]]:
     """Remove each, under its lock and only if it still may go; yields each with why it stays, empty if it is gone."""
     for item in items:
@@ -159,15 +126,7 @@ def _still(root: Path, item: Rubbish, named: Sequence[Path]) -> bool:
         return (item.path / "meta.json").is_file() and not needs(
             [run_state(path) for path in folders(root)], item.path.name
         )
-    if item.kind == "state":
-        run = run_state(item.path.parents[1])
-        return run.result is not None and item in set(_of_run(_at_rest(run), item.path.parents[1]))
     return item.kind != "run" or item.path in named
-
-
-def _at_rest(run: RunState) -> RunState:
-    """How a run stands apart from this process's lock on it."""
-    return dataclasses.replace(run, state="complete", holder=None)
 
 
 def _remove(item: Rubbish) -> None:

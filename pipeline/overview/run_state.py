@@ -18,7 +18,7 @@ from gapwise.stages.certify.verdict import Verdict, verdict_of
 from gapwise.storage.backend import Holder, Location
 from gapwise.storage.files import DamagedError, changed_at, holder, listed, read_json
 from gapwise.storage.format import FORMAT_VERSION, measures_of
-from gapwise.storage.glance import committed, harmed, record, rows
+from gapwise.storage.summary import committed, harmed, record, rows
 
 SILENT_SECONDS = 600.0
 """After so long without a sign of life, a process that cannot be looked up is no longer taken to be running."""
@@ -38,7 +38,7 @@ class RunState:
     log: Location | None = None
     """Log of the newest invocation, of a run that is not complete."""
     commit: Facts | None = None
-    """`storage.glance.committed`, of a run that is not complete."""
+    """`storage.summary.committed`, of a run that is not complete."""
     holder: Holder | None = None
     lambdas: int | None = None
     """Number of lambdas in path.zarr, of a run that is solved and not complete."""
@@ -170,7 +170,7 @@ def _state_of(known: RunState) -> RunState:
 
 
 def _harm(known: RunState) -> str | None:
-    """The first output of a finished stage that is missing or has changed, as far as a glance tells, in words."""
+    """The first output of a finished stage that is missing or has changed, as far as `harmed` looks, in words."""
     for name, facts in known.stages.items():
         declared = stages()[name].outputs if name in stages() else ()
         left = {output: facts["outputs"][output] for output in declared if output in facts.get("outputs", ())}

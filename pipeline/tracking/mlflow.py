@@ -12,10 +12,7 @@ import contextlib
 import io
 import logging
 import os
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from gapwise.pipeline.config.run_options import TrackingOptions
@@ -25,13 +22,7 @@ from gapwise.pipeline.tracking.view import VERSION, project, project_sweep
 from gapwise.records import Facts, Record
 from gapwise.storage.backend import Location, location
 
-LIVE_SECONDS = 30.0
-"""Seconds between two projections of an unfinished run."""
-STOP_SECONDS = 1.0
-"""How long a run that was told to stop waits to be shown as such."""
 log = logging.getLogger("gapwise")
-_SHOWN = threading.Event()
-"""Set once this process has shown a run in MLflow, for which the first time takes seconds."""
 
 
 def store_uri(options: TrackingOptions) -> str:
@@ -54,33 +45,24 @@ def shown_store(options: TrackingOptions) -> str:
 
 
 class _Guarded:
-    """Projects on one background thread, and nothing with tracking=none. Only the first error is a warning."""
+    """Shows nothing with tracking=none, and lets no failure of MLflow through; only the first one is a warning."""
 
     def __init__(self, options: TrackingOptions) -> None:
         self._uri = None if options.kind == "none" else store_uri(options)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="tracking")  # starts no thread until something is shown
         self._failed = False
 
-    def _submit(self, show: Callable[..., None], *args: object) -> Future[None] | None:
-        return None if self._uri is None else self._pool.submit(self._guard, show, *args)
-
     def _guard(self, show: Callable[..., None], *args: object) -> None:
+        if self._uri is None:
+            return
         for name in ("mlflow", "alembic"):
             logging.getLogger(name).setLevel(logging.WARNING)
         try:
-            show(*args)
-        except KeyboardInterrupt:
-            log.warning("MLflow: interrupted; the same command shows it later.")
+            with contextlib.redirect_stdout(io.StringIO()):  # stdout is for the summary
+                show(*args)
         except Exception as error:
             says = "MLflow at %s: %s. The run goes on; the same command, or gapwise sync, shows it later."
             log.log(logging.DEBUG if self._failed else logging.WARNING, says, self._uri, _first_line(error))
             self._failed = True
-
-    def _end(self, show: Callable[..., None], *args: object) -> None:
-        """Show the last thing, after all that was submitted; returns when it is done."""
-        self._pool.shutdown(wait=True)
-        with contextlib.redirect_stdout(io.StringIO()):  # stdout is for the summary
-            self._guard(show, *args)
 
 
 class Tracker(_Guarded):
@@ -90,35 +72,18 @@ class Tracker(_Guarded):
         super().__init__(options)
         self._dir = directory
         self._marker = directory.path / "tracking.json"
-        self._pending: Future[None] | None = None
-        self._last = time.monotonic()
-        self._seen: Facts = {}
-
-    def observe(self, trace: Facts) -> None:
-        """Show the trace of an unfinished solve, after a commit; returns at once."""
-        self._seen = trace
-        busy = self._pending is not None and not self._pending.done()
-        if not self._failed and not busy and time.monotonic() - self._last >= LIVE_SECONDS:
-            self._pending = self._submit(self._show, "RUNNING", trace)
-            self._last = time.monotonic()
 
     def finish(self, status: str) -> None:
-        """The run ended: FINISHED, KILLED or FAILED."""
-        if self._uri is None:
-            return
-        with contextlib.suppress(OSError):  # the run itself reports a directory that cannot be written to
-            self._marker.unlink(missing_ok=True)
-        if status != "KILLED":
-            self._end(self._show, status)
-        elif _SHOWN.is_set():  # importing MLflow takes seconds; the same command goes on and shows it in any case
-            last = self._submit(self._show, status)
-            wait([last] if last else [], STOP_SECONDS)
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        """The run ended FINISHED or FAILED. (Importing MLflow takes seconds, which a run that is told to stop has not.)"""
+        if self._uri is not None:
+            with contextlib.suppress(OSError):  # the run itself reports a directory that cannot be written to
+                self._marker.unlink(missing_ok=True)
+            self._guard(self._show, status)
 
     def ensure_shown(self) -> None:
         """Show a complete run unless it is shown already."""
         if not _shows(self._marker, self._uri):
-            self._end(self._show, "FINISHED")
+            self._guard(self._show, "FINISHED")
 
     def sync(self, status: str) -> None:
         """Show what the directory contains, whatever was shown before; here problems are errors (OSError)."""
@@ -128,12 +93,11 @@ class Tracker(_Guarded):
         except Exception as error:
             raise OSError(f"MLflow at {self._uri}: {_first_line(error)}") from error
 
-    def _show(self, status: str, trace: Facts | None = None) -> None:
-        columns = (_stored_trace(self._dir.path) or self._seen) if trace is None else trace
-        if status != "FINISHED" and not columns:
+    def _show(self, status: str) -> None:
+        trace = _stored_trace(self._dir.path)
+        if status != "FINISHED" and not trace:
             return  # it ended before there was anything to show
-        run_id = project(str(self._uri), self._dir.path, columns, status)
-        _SHOWN.set()
+        run_id = project(str(self._uri), self._dir.path, trace, status)
         if status == "FINISHED":
             write_json(self._marker, _marker_of(self._uri, run_id))
 
@@ -163,19 +127,18 @@ class SweepTracker(_Guarded):
         if marker and not missing and len(complete) == len(summary["jobs"]):
             return  # all of it is shown
         self._marker.unlink(missing_ok=True)
-        self._submit(self._show_sweep, dict(summary), "RUNNING")
+        self._guard(self._show_sweep, summary, "RUNNING")
         for run in missing:
             self.ended(run, "FINISHED")
 
     def ended(self, run_dir: Location, status: str) -> None:
-        """Show a run that ended FINISHED, KILLED or FAILED; returns at once."""
-        self._submit(self._show_run, run_dir, status)
+        """Show a run that ended FINISHED, KILLED or FAILED."""
+        self._guard(self._show_run, run_dir, status)
 
     def finish(self, summary: Facts, status: str) -> None:
         """Show that the sweep ended. The next command shows what could not be shown, and after KILLED what is left."""
-        self._pool.shutdown(wait=True, cancel_futures=status == "KILLED")
         if self._uri is not None and not self._marker.is_file():
-            self._end(self._show_sweep, summary, status)
+            self._guard(self._show_sweep, summary, status)
 
     def _shown(self, run_dir: Location, parent: str | None) -> bool:
         marker = run_dir / "tracking.json"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gapwise.pipeline.config import choices
 from gapwise.pipeline.config.settings import fingerprint
 from gapwise.pipeline.rundir import read_json
 from gapwise.records import Facts, flat
@@ -15,12 +14,6 @@ from gapwise.storage.files import listed
 
 PATH = "path"
 """Part of an experiment's name, where the rule certifies a whole path; otherwise it is the rule."""
-NEUTRAL = {
-    "path.lambda_min": 0.0, "path.max_breakpoints": 100_000, "solver.method": "bcfw", "solver.rebase_steps": 0,
-    "solver.averaging": "none",
-}  # fmt: skip
-"""Values that ask for nothing."""
-NOTHING = ("None", "False", "inf", "[]", "{}")
 ELSEWHERE = ("tracking", "run.", "compute", "sweep.", "checkpoint.", "hydra")
 """Beginnings of overrides that change no number."""
 COMMAND, MODULES = "python -m gapwise", ("gapwise", "pipeline")
@@ -48,34 +41,16 @@ def task_of(rule: object) -> str:
 
 
 def run_name(manifest: Facts) -> str:
-    """The seed, the solver, and what else sets the run apart, e.g. `seed 2 · bcpfw_gap_cache`; MLflow cuts long names."""
+    """The seed, the solver, the rule and the fold, e.g. `seed 2 · bcpfw_gap_cache · paper`; MLflow cuts long names."""
     science = flat(manifest["science"])
-    rule = str(science["path.rule"])
-    unread = _unread(rule)
-    words = [f"seed {science['seed']}", manifest["solver"]]
-    if "lambda" not in unread:
-        words.append(f"λ {science['path.lambda']:g}")
-    if "lambdas" not in unread:
-        words.append(f"{len(science['path.lambdas'])} λ's")
-    if "eps" not in unread and rule != "two_sided":
-        words.append(rule)
-    if "eps" not in unread and science.get("path.eps", 0.1) != 0.1:
-        words.append(f"ε {science['path.eps']:g}")
+    words = [f"seed {science['seed']}", manifest["solver"], str(science["path.rule"])]
     if "dataset.validation.fold" in science:
         words.append(f"fold {science['dataset.validation.fold'] + 1} of {science['dataset.validation.folds']}")
-    return " · ".join([*words, *_data(science)])
-
-
-def _data(science: Facts) -> list[str]:
-    """At most two options of the data that differ from those of its group, e.g. `n_train 24`."""
-    presets = _defaults(str(science.get("dataset.name")))
-    given = {name.removeprefix("dataset."): value for name, value in science.items() if name.startswith("dataset.")}
-    own = [f"{name} {value}" for name, value in given.items() if presets.get(name, value) != value and name != "size"]
-    return own[:2]
+    return " · ".join(words)
 
 
 def parameters(solver: str | None, science: Facts) -> dict[str, str]:
-    """The choices that a run's numbers depend on, as text; without those that do nothing beside the others.
+    """The choices that a run's numbers depend on, as text; MLflow's comparison hides those that are equal.
 
     Parameters
     ----------
@@ -84,37 +59,9 @@ def parameters(solver: str | None, science: Facts) -> dict[str, str]:
     science : mapping
         `Settings.science`, nested or flat.
     """
-    given = flat(science)
-    presets = _defaults(str(given.get("dataset.name")))
-    shown = {"dataset": given.get("dataset.name"), "solver": solver}
-    for name, value in given.items():
-        group, _, key = name.partition(".")
-        own = presets.get(key, value) == value and key != "size"
-        if group == "dataset" and (key == "name" or own):
-            continue
-        if group == "path" and key in _unread(str(given.get("path.rule"))):
-            continue
-        if name.startswith("solver.cache.") and key != "cache.kind" and given.get("solver.cache.kind") == "none":
-            continue
-        if name == "solver.degree" and given.get("solver.sampling") != "gap":
-            continue
-        if str(value) in NOTHING or NEUTRAL.get(name) == value:
-            continue
-        shown[name] = value
-    return {name: str(value)[:SHORTEST] for name, value in shown.items() if value is not None}
-
-
-def _unread(rule: str) -> tuple[str, ...]:
-    """Keys of `path` that do nothing with this rule; () if it is not known here, as one of a folder of one's own."""
-    return path_rule(rule).unread if rule in rules() else ()
-
-
-def _defaults(dataset: str) -> dict[str, object]:
-    """The data set's own options, flat."""
-    from omegaconf import OmegaConf
-
-    own = choices("dataset").get(dataset)
-    return flat(OmegaConf.to_container(OmegaConf.load(own))) if own else {}  # type: ignore[arg-type]
+    given = {"solver": solver, **flat(science)}
+    given["dataset"] = given.pop("dataset.name", None)
+    return {name: str(value)[:SHORTEST] for name, value in given.items() if value is not None}
 
 
 def source_tags(manifest: Facts, run_dir: Location) -> dict[str, str]:

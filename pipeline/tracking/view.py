@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # importing MLflow takes seconds
     from mlflow import MlflowClient
 
 
-VERSION = 3
+VERSION = 4
 """Raised when the view changes; what an earlier version showed is then shown again."""
 RUNS_PAGE = {"mlflow.experimentKind": "custom_model_development"}
 """Tells MLflow's pages to show runs, not traces of agents."""

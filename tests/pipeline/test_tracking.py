@@ -6,8 +6,6 @@ import json
 import logging
 import shutil
 import sqlite3
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +43,9 @@ def test_projection__is_one_run_shown_once_and_adds_what_is_missing(
     database = tmp_path / "mlflow.db"
     directory = finished_run(tmp_path, count=40)
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
-    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.STOP_SECONDS", 60.0)
     run_id = project(uri, directory.path, {name: column[:3] for name, column in trace(40).items()}, "RUNNING")
 
     tracker = Tracker(TrackingOptions(uri=uri), directory)
-    tracker.finish("KILLED")
-    assert not (directory.path / "tracking.json").exists()
     tracker.ensure_shown()
     marker = read_json(directory.path / "tracking.json")
     assert marker == {"uri": uri, "run_id": run_id, "view": VERSION}
@@ -129,7 +124,7 @@ def test_broken_database__costs_one_warning(
     monkeypatch.setattr("gapwise.pipeline.tracking.store.LOCK_SECONDS", 0.1)
     tracker = Tracker(TrackingOptions(uri=f"sqlite:///{database}"), directory)
     with caplog.at_level(logging.WARNING, "gapwise"):
-        tracker.observe(trace())
+        tracker.finish("FINISHED")
         tracker.finish("FINISHED")
     holder.close()
     (warning,) = (record.getMessage() for record in caplog.records if record.name == "gapwise")
@@ -138,9 +133,7 @@ def test_broken_database__costs_one_warning(
     assert not (directory.path / "tracking.json").exists()
 
 
-def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finish__shows_a_failed_run_once_it_has_something_to_show(tmp_path: Path, monkeypatch) -> None:
     shown: list[tuple[str, int]] = []
 
     def fake(uri: str, run_dir: Path, columns: dict[str, Any], status: str) -> str:
@@ -148,54 +141,13 @@ def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
         return "id"
 
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.project", fake)
-    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
-    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.STOP_SECONDS", 60.0)
-    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._SHOWN", shown_before(True))
-    options, run = TrackingOptions(uri="sqlite:///none.db"), finished_run(tmp_path)
-    Tracker(options, run).finish("FAILED")
-    assert shown == []
-    tracker = Tracker(options, run)
-    tracker.observe(trace())
-    tracker.finish("KILLED")
-    assert shown == [("RUNNING", 6), ("KILLED", 6)]
-
-
-@pytest.mark.parametrize("loaded", [True, False])
-def test_finish__of_a_run_that_was_told_to_stop_waits_for_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: bool
-) -> None:
-    """Neither for the import of mlflow, which takes seconds, nor for those who write to the database."""
-    began, go_on = threading.Event(), threading.Event()
-
-    def stuck(*_: Any, **__: Any) -> str:
-        began.set()
-        go_on.wait(5.0)
-        return "id"
-
-    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.project", stuck)
-    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.STOP_SECONDS", 0.0)
-    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._SHOWN", shown_before(loaded))
     tracker = Tracker(TrackingOptions(uri="sqlite:///none.db"), finished_run(tmp_path))
-    if loaded:
-        monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
-    tracker.observe(trace())
-    assert not loaded or began.wait(60.0)
-    started = time.monotonic()
-    try:
-        tracker.finish("KILLED")
-    finally:
-        waited = time.monotonic() - started
-        go_on.set()
-    assert began.is_set() is loaded
-    assert waited < 4.0
-
-
-def shown_before(already: bool) -> threading.Event:
-    """Whether this process has shown a run before."""
-    event = threading.Event()
-    if already:
-        event.set()
-    return event
+    tracker.finish("FAILED")
+    assert shown == []
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
+    tracker.finish("FAILED")
+    Tracker(TrackingOptions("none"), finished_run(tmp_path, seed=1)).finish("FAILED")
+    assert shown == [("FAILED", 6)]
 
 
 def client_of(uri: str) -> Any:

@@ -11,8 +11,8 @@ from committed import assert_is, commit, opened
 
 from gapwise.storage.commits import StateError
 from gapwise.storage.files import DamagedError, read_json, write_json
-from gapwise.storage.glance import committed
 from gapwise.storage.integrity import sealed
+from gapwise.storage.summary import committed
 
 
 def some_chunk(group: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What a run directory says of itself at a glance: read without zarr or numpy, and without taking a lock.
+"""What a run directory says of itself, read without zarr or numpy, and without taking a lock.
 
 For lists of many runs. Nothing here is verified by the checksums of large files; a reader that relies on what it reads
 opens the run instead. A run that is being written to may be read: every file is replaced whole.
