@@ -1,10 +1,9 @@
-"""One command: Hydra composes the configuration, and `gapwise.pipeline.run` or `gapwise.pipeline.sweep` carries it out."""
+"""One command: Hydra composes the configuration; `pipeline.run`, or Hydra's plugins in `pipeline.sweep`, carry it out."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 import hydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -15,54 +14,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from gapwise.pipeline.config import CONF, own_conf
 from gapwise.pipeline.config.settings import explain
-from gapwise.pipeline.errors import BAD_CONFIGURATION, INTERRUPTED, ConfigError, refuse
+from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, ConfigError, refuse
 from gapwise.pipeline.run import run
 
-if TYPE_CHECKING:
-    from gapwise.pipeline.sweep.plan import Asked
-
-_codes: list[int] = []
-_asked: list[Asked] = []
-_explain: list[str] = []
-"""The word --why, if it is given."""
-
-
-@hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
-def _job(cfg: DictConfig) -> None:
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
-    if any(code >= INTERRUPTED for code in _codes):
-        return  # an interrupted sweep starts no more runs
-    sweep = cfg.get("sweep") or {}
-    if sweep.get("variants") or sweep.get("cv") is not None or HydraConfig.get().mode == RunMode.MULTIRUN:
-        _one_of_many(cfg)
-    elif _explain:
-        from gapwise.pipeline.why import why
-
-        _codes.append(why(cfg))
-    else:
-        _codes.append(run(cfg))
-
-
-def _one_of_many(cfg: DictConfig) -> None:
-    """A job of a sweep, or a configuration that describes one."""
-    if _explain:
-        text = "--why: explains one run, and this is a sweep; the sweep itself says which runs are complete"
-        _codes.append(refuse(ConfigError(text), BAD_CONFIGURATION))
-        return
-    from gapwise.pipeline.sweep.commands import cross_validation, sweep
-    from gapwise.pipeline.sweep.folds import asks_for_folds
-    from gapwise.pipeline.sweep.plan import has_variants, job_of_multirun
-
-    if asks_for_folds(cfg):
-        _codes.append(cross_validation(cfg))
-    elif has_variants(cfg):
-        _codes.append(sweep(cfg))
-    elif (job := job_of_multirun(cfg)) is not None:
-        _asked.append(job)  # they run together, once all of them are known to compose
-    else:
-        _codes.append(run(cfg))
+ONE_RUN = "--why: explains one run, and this is a sweep; the sweep itself says which runs are complete"
 
 
 def readable(word: str, sweeps: bool = False) -> str:
@@ -98,18 +53,35 @@ def _quoted(value: str) -> str:
 def compose_and_run() -> int:
     """Do what sys.argv says; returns the exit code."""
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach this function and are printed in one line
-    _explain.extend(word for word in sys.argv[1:] if word == "--why")
-    sys.argv[1:] = [word for word in sys.argv[1:] if word not in _explain]
+    explains = "--why" in sys.argv
+    sys.argv[1:] = [word for word in sys.argv[1:] if word != "--why"]
     flags = [word for word in sys.argv[1:] if word in ("-m", "--multirun")]  # may be anywhere; move them first
     sys.argv[1:] = flags + [readable(word, bool(flags)) for word in sys.argv[1:] if word not in flags]
+    if explains:
+        if flags:
+            return refuse(ConfigError(ONE_RUN), BAD_CONFIGURATION)
+        sys.argv.append("hydra.mode=RUN")
     own_conf.register()
-    try:
-        _job()
-        if _asked:
-            from gapwise.pipeline.sweep.commands import multirun
+    codes = []
 
-            _codes.append(multirun(_asked))
+    def job(cfg: DictConfig) -> int:
+        if not explains:
+            codes.append(run(cfg))
+        elif cfg.sweep.variants or cfg.sweep.cv is not None:
+            codes.append(refuse(ConfigError(ONE_RUN), BAD_CONFIGURATION))
+        else:
+            from gapwise.pipeline.why import why
+
+            codes.append(why(cfg))
+        return codes[-1]
+
+    try:
+        hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(job)()
+    except SystemExit as end:  # of a sweep
+        return end.code if isinstance(end.code, int) else FAILED
     except (HydraException, OmegaConfBaseException) as error:
         print(f"error: {explain(error)}", file=sys.stderr)
         return BAD_CONFIGURATION
-    return max(_codes, default=0)
+    except ConfigError as error:
+        return refuse(error, BAD_CONFIGURATION)
+    return max(codes, default=DONE)

@@ -79,6 +79,14 @@ REMOVED = {
     "run.stage": "run.until=STAGE does what is missing up to a stage; gapwise report RUN and gapwise sync RUN repeat these",
     # the group tracking
     "tracking.children": "leave it out; the curves vs_solved/… of a run in MLflow have a step for each λ",
+    # the group sweep
+    "sweep.seeds": "write the values with commas, as seed=0,1,2",
+    "sweep.lambdas": "write the values with commas, as path.lambda=0.1,1/n",
+    "sweep.tolerances": "write the values with commas, as path.tolerance=1e-2,1e-3",
+    "sweep.passes": "use solver.max_passes",
+    "sweep.seconds": "use solver.max_seconds",
+    "sweep.rebase_passes": "use snapshots.rebase_passes",
+    "sweep.paths": "use sweep.variants, whose words may fix seed, path.lambda and path.tolerance",
     # the group path
     "path.descend": "path=heuristic takes the steps of path.rule=paper, as in O16; leave it out",
     "path.rule=one_sided": "path.rule=two_sided takes fewer passes",

@@ -12,6 +12,7 @@ from gapwise.pipeline.errors import ConfigError
 from gapwise.pipeline.stage_graph import stages
 from gapwise.stages.choice.rules import LOSS, PICKS
 from gapwise.stages.reports import FORMATS
+from gapwise.stages.reports.sweep_figures import FIGURES
 from gapwise.storage.backend import location
 
 MAX_SEED = 2**63 - 1
@@ -71,6 +72,8 @@ class SnapshotOptions:
     """Least number of effective passes between two snapshots; 0: none."""
     every_share: float = 0.0
     """The same as a share of the passes so far at the current lambda: even spacing on a logarithmic axis."""
+    rebase_passes: float | None = None
+    """`solver.rebase_steps` as a multiple of n, which limits how close snapshots can be; None: as configured."""
     test: bool = False
     """Whether the mean loss on test blocks is computed as well."""
     keep: bool = True
@@ -80,13 +83,15 @@ class SnapshotOptions:
         for name in ("every_passes", "every_share"):
             value = getattr(self, name)
             expect(f"snapshots.{name}", value, 0 <= value < math.inf, "a number >= 0")
+        apart = self.rebase_passes
+        expect("snapshots.rebase_passes", apart, apart is None or 0 < apart < math.inf, "a number > 0, or null")
 
     @property
     def science(self) -> dict[str, object]:
         """What a run with these snapshots has that others have not; {} without snapshots."""
         if not self.every_passes:
             return {}
-        others = {"every_share": self.every_share, "test": self.test}
+        others = {"every_share": self.every_share, "rebase_passes": self.rebase_passes, "test": self.test}
         return {"every_passes": self.every_passes, **{name: value for name, value in others.items() if value}}
 
 
@@ -155,6 +160,53 @@ class SeedOptions:
 
     def check(self) -> None:
         expect("seed", self.seed, 0 <= self.seed <= MAX_SEED, f"an integer from 0 to {MAX_SEED}")
+
+
+@dataclass
+class SweepOptions:
+    """Many runs in one command: those of ``-m``, the folds of a cross-validation, or the variants of an experiment."""
+
+    workers: int | None = None
+    """Processes, each with one run at a time; null: one per core."""
+    cv: int | None = None
+    """Folds of a cross-validation of this configuration, e.g. 5: lambda is chosen on them; null: none."""
+    variants: dict[str, list[str]] = field(default_factory=dict)
+    """Variants of a sweep experiment: the name of each and its overrides, which come after those of the command line."""
+    datasets: dict[str, list[str]] = field(default_factory=dict)
+    """The same for data sets, between the command line's and the variant's; what is not installed is left out."""
+    only: list[str] = field(default_factory=list)
+    """The variants and data sets to run; all data sets if it names none, all variants if it names none."""
+    figure: str = "methods"
+    """The figure over all runs: frontier | methods | multiplane | paths | regimes | solvers | staleness | work."""
+    cached_passes: float | None = None
+    """`solver.max_passes` of the variants with a cache, whose passes take many more steps; experiments set it."""
+    variant: str = ""
+    """The name of this run among the variants; the sweep itself sets it."""
+    dataset: str = ""
+    """The name of its data set among `datasets`; the sweep itself sets it."""
+
+    def check(self) -> None:
+        expect("sweep.workers", self.workers, self.workers is None or self.workers >= 1, "an integer >= 1, or null")
+        expect("sweep.cv", self.cv, self.cv is None or self.cv >= 2, "a number of folds >= 2, or null")
+        if self.cv is not None and self.variants:
+            raise ConfigError("sweep.cv: validates one configuration, and this experiment has variants; leave out one")
+        one_of("sweep.figure", self.figure, FIGURES)
+        both = next((name for name in self.datasets if name in self.variants), None)
+        if both is not None:
+            raise ConfigError(f"sweep.datasets: there is a variant named {both!r} too; give it another name")
+        known = [*self.variants, *self.datasets]
+        if unknown := [name for name in self.only if name not in known]:
+            raise ConfigError(f"sweep.only: no variant {unknown[0]!r}; there are: {', '.join(known)}")
+
+    @property
+    def wanted(self) -> list[str]:
+        """The variants to run."""
+        return [name for name in self.only if name in self.variants] or [*self.variants]
+
+    @property
+    def wanted_datasets(self) -> list[str]:
+        """The data sets to run on; empty: the configured one."""
+        return [name for name in self.datasets if name in self.only] or [*self.datasets]
 
 
 def expect(name: str, value: object, ok: bool, expected: str) -> None:

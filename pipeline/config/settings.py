@@ -33,6 +33,7 @@ from gapwise.pipeline.config.run_options import (
     RunOptions,
     SeedOptions,
     SnapshotOptions,
+    SweepOptions,
     TrackingOptions,
     expect,
 )
@@ -74,11 +75,13 @@ ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
 
 
 def on_this_machine(root: str) -> str:
-    """`root`, or for a URL a local directory that Hydra can write to; used as a resolver in conf/config.yaml."""
+    """`root`, or for a URL a local directory that can be written to."""
     return os.path.expanduser(root) if isinstance(location(root), Path) else str(cache_root())
 
 
-OmegaConf.register_new_resolver("on_this_machine", on_this_machine, replace=True)
+OmegaConf.register_new_resolver(
+    "many", lambda cv, variants: "MULTIRUN" if cv is not None or variants else None, replace=True
+)
 
 
 @dataclass(frozen=True)
@@ -259,6 +262,11 @@ def _unread(path: PathOptions) -> None:
         if name in path.can.unread and given[name] != default[name]:
             ways = " or ".join(f"path={rule}" for rule in rules() if name not in path_rule(rule).unread)
             raise ConfigError(f"path.{name}: is not read with path.rule={path.rule}; give {ways}, or leave it out")
+
+
+def sweep_options(cfg: DictConfig) -> SweepOptions:
+    """The group `sweep` of `cfg`, checked; ConfigError names the key."""
+    return typed("sweep", cfg.sweep, SweepOptions())
 
 
 def method_defaults(cfg: DictConfig) -> MethodOptions:

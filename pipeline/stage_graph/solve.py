@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 from typing import TYPE_CHECKING
 
@@ -34,8 +35,11 @@ def run(job: Job) -> dict[str, object]:
         stop=job.stop,
         every_seconds=settings.checkpoint.every_seconds,
     )
+    options = copy.copy(settings.solver)
+    if snapshots.rebase_passes is not None and hasattr(options, "rebase_steps"):  # or a method without blocks
+        options.rebase_steps = max(1, round(snapshots.rebase_passes * job.train.n))
     status = solve(
-        Task(job.train, settings.solver, settings.path, settings.seed, start=job.start),
+        Task(job.train, options, settings.path, settings.seed, start=job.start),
         job.dir.path,
         key=job.dir.key,
         science=flat(settings.science),

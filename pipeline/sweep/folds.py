@@ -1,4 +1,4 @@
-"""Cross-validation of one configuration (`sweep.cv`): its folds as runs of a sweep, and what is made of them afterwards.
+"""Cross-validation of one configuration (`sweep.cv`): what is made of the finished runs of its folds.
 
 Fold k is the ordinary run with `dataset.validation={folds: cv, fold: k}`; the last run has all training blocks and is what
 the configuration describes without `sweep.cv`. All have keys and directories of their own, so each resumes on its own, and
@@ -7,79 +7,23 @@ what is complete, in another sweep or alone, is not run again.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
-
-from omegaconf import DictConfig, OmegaConf
+from collections.abc import Callable, Sequence
 
 from gapwise.pipeline.compute.local import Compute
-from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, default_workers
-from gapwise.pipeline.config.settings import Settings, read, resolved
+from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.run import locations
-from gapwise.pipeline.sweep.plan import EXPORT, Planned, sweep_options
+from gapwise.pipeline.sweep.plan import Planned
 from gapwise.records import Record
 from gapwise.storage.backend import Location
 
-WHOLE = "all training blocks"
-"""Name of the last run."""
-
-
-def asks_for_folds(cfg: DictConfig) -> bool:
-    """Whether `cfg` asks for cross-validation."""
-    return (cfg.get("sweep") or {}).get("cv") is not None
-
-
-def checked(cfg: DictConfig, experiment: str | None, overrides: Sequence[str] = ()) -> Settings:
-    """The settings of the run on all training blocks; ConfigError if they cannot be cross-validated."""
-    folds, settings = sweep_options(cfg).cv, read(cfg, experiment=experiment, overrides=overrides)
-    if settings.run.export is not None:
-        raise ConfigError(EXPORT)
-    if settings.run.until is not None:
-        raise ConfigError(f"run.until: sweep.cv={folds} needs the losses of whole runs; leave it out")
-    if "validation" in settings.dataset:
-        raise ConfigError(f"dataset.validation: sweep.cv={folds} makes splits of its own; add dataset.validation=null")
-    return settings
-
-
-def plan_folds(
-    cfg: DictConfig, settings: Settings, source: Mapping[str, object], blocks: int
-) -> tuple[list[Planned], int]:
-    """The runs, folds first, and how many run at a time. ValueError if there are fewer training `blocks` than folds."""
-    from gapwise.stages.datasets import DataError
-
-    options = sweep_options(cfg)
-    folds = int(options.cv or 0)
-    if folds > blocks:
-        raise DataError(f"sweep.cv: {folds} folds of {blocks} training blocks; ask for at most as many folds as blocks")
-    workers = min(options.workers or default_workers(), folds + 1)
-    jobs = []
-    for fold in (*range(folds), None):
-        own = copy.deepcopy(cfg)
-        OmegaConf.set_struct(own, False)
-        own.path.eps, own.sweep, own.tracking, own.run.refit = (
-            settings.path.eps,
-            None,
-            {"kind": "none", "uri": None},
-            None,
-        )
-        if settings.compute.kind == "threads" and settings.compute.workers is None:
-            own.compute.workers = max(1, default_workers() // workers)
-        if fold is not None:
-            own.dataset.validation = {"folds": folds, "fold": fold}
-        name = WHOLE if fold is None else f"fold {fold} of {folds}"
-        config = resolved(own)
-        of_run = read(own, experiment=settings.experiment)
-        jobs.append(Planned(name, name, "", settings.seed, config, of_run, source, settings.experiment))
-    return jobs, workers
-
 
 def choose_lambda(
-    jobs: Sequence[Planned], folder: Location, stop: Stop, report: Callable[[int, int, str], None], refits: bool
+    jobs: Sequence[Planned], folder: Location, stop: Stop, report: Callable[[int, int, str], None]
 ) -> dict[str, object]:
     """Choose lambda on the finished runs; writes cross_validation.json, .csv and a figure into `folder`.
 
-    `refits`: whether it is then solved on all training blocks, which leaves refit/ and model/ there.
+    With `run.refit` it is then solved on all training blocks, which leaves refit/ and model/ there.
 
     Returns
     -------
@@ -104,7 +48,7 @@ def choose_lambda(
     drawn = Out(folder).figure("cross_validation", folds(result))
     numbers = {name: value for name, value in result.items() if isinstance(value, int | float)}
     chosen: dict[str, object] = {"figures": [drawn], "cross_validation": numbers}
-    if not refits:
+    if not jobs[-1].settings.asks_for_refit:
         return {**chosen, "text": lines(result)}
     again = _refitted(jobs[-1], result["best_lambda"], folder, stop, report)
     gap = f"a gap of {again['gap']:.3g}, {again['gap'] / again['primal']:.2g} of the objective"

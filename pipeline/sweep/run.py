@@ -1,24 +1,31 @@
 """A sweep: many ordinary runs over a bounded number of worker processes, a table, and figures over all of them.
 
-The runs are those of a Hydra multirun, the variants × lambdas × tolerances × seeds of an experiment (`plan`), or the folds
-of a cross-validation (`folds`). Each has its own run directory and resumes on its own: the same command skips the runs that
-are complete and continues the others. A run that fails, or whose worker dies twice, does not stop the rest. The directory
-of a sweep, `<run.root>/sweeps/<experiment>-<key>`, depends only on the keys of its runs.
+The runs are the jobs that Hydra's launcher has composed (`launcher`). Each has its own run directory and resumes on its own:
+the same command skips the runs that are complete and continues the others. A run that fails, or whose worker dies twice,
+does not stop the rest. The directory of a sweep, `<run.root>/sweeps/<experiment>-<key>`, depends only on the keys of its
+runs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from gapwise.parts import digest_of, sources
-from gapwise.pipeline.compute.ready import check_scheduler
-from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions
-from gapwise.pipeline.config.settings import Settings, fingerprint
-from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, one_line, refuse
+from gapwise.pipeline.compute.ready import check_packages, check_scheduler
+from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, SweepOptions, default_workers
+from gapwise.pipeline.config.settings import Settings, fingerprint, sweep_options
+from gapwise.pipeline.errors import (
+    BAD_CONFIGURATION,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    one_line,
+    refuse,
+    refuse_setup,
+)
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.run import locations
@@ -27,8 +34,7 @@ from gapwise.pipeline.saved import interruption, saved_of_run
 from gapwise.pipeline.stage_graph import stages
 from gapwise.pipeline.sweep import table
 from gapwise.pipeline.sweep.folds import choose_lambda
-from gapwise.pipeline.sweep.plan import Planned
-from gapwise.pipeline.sweep.shared_features import prepare
+from gapwise.pipeline.sweep.plan import Asked, Planned, count_blocks, make_shared, plan
 from gapwise.pipeline.sweep.workers import Task, run_tasks
 from gapwise.pipeline.tracking.mlflow import SweepTracker
 from gapwise.records import Record, flat
@@ -43,17 +49,8 @@ SAY_SECONDS = 30.0
 class Sweep:
     """The runs, what is known about each (`table.row`), and the sweep's directory."""
 
-    experiment: str | None
     jobs: list[Planned]
-    workers: int
-    tracking: TrackingOptions
-    figure: str | None = None
-    folds: bool = False
-    """Whether the runs are the folds of a cross-validation and the run on all training blocks."""
-    refits: bool = False
-    """Whether the lambda that the folds pick is solved on all training blocks."""
-    formats: tuple[str, ...] = ("png",)
-    """Of the figures over all runs."""
+    options: SweepOptions
 
     def __post_init__(self) -> None:
         directories = [None if job.settings is None else locations(job.settings, job.source)[0] for job in self.jobs]
@@ -61,14 +58,61 @@ class Sweep:
         self.key = fingerprint(
             {"format": FORMAT_VERSION, "runs": sorted({where.key for where in directories if where})}
         )
-        root = location(next((job.settings.run.root for job in self.jobs if job.settings is not None), "."))
-        name = self.experiment or "multirun"
-        self.folder = root / "sweeps" / f"{name}-{self.key[:8]}"
+        self.settings = next(job.settings for job in reversed(self.jobs) if job.settings is not None)
+        """Of the last run, which stand for those of all: of a cross-validation the one on all training blocks."""
+        experiments = {job.experiment for job in self.jobs}
+        self.experiment = experiments.pop() if len(experiments) == 1 else None
+        if self.folds:
+            self.experiment = f"{self.experiment or self.settings.data_name}-cv"
+        name = self.experiment or ("sweep" if self.options.variants else "multirun")
+        self.folder = location(self.settings.run.root) / "sweeps" / f"{name}-{self.key[:8]}"
+
+    @property
+    def folds(self) -> bool:
+        """Whether the runs are the folds of a cross-validation and the run on all training blocks."""
+        return self.options.cv is not None
+
+    @property
+    def figure(self) -> str | None:
+        """Name of the figure over all runs."""
+        return self.options.figure if self.options.variants and not self.folds else None
 
     def far(self, todo: Mapping[int, Planned]) -> ComputeOptions | None:
         """Options of the remote workers that take the runs, one each; None if the runs stay on this machine."""
         options = [job.settings.compute for job in todo.values() if job.settings is not None]
         return options[0] if options and options[0].kind == "cluster" else None
+
+
+def run_batch(asked: Sequence[Asked]) -> int:
+    """Run the jobs of a sweep; returns the exit code: 0, 1 if any failed, 2 if any was refused, 130 or 143."""
+    with Stop(ends_process=True) as stop:
+        try:
+            options = sweep_options(asked[-1].cfg)
+            jobs = plan(asked, stop)
+            refused = [job for job in jobs if job.settings is None]
+            for job in refused:
+                print(f"error: {job.name}: {job.error}", file=sys.stderr)
+            if len(refused) == len(jobs) or (refused and options.cv is not None):
+                return max(FAILED if job.status == "failed" else BAD_CONFIGURATION for job in refused)
+            whole = Sweep(jobs, options)
+            check_packages(whole.settings.tracking)
+            if whole.folds:
+                _check_folds(whole, stop)
+        except (ValueError, OSError) as error:
+            return refuse_setup(error)
+        except (Interrupted, KeyboardInterrupt):
+            return interrupted(stop)
+        return carry_out(whole, stop)
+
+
+def _check_folds(whole: Sweep, stop: Stop) -> None:
+    """DataError if there are fewer training blocks than folds; makes the features that those of the folds are taken from."""
+    from gapwise.stages.datasets import DataError
+
+    blocks = count_blocks(whole.settings, whole.jobs[-1].source, stop)
+    if int(whole.options.cv or 0) > blocks:
+        asked = f"sweep.cv: {whole.options.cv} folds of {blocks} training blocks"
+        raise DataError(f"{asked}; ask for at most as many folds as blocks")
 
 
 def carry_out(whole: Sweep, stop: Stop) -> int:
@@ -93,34 +137,32 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     far = whole.far(todo)
     if far is not None:
         check_scheduler(far)
-    workers = min((far.workers or len(todo)) if far else whole.workers, max(len(todo), 1))
+    here = whole.options.workers or default_workers()
+    workers = min((far.workers or len(todo)) if far else here, max(len(todo), 1))
     finished = [location(row["run"]) for row in rows if row["status"] == "complete"]
     print(f"sweep: {len(rows)} runs, {len(finished)} complete; {workers} workers", file=sys.stderr, flush=True)
-    tracker = SweepTracker(whole.tracking, whole.folder)
+    tracker = SweepTracker(whole.settings.tracking, whole.folder)
     tracker.begin(_summary(whole), finished)
     if todo:
-        prepare([whole.jobs[number] for number in todo], stop)
-        here = {} if far is None else {"compute": {"kind": "serial", "workers": 1}}
+        prepare([*todo.values()], stop)
+        alone = {} if far is None else {"compute": {"kind": "serial", "workers": 1}}
         command = shell_line()
         tasks = [
-            Task(number, {**job.config, **here}, job.experiment, job.overrides, command) for number, job in todo.items()
+            Task(number, {**job.config, **alone}, job.experiment, job.overrides, command)
+            for number, job in todo.items()
         ]
         run_tasks(tasks, workers, whole.folder, stop, *_reporting(rows, tracker), far)
-    result = _summary(whole)
-    wrong, drawn = False, None if todo else drawn_before(whole)
-    if drawn is not None:
-        result |= {name: value for name, value in drawn.items() if name not in result}
-    elif (whole.figure or whole.folds) and not stop():
+    result, wrong = _summary(whole), False
+    if (whole.figure or whole.folds) and not stop():
         try:
-            result |= _folds(whole, stop) if whole.folds else {**_compare(whole), DRAWN: drawn_from(whole)}
+            result |= _folds(whole, stop) if whole.folds else _compare(whole)
         except Interrupted:
             pass
         except (ValueError, OSError, KeyError) as error:
             wrong = bool(refuse(error, FAILED, "figures: "))
     write_json(whole.folder / "summary.json", result)
     write_csv(whole.folder / "runs.csv", rows)
-    if drawn is None or not (whole.folder / "report.html").is_file():
-        _report(whole)
+    _report(whole)
     rule = "─" * 88
     text = [rule, *table.lines(rows, time.monotonic() - started), rule, *result.get("text", ())]
     print("\n".join(text), flush=True)
@@ -200,35 +242,19 @@ def _compare(whole: Sweep) -> dict[str, object]:
     for row in good:
         run = (row["variant"], row["lambda"], row["seed"], location(row["run"]))
         parts.setdefault(row["dataset"], []).append(run)
-    return compare_parts(str(whole.figure), parts, whole.folder, whole.formats)
+    return compare_parts(str(whole.figure), parts, whole.folder, tuple(whole.settings.figures.formats))
 
 
-DRAWN = "drawn_from"
-"""Entry of summary.json: what its figures and tables were made from."""
-
-
-def drawn_from(whole: Sweep) -> str:
-    """Hash of the finished runs and their numbers, of which figure and formats are wanted, and of the code that draws."""
-    from gapwise.stages import reports
-
-    (folder,) = map(Path, reports.__path__)
-    files = {str(file.relative_to(folder)): file for file in folder.rglob("*.py")} | sources("gapwise.stages.reports")
-    rows = [{name: value for name, value in row.items() if name not in ("status", "seconds")} for row in whole.rows]
-    return fingerprint({"rows": rows, "figure": whole.figure, "formats": whole.formats, "code": digest_of(files)})
-
-
-def drawn_before(whole: Sweep) -> Record | None:
-    """summary.json with the figures and tables of an earlier command, if they would be the same now; otherwise None."""
-    from gapwise.stages.reports.sweep_figures import figure_file
-
-    try:
-        before = read_json(whole.folder / "summary.json")
-    except (ValueError, OSError):
-        return None
-    if whole.folds or not before or before.get(DRAWN) != drawn_from(whole):
-        return None
-    names = [f"{name.removesuffix('.png')}.{form}" for name in before.get("figures", ()) for form in whole.formats]
-    return before if all(figure_file(whole.folder, name).is_file() for name in names) else None
+def prepare(jobs: Sequence[Planned], stop: Stop) -> None:
+    """Make the features that runs share, once, on all cores. Each run reports its own errors, so none are raised here."""
+    made = set()
+    for job in jobs:
+        assert job.settings is not None
+        path = locations(job.settings, job.source)[1]
+        if path not in made and not stop():
+            made.add(path)
+            with contextlib.suppress(ValueError, OSError, RuntimeError, Interrupted):
+                make_shared(job.settings, job.source, stop)
 
 
 def _report(whole: Sweep) -> None:
@@ -254,7 +280,7 @@ def _folds(whole: Sweep, stop: Stop) -> dict[str, object]:
             said = time.monotonic()
             print(f"losses at {done}/{total} lambdas · {activity}", file=sys.stderr, flush=True)
 
-    return choose_lambda(whole.jobs, whole.folder, stop, report, whole.refits)
+    return choose_lambda(whole.jobs, whole.folder, stop, report)
 
 
 def _summary(whole: Sweep) -> Record:

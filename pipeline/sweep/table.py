@@ -42,9 +42,11 @@ LIMITS = {
 
 def row(job: Planned, directory: RunDir | None) -> Row:
     """The row of a run that has not begun; a job that cannot be run has no directory."""
+    settings, path = job.settings, None if job.settings is None else job.settings.path
+    tolerance = None if path is None or "tolerance" in path.can.unread else path.tolerance
     return {
         "name": job.name, "dataset": job.dataset, "variant": job.variant,
-        "lambda": job.lam, "tolerance": job.tolerance, "seed": job.seed,
+        "lambda": job.lam, "tolerance": tolerance, "seed": None if settings is None else settings.seed,
         "experiment": job.experiment, "status": job.status, "seconds": 0.0, "error": job.error, "breakpoints": None,
         "passes": None, "gap": None, "certified": None, "doubt": "", "best_lambda": None, "test_loss": None,
         "solve_seconds": None, "solve_status": "", "budget": budget(job), "commit": "", "made": "", "load": None,

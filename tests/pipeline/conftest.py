@@ -14,7 +14,9 @@ import pytest
 from in_process import Here
 from real_runs import Done
 
-from gapwise.pipeline import command, entry
+from gapwise.pipeline import entry
+from gapwise.pipeline.interrupt import Stop
+from gapwise.pipeline.sweep.plan import Asked, Planned, plan
 
 
 @pytest.fixture
@@ -25,8 +27,6 @@ def given(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         monkeypatch.setattr(sys, "argv", ["gapwise", *map(str, words)])
         monkeypatch.setattr(gc, "set_threshold", lambda *numbers: None)
         monkeypatch.setattr(sys, "path", [*sys.path])
-        for jobs in ("_codes", "_asked", "_explain"):
-            monkeypatch.setattr(command, jobs, [])
         capsys.readouterr()
         try:
             with patch.dict(os.environ):
@@ -36,6 +36,24 @@ def given(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         return Done(code, *capsys.readouterr())
 
     return give
+
+
+@pytest.fixture
+def planned(given, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Planned]]:
+    """planned(*words): the runs of a sweep whose data have 626 training blocks; none is run. SystemExit if it is refused."""
+    asked: list[Asked] = []
+    monkeypatch.setattr("gapwise.pipeline.sweep.run.run_batch", lambda jobs: asked.extend(jobs) or 0)
+    monkeypatch.setattr("gapwise.pipeline.sweep.plan.count_blocks", lambda settings, source, stop: 626)
+    monkeypatch.setattr("gapwise.pipeline.data.source_of", lambda settings: {})
+
+    def plans(*words: str) -> list[Planned]:
+        asked.clear()
+        done = given(*words)
+        if done.code:
+            raise SystemExit(done.err)
+        return plan(asked, Stop())
+
+    return plans
 
 
 class Finished(NamedTuple):

@@ -14,56 +14,52 @@ from pathlib import Path
 import numpy as np
 import pytest
 from configs import composed
+from omegaconf import OmegaConf
 
 from gapwise import load_model, open_path
-from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import CONF, read
-from gapwise.pipeline.sweep.folds import asks_for_folds, checked, plan_folds
 from gapwise.stages.choice.rules import picked
-from gapwise.stages.datasets import DataError
 
 OCR = ("dataset=ocr", "dataset.root=x")
 
 
-def test_plan__is_one_ordinary_run_a_fold_and_one_on_all_blocks() -> None:
-    cfg = composed(*OCR, "sweep.cv=4", "sweep.workers=1", "seed=3")
-    assert asks_for_folds(cfg)
-    assert not asks_for_folds(composed(*OCR))
-    settings = checked(cfg, "regpath_ocr")
-    jobs, workers = plan_folds(cfg, settings, {}, 626)
-    assert workers == 1
+def test_folds__are_one_ordinary_run_each_and_one_on_all_blocks(planned) -> None:
+    jobs = planned(*OCR, "sweep.cv=4", "sweep.workers=1", "seed=3", "run.refit=true", "run.criterion=token_error",
+                   "run.pick=one_se")  # fmt: skip
     assert [job.name for job in jobs] == [*(f"fold {k} of 4" for k in range(4)), "all training blocks"]
-    for k, job in enumerate(jobs[:4]):
-        alone = read(composed(*OCR, "seed=3", f"dataset.validation={{folds: 4, fold: {k}}}"))
-        assert job.settings.run_key({}) == alone.run_key({})
-        assert job.settings.tracking.kind == "none"
-    assert jobs[4].settings.run_key({}) == read(composed(*OCR, "seed=3")).run_key({})
-    assert plan_folds(composed(*OCR, "sweep.cv=2", "sweep.workers=9"), settings, {}, 626)[1] == 3
+    settings = [read(OmegaConf.create(job.config)) for job in jobs]
+    for k, own in enumerate(settings[:4]):
+        alone = read(
+            composed(*OCR, "seed=3", f"dataset.validation={{folds: 4, fold: {k}}}", "run.criterion=token_error")
+        )
+        assert own.run_key({}) == alone.run_key({})
+        assert own.tracking.kind == "none"
+    assert settings[4].run_key({}) == read(composed(*OCR, "seed=3", "run.criterion=token_error")).run_key({})
+    assert jobs[4].settings.asks_for_refit
+    assert not any(own.refits for own in settings), "that comes once lambda is chosen"
+    assert {(own.run.pick, own.pick) for own in settings} == {("one_se", "least")}, "the error is that of all folds"
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("sweep.cv=1",), r"sweep\.cv: expected a number of folds >= 2, or null, got 1"),
-        (("sweep.cv=5", "dataset.validation=fold"), r"dataset\.validation: sweep\.cv=5 makes splits of its own; add"),
-        (("sweep.cv=5", "run.until=solve"), r"run\.until: sweep\.cv=5 needs the losses of whole runs; leave it out"),
-        (("sweep.cv=5", "+experiment=grid_ocr_warm_starts"), r"sweep\.cv: validates one configuration, and this"),
+        (("sweep.cv=1",), "sweep.cv: expected a number of folds >= 2, or null, got 1"),
+        (("sweep.cv=5", "dataset.validation=fold"), "dataset.validation: sweep.cv=5 makes splits of its own; add"),
+        (("sweep.cv=5", "run.until=solve"), "run.until: sweep.cv=5 needs the losses of whole runs; leave it out"),
+        (("sweep.cv=5", "+experiment=grid_ocr_warm_starts"), "sweep.cv: validates one configuration, and this"),
+        (("sweep.cv=700",), "sweep.cv: 700 folds of 626 training blocks; ask for at most as many folds as blocks"),
     ],
 )
-def test_checked__refuses_what_cannot_be_cross_validated(words: tuple[str, ...], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        checked(composed(*OCR, *words), None)
-
-
-def test_plan__refuses_more_folds_than_blocks_and_refits_none_alone() -> None:
-    cfg = composed(*OCR, "sweep.cv=7", "run.refit=true", "run.criterion=token_error", "run.pick=one_se")
-    settings = checked(cfg, None)
-    assert settings.asks_for_refit
-    jobs = [job.settings for job in plan_folds(cfg, settings, {}, 626)[0] if job.settings is not None]
-    assert not any(job.refits for job in jobs)
-    assert {(job.run.pick, job.pick) for job in jobs} == {("one_se", "least")}, "the error is that of all folds"
-    with pytest.raises(DataError, match=r"sweep\.cv: 7 folds of 5 training blocks; ask for at most as many folds"):
-        plan_folds(cfg, settings, {}, 5)
+def test_folds__are_refused_before_any_begins(
+    given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("gapwise.pipeline.sweep.run.count_blocks", lambda settings, source, stop: 626)
+    monkeypatch.setattr("gapwise.pipeline.data.source_of", lambda settings: {})
+    done = given(*OCR, *words)
+    assert (done.code, done.out) == (1 if "700" in words[0] else 2, "")
+    assert says in done.err
+    assert not (tmp_path / "runs").exists()
 
 
 def start(folder: Path) -> subprocess.Popen[str]:

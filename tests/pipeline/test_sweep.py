@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import hashlib
 import json
 import shutil
@@ -16,14 +15,14 @@ import psutil
 import pytest
 from configs import composed
 from fake_runs import fake_run
+from omegaconf import OmegaConf
 from real_runs import Done
 
-from gapwise.pipeline.config.run_options import ConfigError
+from gapwise.pipeline.config.run_options import ConfigError, SweepOptions
 from gapwise.pipeline.config.settings import CONF, read
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
 from gapwise.pipeline.stage_graph import flow
 from gapwise.pipeline.sweep import table
-from gapwise.pipeline.sweep.plan import SweepOptions, plan, sweep_options
 from gapwise.pipeline.sweep.run import is_complete
 from gapwise.pipeline.sweep.workers import one_run
 from gapwise.stages.certify.verdict import Doubt
@@ -32,8 +31,8 @@ TEXTS = {path.stem: path.read_text() for path in (CONF / "experiment").glob("*.y
 SWEEPS = sorted(name for name, text in TEXTS.items() if "\nsweep:" in text)
 SMALL = (
     "+experiment=compare_family", "dataset=sequences_csv", "dataset.file=train.txt", "dataset.test_file=train.txt",
-    "tracking=none", "sweep.only=[bcfw,bcpfw_gap]", "sweep.lambdas=[0.1,1/n]", "sweep.passes=12", "sweep.workers=1",
-    "sweep.rebase_passes=1",
+    "tracking=none", "sweep.only=[bcfw,bcpfw_gap]", "path.lambda=0.1,1/n", "solver.max_passes=12", "sweep.workers=1",
+    "snapshots.rebase_passes=1",
 )  # fmt: skip
 
 
@@ -69,7 +68,7 @@ def invocations(folder: Path) -> dict[str, int]:
 
 
 def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed_run(tmp_path: Path, sweep) -> None:
-    done = sweep("sweep.seeds=[1]")
+    done = sweep("seed=1")
     assert done.code == 0, done.err
     folder = Path(done.out.splitlines()[-1].removeprefix("sweep: "))
     assert folder.parent == tmp_path / "runs" / "sweeps"
@@ -90,7 +89,7 @@ def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed
     manifest["stages"].pop("solve")
     manifest.pop("seal")
     write_json(unsolved / "manifest.json", manifest, seal=True)
-    again = sweep("sweep.seeds=[1]")
+    again = sweep("seed=1")
     assert again.code == 0
     assert "4 runs, 3 complete; 1 workers\n" in again.err
     assert invocations(tmp_path) == {name: 1 + (name == unsolved.name) for name in invocations(tmp_path)}
@@ -101,9 +100,9 @@ def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed
     manifest.pop("seal")
     write_json(other / "manifest.json", manifest, seal=True)
     (without / "manifest.json").unlink()
-    failed = sweep("sweep.seeds=[1]")
+    failed = sweep("seed=1")
     assert failed.code == 1, "one run failed, the others did not"
-    assert "FAILED bcpfw_gap λ=0.1 seed=1: " in failed.out
+    assert "FAILED bcpfw_gap path.lambda=0.1: " in failed.out
     assert "belongs to another run" in failed.out
     assert "Traceback" not in failed.err
     outcome = summary(tmp_path)
@@ -113,7 +112,7 @@ def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed
 
 @pytest.mark.slow
 def test_sweep__killed_goes_on_where_it_was_and_is_shown_without_features(tmp_path: Path, words, sweep) -> None:
-    more = ("sweep.lambdas=[0.1]", "sweep.seeds=[0,1]")
+    more = ("path.lambda=0.1", "seed=0,1")
     started = [sys.executable, "-m", "gapwise", *words, *more]
     process = subprocess.Popen(started, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stderr is not None
@@ -163,84 +162,74 @@ def test_multirun__with_nothing_that_can_run_leaves_nothing(sweep, tmp_path: Pat
         assert done.code == 2, done.err
         assert "expected" in done.err
         assert done.out == ""
-    assert not any(path.is_file() for path in (tmp_path / "runs").rglob("*") if path.name != "multirun.yaml")
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("experiment", SWEEPS)
-def test_plan__every_sweep_of_conf_is_good(experiment: str) -> None:
-    given = [f"+experiment={experiment}", "sweep.workers=1", "sweep.seeds=[0]"]
-    given += ["dataset.root=somewhere"] if "root" in composed(*given).dataset else []
-    options = sweep_options(composed(*given))
-    options = dataclasses.replace(options, lambdas=options.lambdas[:1], tolerances=options.tolerances[:1])
-    jobs = plan(options, given, lambda words: composed(*words), 626, {}, experiment)
-    each = max(len(options.lambdas), 1) * max(len(options.tolerances), 1) * len(options.seeds)
-    assert len(jobs) == len(options.variants) * each + len(options.paths)
-    assert len({job.settings.run_key({}) for job in jobs}) == len(jobs)
+def test_plan__every_sweep_of_conf_is_good(planned, experiment: str) -> None:
+    root = ["dataset.root=somewhere"] if "root" in composed(f"+experiment={experiment}").dataset else []
+    jobs = planned(f"+experiment={experiment}", "seed=0", *root)
+    assert [job.error for job in jobs] == [""] * len(jobs)
+    variants = composed(f"+experiment={experiment}").sweep.variants
+    assert {job.variant for job in jobs} == {*variants}
+    assert len({job.settings.run_key({}) for job in jobs}) == len({job.name for job in jobs}) == len(jobs)
     assert {job.settings.path.lam for job in jobs if job.lam == "1/n"} <= {1 / 626}
-    for job in jobs:
-        assert job.settings.tracking.kind == "none"
-        if options.rebase_passes and hasattr(job.settings.solver, "rebase_steps"):  # or a method without blocks
-            assert job.settings.solver.rebase_steps == round(626 * options.rebase_passes)
+    assert {read(OmegaConf.create(job.config)).tracking.kind for job in jobs} == {"none"}
 
 
-def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
-    options = SweepOptions(
-        variants={"a": ["solver=bcfw_gap", "path=single"], "b": ["path=single", "path.relative=true"]},
-        paths={"p": ["path=regpath", "path.eps=0.2"]}, lambdas=["1/n"], tolerances=[0.1, 1e-3], seeds=[3, 4], passes=7,
-    )  # fmt: skip
-    options.check()
-    given = ["dataset=ocr", "dataset.root=x", "run.until=solve"]
-    *solves, path = plan(options, given, lambda words: composed(*words), 5, {}, "x")
-    assert [(job.variant, job.tolerance, job.seed) for job in solves] == [
-        (name, tolerance, seed) for seed in (3, 4) for tolerance in (0.1, 1e-3) for name in ("a", "b")
-    ]
-    assert [job.settings.path.tolerance for job in solves] == 2 * [0.1, 0.1, 1e-3, 1e-3]
-    assert {(job.settings.solver.max_passes, job.settings.run.until) for job in solves if job.variant == "a"} == {
-        (7, "solve")
-    }
-    assert solves[2].name == "a λ=1/n tolerance=0.001 seed=3"
-    assert (path.name, path.settings.path.rule, path.settings.path.eps, path.seed) == ("p seed=3", "two_sided", 0.2, 3)
-    assert (path.settings.solver.max_passes, path.settings.run.until) == (float("inf"), "verify")
-    (only,) = plan(dataclasses.replace(options, only=["p"]), given, lambda words: composed(*words), 5, {}, "x")
-    assert only.variant == "p"
+def test_plan__variants_come_within_values_within_data_sets_and_each_once(planned) -> None:
+    words = ("+sweep.variants.a=[solver=bcfw_gap,solver.max_passes=7]", "+sweep.variants.b=[path.relative=true]",
+             "+sweep.variants.p=[path=regpath,path.eps=0.2,path.lambda=0.01,path.tolerance=0.1,seed=3]",
+             "+sweep.datasets.small=[dataset.size=small,solver.step=away]", "+sweep.datasets.large=[dataset.size=large]",
+             "dataset=ocr", "dataset.root=x", "path=single", "solver=bcfw", "path.lambda=1/n", "path.tolerance=0.5,1e-3",
+             "seed=3,4")  # fmt: skip
+    jobs = planned(*words, "sweep.only=[small,a,p]")
+    assert [job.name for job in jobs] == [
+        "small a path.tolerance=0.5 seed=3", "small p", "small a path.tolerance=0.5 seed=4",
+        "small a path.tolerance=0.001 seed=3", "small a path.tolerance=0.001 seed=4",
+    ]  # fmt: skip
+    first, path = (job.settings for job in jobs[:2])
+    assert (first.solver.name, first.solver.step, first.solver.max_passes) == ("bcfw_gap", "away", 7)
+    assert (path.path.rule, path.path.eps, jobs[1].lam, jobs[0].lam) == ("two_sided", 0.2, "", "1/n")
+    assert [table.row(job, None)["tolerance"] for job in jobs[:2]] == [0.5, None]
+    jobs = planned(*words[:2], *words[3:], "sweep.only=[b]")
+    assert {(job.dataset, job.settings.path.relative) for job in jobs} == {("small", True), ("large", True)}
+
+
+def test_jobs__are_composed_as_hydra_alone_composes_them(planned) -> None:
+    """Jobs that choose the same presets share a composition, whatever the order of their words."""
+    words = ("dataset=ocr", "dataset.root=x", "path=single")
+    values = ("path.lambdas=[]", "figures.formats=[png,pdf]", "~path.end", "++path.end=whole")
+    for job in planned("-m", *words, *values, "solver=bcfw_gap,bcpfw_gap", "path.lambda=0.5,0.25", "seed=1,2"):
+        alone = composed(*job.overrides, "compute.workers=1", "tracking=none")
+        alone.sweep = None
+        assert {**job.config, "compute": None} == {**OmegaConf.to_container(alone, resolve=True), "compute": None}
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (
-            {"figure": "bars"},
-            "sweep.figure: expected one of frontier, methods, multiplane, paths, regimes, solvers, staleness, "
-            "work, got 'bars'",
-        ),
-        ({"tolerances": [0.1, 0.0]}, "sweep.tolerances: expected numbers > 0, got 0.0"),
-        ({"paths": {"a": []}}, "sweep.paths: there is a variant named 'a' too"),
-        ({"only": ["q"], "paths": {"p": []}}, "sweep.only: no variant 'q'; there are: a, p"),
-        ({"datasets": {"a": []}}, "sweep.datasets: there is a variant or path named 'a' too"),
-        ({"seconds": 0.0}, "sweep.seconds: expected a number > 0, or null, got 0.0"),
+        ({"figure": "bars"}, "sweep.figure: expected one of frontier, methods, .*, work, got 'bars'"),
+        ({"only": ["q"]}, "sweep.only: no variant 'q'; there are: a"),
+        ({"datasets": {"a": []}}, "sweep.datasets: there is a variant named 'a' too"),
+        ({"workers": 0}, "sweep.workers: expected an integer >= 1, or null, got 0"),
     ],
 )
 def test_sweep_options__name_the_key(wrong: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ConfigError, match=message):
         SweepOptions(variants={"a": []}, **wrong).check()
 
 
-def test_plan__data_sets_come_between_the_command_line_and_the_variant() -> None:
-    options = SweepOptions(
-        variants={"a": ["path=single", "solver=fw_like"], "b": ["path=single", "solver.step=pairwise"]},
-        datasets={"small": ["dataset.size=small", "solver.step=away"], "large": ["dataset.size=large"]},
-        only=["b", "large"], seconds=3.0,
-    )  # fmt: skip
-    options.check()
-    assert (options.wanted, options.wanted_datasets) == (["b"], ["large"])
-    everything = dataclasses.replace(options, only=["b"])
-    assert everything.wanted_datasets == ["small", "large"]
-    given = ["dataset=ocr", "dataset.root=x", "solver=bcfw", *everything.datasets["small"]]
-    (job,) = plan(everything, given, lambda words: composed(*words), 5, {}, "x", "small")
-    assert (job.name, job.dataset) == ("small b seed=0", "small")
-    assert (job.settings.dataset["size"], job.settings.solver.step) == ("small", "pairwise")
-    assert (job.settings.solver.max_seconds, table.row(job, None)["dataset"]) == (3.0, "small")
-    assert dataclasses.replace(options, only=[]).wanted == ["a", "b"]
+def test_data_sets__that_are_not_there_are_left_out_unless_they_are_asked_for(given, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GAPWISE_DATA", str(tmp_path))
+    done = given("+experiment=compare_solvers_quick", "sweep.only=[]")
+    assert done.code == 2
+    assert done.err.count("sweep: left out ") == 4
+    assert "sweep.datasets: none of them can be read; give dataset.root or set GAPWISE_DATA" in done.err
+    done = given("+experiment=compare_solvers_quick", "sweep.only=[ocr_small,bcfw]", "path.lambda=0.1")
+    assert done.code == 1
+    assert done.err.startswith("error: ocr_small bcfw: ")
 
 
 def test_solve__out_of_time_is_done_only_for_snapshots_and_goes_on_with_more_seconds() -> None:
@@ -281,12 +270,6 @@ def test_science__has_of_snapshots_what_their_numbers_depend_on() -> None:
     assert more["snapshots"] == {"every_passes": 1.0, "every_share": 0.1, "test": True}
 
 
-def test_plan__refuses_the_same_run_twice() -> None:
-    options = SweepOptions(variants={"a": []}, seeds=[1, 1])
-    with pytest.raises(ConfigError, match="asked for twice"):
-        plan(options, ["dataset=ocr", "dataset.root=x", "path=single"], lambda words: composed(*words), 3, {}, "x")
-
-
 def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budgets_differ() -> None:
     def row(name: str, status: str, budget: str, doubt: str = "") -> dict:
         numbers = {
@@ -325,15 +308,3 @@ def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budget
     assert text[3] == "without a dual point, so nothing is certified: a; losses are those after 60 passes"
     text = table.lines([good, row("c", "CONVERGED", "", Doubt.ESTIMATE)], 1.0)
     assert text[3] == "not certified, gaps are estimates: c"
-
-
-def test_plan__sets_rebase_steps_where_the_method_has_them_and_passes_for_all() -> None:
-    options = SweepOptions(
-        variants={name: [f"solver={name}"] for name in ("bcfw", "fw", "ssg")},
-        passes=7,
-        cached_passes=3,
-        rebase_passes=2,
-    )
-    jobs = plan(options, ["dataset=ocr", "dataset.root=x", "path=single"], lambda words: composed(*words), 5, {}, "x")
-    assert [job.settings.solver.max_passes for job in jobs] == [7, 7, 7]
-    assert [getattr(job.settings.solver, "rebase_steps", None) for job in jobs] == [10, None, 10]
