@@ -78,11 +78,6 @@ def checked_array(folder: Location, name: str, expected: object) -> np.ndarray:
     """The array of the file `name` below `folder`; DamagedError unless it matches `expected` (of `checksums`)."""
     import numpy as np  # not needed by a complete run
 
-    return np.asarray(np.load(io.BytesIO(checked_npy(folder, name, expected)), allow_pickle=False))
-
-
-def checked_npy(folder: Location, name: str, expected: object) -> bytes:
-    """The contents of the .npy file `name` below `folder`; DamagedError unless they match `expected` (of `checksums`)."""
     if not isinstance(expected, Mapping):
         raise DamagedError(
             f"{folder}: has {expected!r} for {name}, expected its size and checksum; the file is damaged"
@@ -94,7 +89,7 @@ def checked_npy(folder: Location, name: str, expected: object) -> bytes:
     if len(data) != expected.get("bytes") or hashlib.sha256(data).hexdigest() != expected.get("sha256"):
         raise DamagedError(f"{folder / name}: does not match its checksum; the file is damaged")
     check_npy(io.BytesIO(data), len(data), folder / name)
-    return data
+    return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
 
 
 def mapped_array(file: Path) -> np.ndarray:

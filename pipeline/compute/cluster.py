@@ -19,7 +19,7 @@ from concurrent.futures import CancelledError
 from typing import TypeVar
 
 import dask
-from distributed import Client, Future, LocalCluster, WorkerPlugin, as_completed
+from distributed import Client, Future, LocalCluster, as_completed
 from distributed.core import PooledRPCCall, rpc
 from distributed.scheduler import KilledWorker
 
@@ -48,19 +48,6 @@ DEATHS = 3
 def each(fn: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """fn(item) for every item, on a worker."""
     return [fn(item) for item in items]
-
-
-class KeepsOpen(WorkerPlugin):
-    """Opens the training problem on a worker before its first task; releases it at the end."""
-
-    def __init__(self, features: str) -> None:
-        self.features = features
-
-    def setup(self, worker: object) -> None:
-        opened(self.features, "train")
-
-    def teardown(self, worker: object) -> None:
-        opened.cache_clear()
 
 
 class Cluster:
@@ -95,7 +82,9 @@ class Cluster:
             self.client = self._connect()
 
     def close(self) -> None:
-        """Disconnect, leaving the scheduler as it was before."""
+        """Disconnect, leaving the scheduler and its workers as they were before."""
+        with contextlib.suppress(Exception):  # nothing to undo if the scheduler is gone
+            self.client.run(opened.cache_clear, wait=False)
         self._exit.close()
 
     def _connect(self) -> Client:
@@ -135,7 +124,7 @@ class Cluster:
             return {}
 
     def prepare(self, features: str | None = None) -> None:
-        """Check every present worker and open `features` there; workers that join later open them too.
+        """Check every present worker and open `features` there; workers that join later do so at their first task.
 
         Raises
         ------
@@ -148,15 +137,7 @@ class Cluster:
         if wrong:
             number = len(self.workers())
             raise WorkerError(f"compute: {len(wrong)} of {number} workers cannot be used: {'; '.join(wrong)}")
-        if features is not None:
-            name = f"gapwise-{features}"
-            self.client.register_plugin(KeepsOpen(features), name=name)
-            self._exit.callback(self._forget, name)
         self._ready.add(features)
-
-    def _forget(self, name: str) -> None:
-        with contextlib.suppress(Exception):  # nothing to undo if the scheduler is gone
-            self.client.unregister_worker_plugin(name)
 
     def _wrong(self, features: str | None) -> list[str]:
         wrong = []

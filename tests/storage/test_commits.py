@@ -10,31 +10,12 @@ from pathlib import Path
 
 import pytest
 from committed import IDENTITY, assert_is, commit, opened
+from solved import Killed
 
 from gapwise.storage import layout
 from gapwise.storage.commits import CommitStore, StateError
 from gapwise.storage.files import read_json, write_json
 from gapwise.storage.integrity import sealed
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-def test_commit__round_trip_to_the_bit(folder: Path) -> None:
-    assert_is(opened(folder).load(), 2)
-
-
-def test_commit__keeps_one_older_generation(folder: Path) -> None:
-    store = opened(folder)
-    store.load()
-    for number in (3, 4):
-        commit(store, number)
-    assert sorted(path.name for path in folder.glob("g*.zarr")) == ["g000003.zarr", "g000004.zarr"]
-    assert sorted(path.name for path in folder.glob("g*.json")) == ["g000003.json", "g000004.json"]
-    assert len(list(folder.glob("s*.zarr"))) == 4
-    assert_is(opened(folder).load(), 4)
-
 
 # -- killed in the middle of a commit ---------------------------------------------------------------------------------
 CALLS = ((layout, "create_array"), (os, "fsync"), (os, "rename"), (os, "replace"), (shutil, "rmtree"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from committed import assert_is, commit, opened
+from harms import cut, flip
 
 from gapwise.storage.commits import StateError
 from gapwise.storage.files import DamagedError, read_json, write_json
@@ -19,19 +20,9 @@ def some_chunk(group: Path) -> Path:
     return next(path for path in sorted((group / "support_alpha").rglob("*")) if path.is_file() and "c" in path.parts)
 
 
-def flip(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(bytes(data))
-
-
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
 DAMAGE = {
     "flipped bit": lambda folder: flip(some_chunk(folder / "g000002.zarr")),
-    "truncated": lambda folder: truncate(some_chunk(folder / "g000002.zarr")),
+    "truncated": lambda folder: cut(some_chunk(folder / "g000002.zarr")),
     "chunk gone": lambda folder: some_chunk(folder / "g000002.zarr").unlink(),
     "generation gone": lambda folder: shutil.rmtree(folder / "g000002.zarr"),
     "new segment": lambda folder: flip(some_chunk(folder / "s000002.zarr")),

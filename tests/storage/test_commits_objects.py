@@ -1,31 +1,33 @@
-"""Commits on an object store: first the generation, then the pointer; what was committed is never lost here either."""
+"""Commits on a disk and on object stores: first the generation, then the pointer; nothing committed is lost."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from committed import assert_is, commit, opened
+from locations import KINDS, fresh
 
-from gapwise.storage.backend import UrlPath, remote
+from gapwise.storage.backend import Location, UrlPath, remote
 from gapwise.storage.commits import StateError
+from gapwise.storage.files import listed
 
 
-def two_generations(folder: UrlPath) -> UrlPath:
+def two_generations(folder: Location) -> Location:
     store = opened(folder)
     commit(store, 1)
     commit(store, 2)
     return folder
 
 
-def names(folder: UrlPath, pattern: str) -> list[str]:
+def names(folder: Location, pattern: str) -> list[str]:
     """Numbers and endings, without the writer's own part."""
-    return [f"{path.name[:7]}.{path.name.rsplit('.', 1)[1]}" for path in folder.glob(pattern)]
+    return [f"{path.name[:7]}.{path.name.rsplit('.', 1)[1]}" for path in listed(folder, pattern)]
 
 
-@pytest.mark.parametrize("kind", ["memory", pytest.param("s3", marks=pytest.mark.slow)])
-def test_commit__round_trip_keeps_one_older_generation(
-    kind: str, objects: UrlPath, request: pytest.FixtureRequest
-) -> None:
-    folder = two_generations(objects if kind == "memory" else UrlPath(f"{request.getfixturevalue('s3')}/state"))
+@pytest.mark.parametrize("kind", [*KINDS, pytest.param("s3", marks=pytest.mark.slow)])
+def test_commit__round_trip_keeps_one_older_generation(kind: str, cache: Path, request: pytest.FixtureRequest) -> None:
+    folder = two_generations(fresh(kind, request))
     store = opened(folder)
     assert_is(store.load(), 2)
     for number in (3, 4):

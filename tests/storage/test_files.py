@@ -8,12 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from solved import Killed
 
 from gapwise.storage.files import aside, publish, read_json, remove_leftovers, tree_checksum, write_json
-
-
-class Killed(BaseException):
-    """Stands for the end of the process: no `except Exception` on the way can tidy up after it."""
 
 
 @pytest.mark.parametrize("point", ["fsync", "replace"])

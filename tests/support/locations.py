@@ -1,4 +1,4 @@
-"""Locations of each kind of storage, and the files below one."""
+"""Locations of each kind of storage."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ KINDS = ("disk", "memory")
 
 
 def fresh(kind: str, request: pytest.FixtureRequest) -> Location:
-    """A location of this kind with nothing below."""
+    """A location of this kind, or of an S3 server, with nothing below."""
     if kind == "disk":
         tmp_path: Path = request.getfixturevalue("tmp_path")
         return tmp_path / uuid.uuid4().hex
-    return location(f"memory://gapwise/{uuid.uuid4().hex}")
+    root = "memory://gapwise" if kind == "memory" else request.getfixturevalue("s3")
+    return location(f"{root}/{uuid.uuid4().hex}")

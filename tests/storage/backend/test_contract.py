@@ -1,4 +1,4 @@
-"""What every kind of storage promises: the same tests on a disk and in the memory of an object store."""
+"""What every kind of storage promises, on a disk and in the memory of an object store."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
+from fsspec.implementations.memory import MemoryFileSystem
 from locations import KINDS, fresh
+from solved import Killed
 
-from gapwise.storage.backend import ChangedError, Location, LockedError, UrlPath
+from gapwise.storage.backend import ChangedError, Location, LockedError, UrlPath, location
 from gapwise.storage.backend.remote import look, swap
 from gapwise.storage.files import (
     aside,
@@ -95,10 +97,8 @@ class TestWriting:
 
 class TestSwap:
     @pytest.mark.parametrize("kind", ["memory", pytest.param("s3", marks=pytest.mark.slow)])
-    def test_swap__only_replaces_what_was_seen(
-        self, kind: str, objects: UrlPath, request: pytest.FixtureRequest
-    ) -> None:
-        target = (objects if kind == "memory" else UrlPath(f"{request.getfixturevalue('s3')}/swap")) / "x"
+    def test_swap__only_replaces_what_was_seen(self, kind: str, cache: Path, request: pytest.FixtureRequest) -> None:
+        target = fresh(kind, request) / "x"
         assert look(target) == (None, None)
         first = swap(target, b"1", None)
         assert look(target) == (b"1", first)
@@ -154,3 +154,52 @@ class TestLock:
             pass
         assert told[0].startswith(f"process {os.getpid()} on host")
         assert len(told) == 2
+
+
+def test_location__is_a_path_or_a_url(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert location("runs") == tmp_path / "runs"
+    assert location(f"file://{tmp_path}/x") == tmp_path / "x"
+    assert location(tmp_path) == tmp_path
+    assert location("s3://bucket/a/") == UrlPath("s3://bucket/a")
+    assert location(UrlPath("memory://a")) == UrlPath("memory://a")
+    with pytest.raises(ValueError, match=r"nosuch://x: cannot be opened"):
+        location("nosuch://x")
+    with pytest.raises(ValueError, match="expected a bucket or a name after memory://"):
+        location("memory://")
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_group__is_not_there_before_it_is_whole(cache: Path, monkeypatch, replaced: bool) -> None:
+    """Killed at any request: the old one, nothing, or the new one; and the next attempt succeeds."""
+    seen = set()
+    for number in range(100):
+        target = UrlPath(f"memory://whole-{replaced}/{number}/a.zarr")
+        if replaced:
+            write_group(target, "old", "both")
+        left = [number]
+
+        def die(real, left=left):
+            def call(self, *args, **kwargs):
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Killed
+                return real(self, *args, **kwargs)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            for name in ("pipe_file", "put", "rm", "rm_file"):
+                patch.setattr(MemoryFileSystem, name, die(getattr(MemoryFileSystem, name)))
+            try:
+                write_group(target, "both", "new")
+                break
+            except Killed:
+                pass
+        state = tuple(sorted(open_group(target).array_keys())) if target.is_dir() else None
+        seen.add(state)
+        assert state in (None, ("both", "old") if replaced else None)
+        write_group(target, "both", "new")
+        assert sorted(open_group(target).array_keys()) == ["both", "new"]
+    assert number >= 2
+    assert seen == ({None, ("both", "old")} if replaced else {None})
