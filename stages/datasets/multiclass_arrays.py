@@ -92,8 +92,8 @@ class MulticlassArrays(Reader):
         for name in self.where:
             if (file := getattr(self, name)) is not None:
                 existing(file, f"dataset.{name}")
-        if self.costs is not None and self.costs.suffix not in (".npy", ".csv"):
-            raise OptionError(f"dataset.costs: expected a file that ends in .npy or .csv, got {self.costs}")
+        if self.costs is not None and self.costs.suffix != ".csv":
+            raise OptionError(f"dataset.costs: expected a file that ends in .csv, got {self.costs}")
         if self.kernel.kernel is not None and (
             self.form == "svmlight" or (self.form == "npz" and has_sparse(self.file))
         ):

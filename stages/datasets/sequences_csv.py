@@ -110,13 +110,11 @@ def same_width(train: Table, others: Iterable[Table]) -> int:
     width = len(train.rows[0])
     if width < 2:
         raise DataError(
-            f"{train.file}: line {train.line[0]}: one column only; expected features and then the label, "
-            "separated by blanks or tabs"
+            f"{train.where(0)}: one column only; expected features and then the label, separated by blanks or tabs"
         )
     for other in others:
         if len(other.rows[0]) != width:
-            widths = f"{len(other.rows[0])} columns, but {width} in {train.file}"
-            raise DataError(f"{other.file}: line {other.line[0]}: {widths}")
+            raise DataError(f"{other.where(0)}: {len(other.rows[0])} columns, but {width} in {train.source}")
     return width
 
 

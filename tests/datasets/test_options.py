@@ -24,7 +24,7 @@ READERS = {
 GIVEN = str(CONF / "ocr.yaml")
 """A file that is there."""
 TEXTS = {
-    "root", "file", "test_file", "validation_file", "template", "label_weights", "costs", "constraints", "command",
+    "root", "file", "test_file", "validation_file", "template", "costs", "constraints", "command",
     "oracle", "module", "label_column",
 }  # fmt: skip
 """Options that any text may be, if only the name of a file."""

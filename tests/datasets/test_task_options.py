@@ -62,12 +62,10 @@ def test_validation__is_measured_in_the_unit_of_the_training_blocks_that_stay(tm
         np.testing.assert_array_equal(problem.costs, train.costs)
 
 
-def test_label_weights__are_a_table_a_file_or_balanced(tmp_path: Path) -> None:
-    weights = given(tmp_path, "weights", "O 0.5\n\nI-N\t3\n")
+def test_label_weights__are_a_table_or_balanced(tmp_path: Path) -> None:
     usual = 1.0 - np.eye(4)
-    for value in (weights, {"O": 0.5, "I-N": 3}):
-        train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, label_weights=value)))
-        np.testing.assert_array_equal(train.costs[:16].reshape(4, 4), usual * np.array([1, 1, 3, 0.5])[:, None])
+    train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, label_weights={"O": 0.5, "I-N": 3})))
+    np.testing.assert_array_equal(train.costs[:16].reshape(4, 4), usual * np.array([1, 1, 3, 0.5])[:, None])
     train, *_ = problems(open_dataset("sequences_csv", options(tmp_path, label_weights="balanced")))
     expected = 9 / 4 / np.array([2, 2, 1, 4])
     np.testing.assert_allclose(train.costs[:16].reshape(4, 4), usual * expected[:, None])
@@ -162,7 +160,6 @@ def test_truths__that_break_the_constraints_are_named(tmp_path: Path, texts: dic
     [
         ("constraints", "O I-N\nO B-N I-N\n", "line 2: 'O B-N I-N': expected a label, or <start>, and the label, or <end>"),
         ("constraints", "O Z\n", "line 1: the label 'Z' never occurs in training; known: B-N, B-V, I-N, O"),
-        ("label_weights", "O -1\n", "line 1: 'O -1': expected"),
     ],
 )  # fmt: skip
 def test_files__errors_name_file_and_line(tmp_path: Path, name: str, text: str, says: str) -> None:

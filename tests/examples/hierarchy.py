@@ -5,7 +5,7 @@ Every node v of the tree but the root has weights w_v, and a leaf's score is the
 *Hierarchical Document Categorization with Support Vector Machines*, CIKM 2004). The loss is the distance of the two
 leaves in the tree over the largest one. The oracle looks at every leaf.
 
-Flat classes with such a loss need no code of one's own: `dataset=multiclass_arrays dataset.costs=tree.npy`.
+Flat classes with such a loss need no code of one's own: `dataset=multiclass_arrays dataset.costs=tree.csv`.
 
     PYTHONPATH=tests/examples python -m pipeline dataset=python_oracle dataset.oracle=hierarchy:Hierarchy path.eps=0.05
 """

@@ -36,8 +36,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     y = {"y_train": np.arange(60) % 3, "y_test": np.arange(30) % 3}
     x = {f"x{name[1:]}": rng.normal(size=(k.size, 4)) + np.eye(3, 4)[k] for name, k in y.items()}
     np.savez(folder / "own.npz", **x, **y)
-    np.save(folder / "costs.npy", np.array([[0.0, 9.0, 9.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
-    return f"dataset.file={folder / 'own.npz'}", f"dataset.costs={folder / 'costs.npy'}"
+    (folder / "costs.csv").write_text("0,9,9\n1,0,1\n1,1,0\n")
+    return f"dataset.file={folder / 'own.npz'}", f"dataset.costs={folder / 'costs.csv'}"
 
 
 def issued(root: Path, data: tuple[str, ...], *more: str) -> tuple[Path, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,29 +24,26 @@ SVM_HMM = re.compile(r"[ \t]*[^ \t#]+[ \t]+qid:|[ \t]*(#|$)")
 
 @dataclass(frozen=True)
 class Table:
-    """Tokens of one file: rows[t] the columns of token t, start (sequences + 1,), line[t] its line, counted from 1."""
+    """Tokens of files: rows[t] the columns of token t, start (sequences + 1,), line[t] its line, counted from 1."""
 
-    file: Path | str
+    files: tuple[tuple[int, Path | str], ...]
+    """First token and name of each file: several are joined."""
     rows: list[list[str]]
     start: np.ndarray
     line: np.ndarray
     separator: str = " "
     """What separates columns."""
-    more: tuple[tuple[int, Path | str], ...] = ()
-    """First token and file of every further file, if several are joined."""
 
     def where(self, token: int) -> str:
         """File and line of a token, with which error messages begin."""
-        return f"{self.file_of(token)}: line {self.line[token]}"
-
-    def file_of(self, token: int) -> Path | str:
-        """The file that a token is from."""
-        return [self.file, *(file for first, file in self.more if first <= token)][-1]
+        file = [name for first, name in self.files if first <= token][-1]
+        return f"{file}: line {self.line[token]}"
 
     @property
     def source(self) -> str:
         """The file, or the first of several."""
-        return f"{self.file} and {len(self.more)} more" if self.more else str(self.file)
+        more = len(self.files) - 1
+        return f"{self.files[0][1]} and {more} more" if more else str(self.files[0][1])
 
     def where_token(self, sequence: int, token: int) -> str:
         """The same with the numbers of a sequence and of a token in it, both from 0."""
@@ -63,9 +60,8 @@ class Table:
     def part(self, first: int, end: int) -> Table:
         """Sequences first:end."""
         a, b = int(self.start[first]), int(self.start[end])
-        more = tuple((edge - a, file) for edge, file in self.more if a < edge < b)
-        start = self.start[first : end + 1] - a
-        return Table(self.file_of(a), self.rows[a:b], start, self.line[a:b], self.separator, more)
+        files = tuple((edge - a, file) for edge, file in self.files)
+        return Table(files, self.rows[a:b], self.start[first : end + 1] - a, self.line[a:b], self.separator)
 
     def text(self, last: Sequence[str] | None = None) -> str:
         """The lines of a file with these tokens, each with its value of `last` as one more column, if given."""
@@ -98,7 +94,9 @@ def read_tables(files: Sequence[Path], *, separator: str | None = None, equal_co
     first = tables[0]
     for other in tables[1:] if equal_columns else ():
         if len(other.rows[0]) != len(first.rows[0]):
-            raise DataError(f"{other.where(0)}: {len(other.rows[0])} columns, but {len(first.rows[0])} in {first.file}")
+            raise DataError(
+                f"{other.where(0)}: {len(other.rows[0])} columns, but {len(first.rows[0])} in {first.source}"
+            )
     return joined(tables)
 
 
@@ -136,7 +134,7 @@ def parse_table(
         line.append(number)
     if not rows:
         raise DataError(f"{file}: holds no tokens")
-    return Table(file, rows, np.unique([*start, len(rows)]).astype(np.int64), np.array(line), separator)
+    return Table(((0, file),), rows, np.unique([*start, len(rows)]).astype(np.int64), np.array(line), separator)
 
 
 def joined(tables: Sequence[Table]) -> Table:
@@ -144,19 +142,14 @@ def joined(tables: Sequence[Table]) -> Table:
     sizes = [len(table.rows) for table in tables]
     first = np.concatenate([[0], np.cumsum(sizes)]).tolist()
     return Table(
-        tables[0].file,
+        tuple(
+            (edge + offset, file) for table, offset in zip(tables, first, strict=False) for edge, file in table.files
+        ),
         [row for table in tables for row in table.rows],
         np.concatenate([[0], *(table.start[1:] + offset for table, offset in zip(tables, first, strict=False))]),
         np.concatenate([table.line for table in tables]),
         min(table.separator for table in tables),  # a tab, if one has tabs
-        tuple(edge for k, table in enumerate(tables) for edge in _edges(table, first[k], k > 0)),
     )
-
-
-def _edges(table: Table, offset: int, further: bool) -> list[tuple[int, Path | str]]:
-    """What `Table.more` has of a table whose first token becomes token `offset` of a joined one."""
-    own = [(offset, table.file)] if further else []
-    return own + [(offset + edge, file) for edge, file in table.more]
 
 
 def new_table(raw: Raw, *, separator: str | None = None, equal_columns: bool = True) -> Table:
@@ -183,15 +176,15 @@ def new_table(raw: Raw, *, separator: str | None = None, equal_columns: bool = T
     if not sizes.size or not sizes.all():
         where = f"sequence {int(np.argmin(sizes))} has no tokens" if sizes.size else "holds no sequences"
         raise DataError(f"input: {where}")
-    rows = [list(row) for sequence in raw for row in sequence]
-    line = 1 + np.arange(len(rows)) + np.repeat(np.arange(sizes.size), sizes)
-    for row, number in zip(rows, line, strict=True):
-        if equal_columns and len(row) != len(rows[0]):
-            raise DataError(f"input: line {number}: {len(row)} columns, but {len(rows[0])} on line 1")
-        if not any(value.strip(BLANKS) for value in row) or any(set(value) & {"\t", "\n"} for value in row):
-            raise DataError(f"input: line {number}: {row!r}: expected text without tabs and line breaks")
-    tabs = separator or not equal_columns or any(not value or " " in value for row in rows for value in row)
-    return Table("input", rows, np.concatenate([[0], np.cumsum(sizes)]), line, "\t" if tabs else " ")
+    lines: list[str] = []
+    for row in (row for sequence in raw for row in (*sequence, ())):
+        blank = not any(value.strip(BLANKS) for value in row)
+        if (row and blank) or any(set(value) & {"\t", "\n"} for value in row):
+            raise DataError(f"input: line {len(lines) + 1}: {row!r}: expected text without tabs and line breaks")
+        lines.append("\t".join(row))
+    table = parse_table("input", lines, separator="\t", equal_columns=equal_columns)
+    tabs = separator or not equal_columns or any(not value or " " in value for row in table.rows for value in row)
+    return replace(table, separator="\t" if tabs else " ")
 
 
 def _is_list(value: object) -> bool:

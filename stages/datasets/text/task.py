@@ -2,7 +2,7 @@
 
 ``loss``: ``per_token``, each wrong token costs 1 / (mean tokens of a training sequence), or ``per_sequence``, 1 / (tokens
 of its own). ``label_weights``: factors of the cost of tokens by their true label, ``balanced`` (inverse to how often the
-label occurs in training), a table ``{B-NP: 2, O: 0.5}``, or a file with a label and its weight on each line; others weigh 1.
+label occurs in training), or a table ``{B-NP: 2, O: 0.5}``; others weigh 1.
 ``costs``: a file with the cost of predicting b where a is true (`arrays.costs`). ``constraints``: ``none``, a scheme
 (``bio``, ``iob1``, ``iobes``, ``bilou``), or a file of what may not occur (`text.constraints`).
 
@@ -23,15 +23,14 @@ import numpy as np
 from gapwise.records import Record
 from gapwise.stages.datasets import DataError, OptionError, Sink
 from gapwise.stages.datasets.arrays.costs import read_costs
-from gapwise.stages.datasets.common.files import read_lines
-from gapwise.stages.datasets.common.options import one_of
+from gapwise.stages.datasets.common.options import Values, one_of
 from gapwise.stages.datasets.text.constraints import SCHEMES, fault, fitting, read_constraints, scheme
-from gapwise.stages.datasets.text.tables import cells
 from gapwise.stages.problems.losses import BALANCED, LOSSES, PER_SEQUENCE, PER_TOKEN
 
 OPTIONS = ("loss", "label_weights", "costs", "constraints")
 NONE = "none"
 CONSTRAINTS = ", ".join((NONE, *SCHEMES))
+WEIGHTS = Values("a table of labels and their weights, as {O: 0.5}")
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Task:
     """The four options, checked; a path where a file was given."""
 
     loss: Annotated[str, one_of(*LOSSES)] = PER_SEQUENCE
-    label_weights: Annotated[str, one_of(BALANCED)] | dict[str, Any] | Path | None = None
+    label_weights: Annotated[str, one_of(BALANCED)] | Annotated[dict[str, Any], WEIGHTS] | None = None
     costs: Path | None = None
     constraints: Annotated[str, one_of(NONE, *SCHEMES)] | Path = NONE
 
@@ -47,11 +46,7 @@ class Task:
         for name, weight in self.label_weights.items() if isinstance(self.label_weights, Mapping) else ():
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
                 raise OptionError(f"dataset.label_weights: {name}: expected a number >= 0, got {weight!r}")
-        for option, expected in (
-            ("label_weights", f"{BALANCED}, a table as {{O: 0.5}}, or a file"),
-            ("costs", "a file"),
-            ("constraints", f"{CONSTRAINTS} or a file"),
-        ):
+        for option, expected in (("costs", "a file"), ("constraints", f"{CONSTRAINTS} or a file")):
             given = getattr(self, option)
             if isinstance(given, Path) and not given.is_file():
                 raise OptionError(f"dataset.{option}: expected {expected}; there is no file {given}")
@@ -71,7 +66,7 @@ class Task:
         `truth` (tokens,) holds the labels of all training sequences; featurize leaves out those that it holds out.
         """
         cost = None if self.costs is None else read_costs(self.costs, names)
-        if isinstance(self.label_weights, Mapping | Path):
+        if isinstance(self.label_weights, Mapping):
             cost = (1.0 - np.eye(len(names)) if cost is None else cost) * self._weights(names)[:, None]
         if cost is not None:
             sink.put("", "cost", cost)
@@ -107,14 +102,13 @@ class Task:
             raise OptionError(f"dataset.{error}; expected {CONSTRAINTS} or a file") from error
 
     def _weights(self, names: Sequence[str]) -> np.ndarray:
-        """Factors (K,) of a table or file."""
-        if isinstance(self.label_weights, Path):
-            return _read_weights(self.label_weights, names)
+        """Factors (K,) of a table."""
         assert isinstance(self.label_weights, Mapping)
         weights = {str(name): float(weight) for name, weight in self.label_weights.items()}
         unknown = [name for name in weights if name not in names]
         if unknown:
-            raise OptionError(f"dataset.label_weights: {_never(unknown[0], names)}")
+            known = f"known: {', '.join(names)}"
+            raise OptionError(f"dataset.label_weights: the label {unknown[0]!r} never occurs in training; {known}")
         return np.array([weights.get(name, 1.0) for name in names])
 
 
@@ -127,26 +121,3 @@ class TokenTask(Task):
     """The same where each token counts alike unless `loss` says otherwise."""
 
     loss: Annotated[str, one_of(*LOSSES)] = PER_TOKEN
-
-
-def _never(name: str, names: Sequence[str]) -> str:
-    return f"the label {name!r} never occurs in training; known: {', '.join(names)}"
-
-
-def _read_weights(file: Path, names: Sequence[str]) -> np.ndarray:
-    """Factors (K,) from lines of a label and its weight; DataError names the line."""
-    number, weights = {name: k for k, name in enumerate(names)}, np.ones(len(names))
-    for line, text in enumerate(read_lines(file), 1):
-        words = [*filter(None, cells(text))]
-        if not words:
-            continue
-        try:
-            name, weight = words[0], float(words[1]) if len(words) == 2 else math.nan
-        except ValueError:
-            weight = math.nan
-        if not 0 <= weight < math.inf:
-            raise DataError(f"{file}: line {line}: {text!r}: expected a label and its weight >= 0")
-        if name not in number:
-            raise DataError(f"{file}: line {line}: {_never(name, names)}")
-        weights[number[name]] = weight
-    return weights
