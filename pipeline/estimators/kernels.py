@@ -6,8 +6,7 @@ import numpy as np
 
 from gapwise.pipeline.estimators.choices import is_number, refuse
 from gapwise.records import Record
-from gapwise.stages.datasets.arrays.kernels import NAMES, OF_KERNEL
-from gapwise.stages.datasets.arrays.rows import Matrix, is_sparse
+from gapwise.stages.datasets.arrays.rows import OF_KERNEL, Matrix, is_sparse
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.scale import Scale
 
@@ -21,8 +20,8 @@ def kernel_of(
     """The facts of a kernel on rows x (n, D) of these weights (n,); None without one. ValueError names a wrong parameter."""
     if kernel is None:
         return None
-    if kernel not in NAMES or is_sparse(x):
-        raise refuse("kernel", kernel, f"one of {', '.join(NAMES)}, or None")
+    if kernel not in OF_KERNEL or is_sparse(x):
+        raise refuse("kernel", kernel, f"one of {', '.join(OF_KERNEL)}, or None")
     if not (is_number(gamma) and 0 < gamma < np.inf) and not (isinstance(gamma, str) and gamma in ("scale", "auto")):
         raise refuse("gamma", gamma, "a number > 0, 'scale' or 'auto'")
     if not is_number(coef0) or not 0 <= coef0 < np.inf:

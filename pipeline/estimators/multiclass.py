@@ -24,8 +24,7 @@ from gapwise.pipeline.estimators.kernels import kernel_of, kernel_scores
 from gapwise.pipeline.estimators.portable import stored_labels
 from gapwise.records import Record
 from gapwise.stages.datasets import Blocks
-from gapwise.stages.datasets.arrays.kernels import write_points
-from gapwise.stages.datasets.arrays.rows import is_sparse
+from gapwise.stages.datasets.arrays.rows import is_sparse, write_points
 from gapwise.stages.datasets.multiclass_arrays import write
 from gapwise.stages.model.confidence import refuse_without_lists
 from gapwise.stages.problems.chain.costs import balanced_weights

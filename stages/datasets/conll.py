@@ -19,11 +19,10 @@ from gapwise.records import Record
 from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.common.files import one_of_files
 from gapwise.stages.datasets.common.options import Values, Whole
-from gapwise.stages.datasets.text.reader import TextReader
-from gapwise.stages.datasets.text.sequences import template_facts, write_specimen, write_splits
+from gapwise.stages.datasets.text.sequences import TextReader, write_columns, write_specimen
 from gapwise.stages.datasets.text.tables import Table, read_table
 from gapwise.stages.datasets.text.task import OPTIONS, Task
-from gapwise.stages.datasets.text.templates import Template, expand
+from gapwise.stages.datasets.text.templates import Template
 
 WORD, TAG = 0, 1
 WINDOWS = {
@@ -62,13 +61,8 @@ class Conll(TextReader):
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         files = self.files()
         train, test = read(files["train"]), read(files["test"])
-        rows = train.rows + test.rows
-        columns = [[row[WORD].lower() for row in rows], [row[TAG] for row in rows]]
-        attributes = expand(train, test, columns, TEMPLATES, min_count=self.min_count, one_pad=True)
-        labels = train.labels(2), test.labels(2)
-        facts = write_splits(sink, report, train, test, labels, attributes, unseen="count", task=self.task)
-        text = template_facts(train, TEMPLATES, lower=[WORD], one_pad=True)
-        return {**facts, "text": {**text, "min_count": self.min_count}}
+        form: Record = {"lower": [WORD], "one_pad": True, "unseen": "count"}
+        return write_columns(sink, report, train, test, TEMPLATES, min_count=self.min_count, task=self.task, **form)
 
     def specimen(self, sink: Sink) -> Record:
         return write_specimen(sink, CHUNK_LABELS, MANY_ATTRIBUTES)

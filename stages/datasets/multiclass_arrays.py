@@ -4,8 +4,8 @@ Options: ``file``, the training examples, and ``test_file``; without it the exam
 (``x_test``, ``y_test``), or a share ``test_fraction`` of each class, drawn with ``seed``. ``format`` is npz, csv or
 svmlight; null: what the file's ending says, after which texts may have .gz. ``label_column`` (csv): a number or a name;
 null: the last. ``bias``: value of a constant column; null: none. ``costs``: a file with the cost of each prediction for each
-true class. ``kernel`` (dense rows): the options of `arrays.kernels`.
-Formats: `arrays.files`, `arrays.csv_rows`, `arrays.costs`.
+true class. ``kernel`` (dense rows): `arrays.rows.KernelOptions`.
+Formats: `arrays.files`, `arrays.csv_rows`.
 
 Labels are whole numbers or names; classes are numbered in sorted order. In a text each spelling is a class of its own: 1 is
 not 01. Sparse files stay sparse. Columns that only a sparse test file has are left out:
@@ -40,8 +40,7 @@ from gapwise.stages.datasets import (
     Shown,
     Sink,
 )
-from gapwise.stages.datasets.arrays.costs import read_costs
-from gapwise.stages.datasets.arrays.csv_rows import read_csv
+from gapwise.stages.datasets.arrays.csv_rows import read_costs, read_csv
 from gapwise.stages.datasets.arrays.files import (
     ENDINGS,
     FEATURES,
@@ -51,9 +50,9 @@ from gapwise.stages.datasets.arrays.files import (
     read_npz,
     read_svmlight,
 )
-from gapwise.stages.datasets.arrays.kernels import KernelOptions
 from gapwise.stages.datasets.arrays.rows import (
     Columns,
+    KernelOptions,
     Label,
     Matrix,
     Rows,

@@ -11,13 +11,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, MapBlocks, Raw, Report, Sink
-from gapwise.stages.datasets.common.options import Values, one_of
+from gapwise.stages.datasets.common.options import Values
 from gapwise.stages.datasets.common.own_class import OwnClassReader, new_split
 from gapwise.stages.problems.user_code import oracle_source
 
@@ -63,8 +63,6 @@ class PythonOracleReader(OwnClassReader):
     """Blocks of a `stages.problems.oracle.Oracle`."""
 
     oracle: Annotated[str, Values("module:Class")]
-    arguments: dict[str, Any] | None = None
-    validation: Annotated[str, one_of("split")] | None = None
     structure = "python_oracle"
     code = "oracle"
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
-from gapwise.stages.datasets.common.options import Values, one_of
+from gapwise.stages.datasets.common.options import Values
 from gapwise.stages.datasets.common.own_class import OwnClassReader, new_split
 
 TRIED = 20
@@ -50,8 +50,6 @@ class PythonStructureReader(OwnClassReader):
     """The problems that a user's class reads."""
 
     module: Annotated[str, Values("module:Class")]
-    arguments: dict[str, Any] | None = None
-    validation: Annotated[str, one_of("split")] | None = None
     structure = "python_structure"
     code = "module"
     truths = "truth"

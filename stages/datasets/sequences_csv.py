@@ -29,16 +29,15 @@ from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, S
 from gapwise.stages.datasets.common.files import existing, expanded, read_lines
 from gapwise.stages.datasets.common.options import Whole, one_of
 from gapwise.stages.datasets.text.attributes import number_attributes
-from gapwise.stages.datasets.text.reader import TextReader
 from gapwise.stages.datasets.text.sequences import (
-    line_facts,
+    TextReader,
     separator_of,
-    template_facts,
+    write_columns,
     write_splits,
 )
 from gapwise.stages.datasets.text.tables import BLANKS, Table, joined, read_tables
 from gapwise.stages.datasets.text.task import OPTIONS, TokenTask
-from gapwise.stages.datasets.text.templates import Template, expand
+from gapwise.stages.datasets.text.templates import Template
 
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 
@@ -81,28 +80,22 @@ class Sequences(TextReader):
         return self.task.source()
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
-        form: Record = {"equal_columns": self.template is not None}
-        train = read_tables(self.paths["train"], **form)
-        form |= {} if self.template is None else separator_of(train)
-        others = {split: read_tables(files, **form) for split, files in self.paths.items() if split != "train"}
+        columns: Record = {"equal_columns": self.template is not None}
+        train = read_tables(self.paths["train"], **columns)
+        columns |= {} if self.template is None else separator_of(train)
+        others = {split: read_tables(files, **columns) for split, files in self.paths.items() if split != "train"}
         after = joined([*others.values()])
         sizes = {split: table.start.size - 1 for split, table in others.items()}
+        given: Record = {"unseen": self.unseen_labels, "task": self.task, "splits": sizes}
         if self.template is None:
             labels = train.labels(0), after.labels(0)
             attributes = number_attributes(train, after, self.min_count)
-            text = line_facts(attributes)
-        else:
-            width = same_width(train, others.values())
-            templates = read_template(self.template, width - 1)
-            rows = train.rows + after.rows
-            columns = [[row[column] for row in rows] for column in range(width - 1)]
-            attributes = expand(train, after, columns, templates, min_count=self.min_count, one_pad=False)
-            labels = train.labels(-1), after.labels(-1)
-            text = template_facts(train, templates, lower=[], one_pad=False)
-        facts = write_splits(
-            sink, report, train, after, labels, attributes, unseen=self.unseen_labels, task=self.task, splits=sizes
-        )
-        return {**facts, "text": {**text, "min_count": self.min_count}}
+            facts = write_splits(sink, report, train, after, labels, attributes, **given)
+            valued = attributes.train.values is not None  # values other than 1
+            return {**facts, "text": {"templates": None, "valued": valued, "min_count": self.min_count}}
+        templates = read_template(self.template, same_width(train, others.values()) - 1)
+        form: Record = {"lower": [], "one_pad": False, "min_count": self.min_count}
+        return write_columns(sink, report, train, after, templates, **form, **given)
 
 
 def same_width(train: Table, others: Iterable[Table]) -> int:

@@ -2,7 +2,7 @@
 
 Options: ``root``, a folder with the publisher's ``zip.train`` and ``zip.test`` (each also as ``.gz``: a digit and 256 grey
 values in [-1, 1] a line) or ``usps.npz`` (the same in arrays, whole numbers being thousandths). No bias: d = 10 * 256 =
-2,560. With a ``kernel``, its options are those of `arrays.kernels`.
+2,560. With a ``kernel``, its options are `arrays.rows.KernelOptions`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from gapwise.records import Record
 from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, Reader, Report, Sink
-from gapwise.stages.datasets.arrays.kernels import KernelOptions
+from gapwise.stages.datasets.arrays.rows import KernelOptions
 from gapwise.stages.datasets.common.options import Values
 
 PIXELS, DIGITS = 16 * 16, 10

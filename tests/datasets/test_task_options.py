@@ -10,7 +10,7 @@ import pytest
 from memory_sink import problems
 
 from gapwise.stages.datasets import DataError, OptionError, open_dataset
-from gapwise.stages.datasets.arrays.costs import read_costs
+from gapwise.stages.datasets.arrays.csv_rows import read_costs
 from gapwise.stages.datasets.text.constraints import read_constraints, scheme
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.problems.chain.costs import blocked_of

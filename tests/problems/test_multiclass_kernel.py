@@ -12,7 +12,7 @@ from solved import SINGLE, options_of, path_of, solved, stopped_and_resumed
 
 from gapwise.stages.certify.audit import CertificateError
 from gapwise.stages.certify.kernels import completed, gram, of_audit
-from gapwise.stages.datasets.arrays.kernels import NAMES as NAMES_OF_OPTIONS
+from gapwise.stages.datasets.arrays.rows import OF_KERNEL
 from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
 from gapwise.stages.problems.moves import norm2_of, product_of
@@ -67,7 +67,7 @@ def test_values__are_those_of_scikit_learn_in_the_solver_and_in_the_audit(kernel
     values = [[evaluate(Kernel.of(KERNELS[kernel]), x, z) for z in b] for x in a]
     np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(gram(Kernel.of(KERNELS[kernel]), a, b), expected, rtol=1e-12, atol=1e-14)
-    assert NAMES == NAMES_OF_OPTIONS
+    assert tuple(OF_KERNEL) == NAMES
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -1,4 +1,4 @@
-"""Rows of features with labels, dense or sparse, that know where in their file they come from."""
+"""Rows of features with labels, dense or sparse, that know where in their file they come from; and kernels of them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
-from gapwise.stages.datasets import DataError
+from gapwise.records import Record
+from gapwise.stages.datasets import DataError, OptionError, Sink
+from gapwise.stages.datasets.common.options import NonNegative, Positive, Whole, one_of
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -22,6 +24,9 @@ Label = int | float | str
 
 UNNAMED = ("", "Unnamed: 0")
 """Names of a first column of row numbers, which pandas' to_csv() writes, and what pandas' read_csv() makes of it."""
+
+OF_KERNEL = {"linear": (), "poly": ("gamma", "coef0", "degree"), "rbf": ("gamma",)}
+"""Kernels and their options; `stages.problems.multiclass.kernel` has the formulas."""
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 """A whole number as Python writes it, so that different texts are different numbers."""
@@ -142,3 +147,41 @@ def refuse_endless(rows: Rows) -> None:
     k, column = (int(j) for j in ((x.row[bad[0]], x.col[bad[0]]) if is_sparse(x) else divmod(bad[0], x.shape[1])))
     name = "" if rows.columns.names is None else f", {rows.columns.names[column]}"
     raise DataError(f"{rows.where(k)}: feature {column} (from 0){name} is not a finite number")
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """Options that turn dense rows with labels into a problem over kernels; null: none, or the kernel's default.
+
+    ``gamma`` is 1 / columns by default, ``coef0`` 0 and ``degree`` 3.
+    """
+
+    kernel: Annotated[str, one_of(*OF_KERNEL)] | None = None
+    gamma: Positive | None = None
+    coef0: NonNegative | None = None
+    degree: Whole | None = None
+
+    def __post_init__(self) -> None:
+        used = OF_KERNEL[self.kernel] if self.kernel else ()
+        for key in ("gamma", "coef0", "degree"):
+            if getattr(self, key) is not None and key not in used:
+                having = [kernel for kernel, keys in OF_KERNEL.items() if key in keys]
+                raise OptionError(
+                    f"dataset.{key}: only with dataset.kernel={' or '.join(having)}, got kernel {self.kernel}"
+                )
+
+    def write(self, sink: Sink, x: np.ndarray, classes: int) -> Record:
+        """Store the training rows x (m, D) as points of the kernel; returns its facts. Without a kernel, there are none."""
+        if self.kernel is None:
+            return {}
+        write_points(sink, x)
+        defaults = {"gamma": 1.0 / x.shape[1], "coef0": 0.0, "degree": 3}
+        given = {key: getattr(self, key) for key in OF_KERNEL[self.kernel]}
+        facts = {key: defaults[key] if value is None else value for key, value in given.items()}
+        return {"kernel": self.kernel, **facts, "d": 2 * classes * len(x)}
+
+
+def write_points(sink: Sink, x: np.ndarray) -> None:
+    """Store training rows also as points, and which point each of them is."""
+    sink.put("", "points", x)
+    sink.put("train", "row", np.arange(len(x), dtype=np.int64))

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from gapwise.records import Facts, Record
 from gapwise.stages.datasets.common.files import DataError
+from gapwise.stages.datasets.common.options import one_of
 from gapwise.stages.datasets.common.reader import MapBlocks, NewInput, Reader, Report, Sink
 from gapwise.stages.problems.user_code import oracle_source
 
 log = logging.getLogger("gapwise")
 
 
+@dataclass(frozen=True, kw_only=True)
 class OwnClassReader(Reader):
     """A class of the user's, ``module:Class``, reads the data. New input is the name of a split that it serves.
 
@@ -26,8 +29,8 @@ class OwnClassReader(Reader):
     """
 
     validations: ClassVar = {"split": ()}
-    arguments: dict[str, Any] | None
-    validation: str | None
+    arguments: dict[str, Any] | None = None
+    validation: Annotated[str, one_of("split")] | None = None
     truths: ClassVar[str] = "labels"
     """The array of a split with its true labels."""
 

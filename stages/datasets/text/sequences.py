@@ -1,19 +1,32 @@
-"""Turns sequences into blocks of the chain structure: both splits, and new input with the vocabulary of training."""
+"""Readers of tagged text: blocks of the chain structure for all splits and new input, and lines with predicted labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import NEW, DataError, Known, MapBlocks, Raw, Report, Sink
+from gapwise.stages.datasets import (
+    NEW,
+    DataError,
+    Known,
+    MapBlocks,
+    NewInput,
+    Predicted,
+    Raw,
+    Reader,
+    Report,
+    Shown,
+    Sink,
+)
+from gapwise.stages.datasets.common.files import expanded
 from gapwise.stages.datasets.text.attributes import rows_of_attributes, rows_of_lines
-from gapwise.stages.datasets.text.tables import Table, new_table
+from gapwise.stages.datasets.text.tables import Table, joined, new_table, parse_table, read_table
 from gapwise.stages.datasets.text.task import Task
-from gapwise.stages.datasets.text.templates import Template, columns_of, rows_by_name
+from gapwise.stages.datasets.text.templates import Template, columns_of, expand, rows_by_name
 from gapwise.stages.datasets.text.tokens import (
     ATTRIBUTES,
     COLUMNS,
@@ -80,6 +93,23 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
         "test_only_labels": late,
         **facts,
     }
+
+
+def write_columns(sink: Sink, report: Report, train: Table, test: Table, templates: list[Template], *, lower: list[int],
+                  one_pad: bool, min_count: int, unseen: str, task: Task, splits: Mapping[str, int] | None = None,
+                  ) -> Record:  # fmt: skip
+    """`write_splits` of columns, the label last, with the attributes of templates; columns in `lower` are lower-cased.
+
+    Attributes that occur less than `min_count` times in training are left out.
+    """
+    rows, width = train.rows + test.rows, len(train.rows[0]) - 1
+    columns = [[row[k].lower() if k in lower else row[k] for row in rows] for k in range(width)]
+    attributes = expand(train, test, columns, templates, min_count=min_count, one_pad=one_pad)
+    labels = train.labels(width), test.labels(width)
+    facts = write_splits(sink, report, train, test, labels, attributes, unseen=unseen, task=task, splits=splits)
+    lines = [[template.skeleton, template.macros] for template in templates]
+    text = {"templates": lines, "columns": width, "lower": lower, "one_pad": one_pad, **separator_of(train)}
+    return {**facts, "text": {**text, "min_count": min_count}}
 
 
 PIECE = 10_000
@@ -156,21 +186,9 @@ def write_specimen(sink: Sink, labels: int, attributes: int) -> Record:
     return {"classes": labels, "attributes": total, "d": total * labels + labels**2}
 
 
-def template_facts(train: Table, templates: list[Template], *, lower: list[int], one_pad: bool) -> Record:
-    """What `TextEncoder` needs besides the vocabulary; feature columns in `lower` are lower-cased."""
-    lines = [[template.skeleton, template.macros] for template in templates]
-    columns = len(train.rows[0]) - 1
-    return {"templates": lines, "columns": columns, "lower": lower, "one_pad": one_pad, **separator_of(train)}
-
-
 def separator_of(train: Table) -> Record:
     """What separates columns in all files, where it cannot be told from each: a lone column needs no tab, and has blanks."""
     return {"separator": train.separator} if len(train.rows[0]) == 2 and train.separator == "\t" else {}
-
-
-def line_facts(attributes: Attributes) -> Record:
-    """The same for CRFsuite's lines, including whether attributes have values other than 1."""
-    return {"templates": None, "valued": attributes.train.values is not None}
 
 
 @dataclass(frozen=True)
@@ -265,3 +283,60 @@ def text_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> TextEncoder |
     if meta["text"].get("tokens") == COLUMNS:
         return ColumnEncoder(*sizes, dense=bool(meta.get("dense", False)))
     return TextEncoder(*sizes, meta["text"], read_vocabulary(shared))
+
+
+class TextReader(Reader):
+    """A reader of columns or of CRFsuite's lines."""
+
+    structure = "chain"
+
+    @classmethod
+    def encoder(cls, meta: Facts, shared: Mapping[str, np.ndarray]) -> TextEncoder | ColumnEncoder:
+        return text_encoder(meta, shared)
+
+    @classmethod
+    def read_new(cls, inputs: Sequence[str], meta: Facts) -> NewInput:
+        """Sequences of files in the form of the training file, with its label column or without.
+
+        Patterns such as ``new-*.txt`` and ``/dev/stdin`` are files, too.
+        """
+        return NewInput(joined([_checked(read_table(file, **_form(meta)), meta) for file in expanded(inputs)]))
+
+    @classmethod
+    def truth(cls, new: NewInput, meta: Facts) -> list[str]:
+        """The labels of new sequences, flat; DataError names the first line that has none."""
+        table: Table = new.raw
+        width = meta["text"].get("columns")
+        for token, row in enumerate(table.rows if width is not None else ()):
+            if len(row) != width + 1:
+                raise DataError(f"{table.where(token)}: {len(row)} columns; expected {width} and then the label")
+        return table.labels(0 if width is None else width)
+
+    @classmethod
+    def stored_input(cls, arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | None:
+        """The text of a test split, with its labels; None in stores made before text was kept."""
+        if "text" not in arrays:
+            return None
+        lines = np.asarray(arrays["text"]).tobytes().decode().split("\n")
+        table = parse_table("test", lines, **_form(meta))
+        first = table.rows[: int(table.start[1])]
+        width = meta["text"].get("columns")  # of CRFsuite's lines None: the label comes first, and stays
+        return NewInput(table, example="\n".join(table.separator.join(row[:width]) for row in first))
+
+    @classmethod
+    def show(cls, new: NewInput, predicted: Predicted) -> Shown:
+        """Tagged text, which conlleval reads if the input has its labels."""
+        table: Table = new.raw
+        return Shown(table.text([predicted.names[label] for label in predicted.labels.tolist()]), ".txt")
+
+
+def _form(meta: Facts) -> Record:
+    """How a file of these data is read."""
+    return {"separator": meta["text"].get("separator"), "equal_columns": meta["text"]["templates"] is not None}
+
+
+def _checked(table: Table, meta: Facts) -> Table:
+    """The table if it has the columns of the training data; DataError names its file."""
+    if meta["text"]["templates"] is not None:
+        columns_of(table, meta["text"]["columns"])
+    return table

@@ -3,7 +3,7 @@
 ``loss``: ``per_token``, each wrong token costs 1 / (mean tokens of a training sequence), or ``per_sequence``, 1 / (tokens
 of its own). ``label_weights``: factors of the cost of tokens by their true label, ``balanced`` (inverse to how often the
 label occurs in training), or a table ``{B-NP: 2, O: 0.5}``; others weigh 1.
-``costs``: a file with the cost of predicting b where a is true (`arrays.costs`). ``constraints``: ``none``, a scheme
+``costs``: a file with the cost of predicting b where a is true (`read_costs`). ``constraints``: ``none``, a scheme
 (``bio``, ``iob1``, ``iobes``, ``bilou``), or a file of what may not occur (`text.constraints`).
 
 All four are in `OPTIONS`, which readers leave out of their keys: `Task.source` has what differs from the papers' loss
@@ -22,7 +22,7 @@ import numpy as np
 
 from gapwise.records import Record
 from gapwise.stages.datasets import DataError, OptionError, Sink
-from gapwise.stages.datasets.arrays.costs import read_costs
+from gapwise.stages.datasets.arrays.csv_rows import read_costs
 from gapwise.stages.datasets.common.options import Values, one_of
 from gapwise.stages.datasets.text.constraints import SCHEMES, fault, fitting, read_constraints, scheme
 from gapwise.stages.problems.losses import BALANCED, LOSSES, PER_SEQUENCE, PER_TOKEN
