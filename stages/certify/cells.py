@@ -248,8 +248,9 @@ class OpenEnded(Cells):
         ended, status, eps = self.attrs.get("axis_end"), str(self.attrs["status"]), float(self.attrs["eps"])
         stopped = status == "ROUNDING_LIMIT" and (ended != status or eps > self.audit.asked_eps)
         if ended not in ENDS or (status in ENDS and status != ended and not stopped):
+            low, known = (float(self.closed()[-1]) if self.low.size else math.inf), ", ".join(ENDS)
             self.broken.append(
-                f"axis_end is stored as {ended!r}, with the status {status}: expected one of {', '.join(ENDS)}"
+                f"lambda {low:.9g}: axis_end is stored as {ended!r}, with the status {status}: expected one of {known}"
             )
             return
         highest, floor = float(self.arrays["lambda"][0]), rounding_floor(self.audit.zero, eps / RUNG)

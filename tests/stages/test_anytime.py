@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-import zarr
 from configs import composed
 from dense import optimum, primal_value
 from equality import assert_same_path
@@ -127,39 +125,6 @@ def test_rounding__that_leaves_no_smaller_eps_is_no_eps_reached_and_is_verified(
     monkeypatch.setattr("gapwise.stages.certify.ends.LEAST", 1e-9)
     with pytest.raises(CertificateError, match=r"lambda .* says that rounding leaves no eps below 0\.0"):
         verify(problem, tmp_path, asked=asked, samples=2)
-
-
-def put(name: str, row: int, change):
-    def tamper(group: zarr.Group) -> None:
-        values = group[name][...]
-        values[row] = change(values[row])
-        group[name][...] = values
-
-    return tamper
-
-
-TAMPER = {
-    "eps": (lambda group: group.attrs.update(eps=0.9 * group.attrs["eps"]), "the gap reaches|duality gap"),
-    "end": (lambda group: group.attrs.update(axis_end="PASS_LIMIT"), "axis_end is stored as 'PASS_LIMIT'"),
-    "bottom": (put("cell_low", -1, lambda x: x + 1e-3), "ends above"),
-}
-
-
-@functools.cache
-def limited(folder: Path) -> Path:
-    """A path that ended at a limit, whose axis goes down to 0."""
-    assert solved(problem_of("separable"), folder, options_of(), path_of(1e-3, "separable", max_breakpoints=8))
-    assert read_path(folder / "path.zarr", ())[1]["axis_end"] == "CONVERGED"
-    return folder
-
-
-@pytest.mark.parametrize("case", TAMPER)
-def test_verify__finds_what_is_not_so(tmp_path: Path, tmp_path_factory, case: str) -> None:
-    run, (tamper, message) = tmp_path / "run", TAMPER[case]
-    shutil.copytree(limited(tmp_path_factory.getbasetemp() / "anytime_limited"), run)
-    tamper(zarr.open_group(run / "path.zarr", mode="a"))
-    with pytest.raises(CertificateError, match=message):
-        verify(problem_of("separable"), run, samples=2)
 
 
 def test_eps__is_no_part_of_the_key_and_says_whether_there_is_more_to_do() -> None:

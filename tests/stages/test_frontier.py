@@ -24,31 +24,21 @@ from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.results import without_weights
 
 
-def write_solve(run_dir: Path, passes: float, tolerance: float, status: str = "CONVERGED") -> None:
-    """What a single solve leaves."""
+def write_solve(run_dir: Path, passes: list[float], status: str = "CONVERGED", **attrs: object) -> None:
+    """What a solve of one lambda, or of a grid, leaves."""
+    count = len(passes)
     columns = {
-        "lambda": 0.01,
-        "gap": 1e-3,
-        "effective_passes": passes,
-        "oracle_calls": int(100 * passes),
-        "seconds": 0.1,
-        "status": [*Status].index(Status(status)),
-    }
+        "lambda": 0.5 ** np.arange(count), "gap": np.full(count, 1e-3), "seconds": np.full(count, 0.1),
+        "effective_passes": passes, "oracle_calls": [int(100 * each) for each in passes],
+        "status": np.full(count, [*Status].index(Status(status))),
+    }  # fmt: skip
     group = zarr.open_group(run_dir / "path.zarr", mode="w")
-    for name, value in columns.items():
-        group.create_array(name, data=np.array([value]))
-    attrs = {
-        "format_version": FORMAT_VERSION,
-        "rule": "single",
-        "eps": tolerance,
-        "relative": True,
-        "status": status,
-        "certainty": "exact",
-        "certified": True,
-        "dual_point": True,
-        "status_meanings": [str(one) for one in Status],
-    }
-    group.attrs.update(attrs)
+    for name, values in columns.items():
+        group.create_array(name, data=np.array(values))
+    group.attrs.update({
+        "format_version": FORMAT_VERSION, "rule": "single", "relative": True, "status": status, "certainty": "exact",
+        "certified": True, "dual_point": True, "status_meanings": [str(one) for one in Status], **attrs,
+    })  # fmt: skip
 
 
 RULES = ("paper", "two_sided")
@@ -73,7 +63,7 @@ def test_compare__tables_and_draws_solves_and_paths(tmp_path: Path, paths: dict[
             for tolerance in (1e-2, 1e-3):
                 run_dir = tmp_path / f"{variant}-{seed}-{tolerance}"
                 late = variant == "bcfw_gap" and tolerance == 1e-3
-                write_solve(run_dir, passes + seed, tolerance, "PASS_LIMIT" if late else "CONVERGED")
+                write_solve(run_dir, [passes + seed], "PASS_LIMIT" if late else "CONVERGED", eps=tolerance)
                 runs.append((variant, "0.01", seed, run_dir))
     comparison = compare("frontier", [*runs, *((rule, "", 0, run_dir) for rule, run_dir in paths.items())], tmp_path)
     assert comparison["figures"] == ["frontier.png", "certified.png"]
@@ -113,3 +103,15 @@ def test_whole_axis__is_above_every_exact_gap_and_below_eps(rule: str, paths: di
         k = int(np.searchsorted(-lams, -sample["lambda"]))
         around = bound[max(k - 2, 0) : k + 2]  # the curve is drawn by points; they are dense
         assert sample["gap"] <= np.max(around) + 1e-9
+
+
+def test_work__is_drawn_and_counted_for_every_path(tmp_path: Path) -> None:
+    runs = []
+    for name, passes in (("two", [3.0, 2.0]), ("one", [4.0])):
+        write_solve(tmp_path / name, passes, rule="grid", eps=0.1)
+        runs.append((name, "", 0, tmp_path / name))
+    comparison = compare("work", runs, tmp_path, ("png", "svg"))
+    assert comparison["figures"] == ["work.png"]
+    assert [row["passes"] for row in comparison["table"]] == [5.0, 4.0]
+    assert (tmp_path / "figures" / "work.png").read_bytes()[:4] == b"\x89PNG"
+    assert "two" in (tmp_path / "figures" / "work.svg").read_text()

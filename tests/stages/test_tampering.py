@@ -191,6 +191,14 @@ SCALES = {
 }
 
 
+AXIS = {
+    "eps": (scaled(0.9, "eps"), "the gap reaches|duality gap"),
+    "end": (lambda path: path.attrs.update(axis_end="PASS_LIMIT"), "axis_end is stored as 'PASS_LIMIT'"),
+    "bottom": (change("cell_low", -1, lambda x: x + 1e-3), "ends above"),
+}
+"""Of a path that may be stopped anywhere."""
+
+
 FIRST = "breakpoint 1.*block 0"
 BASELESS = {
     "label": (put("support_label", lambda y: 200), f"{FIRST}: holds 200, expected labels 0 to 2"),
@@ -223,6 +231,7 @@ def cases(kinds: list[str], table: dict[str, tuple[Callable, str]]) -> list[Any]
         *cases(["two_sided"], TOPS),
         *cases(["two_sided"], CELLS),
         *cases(["two_sided_whole"], SCALES),
+        *cases(["anytime_whole"], AXIS),
         *cases(["paper", "grid", "heuristic"], BASELESS),
     ],
 )

@@ -18,6 +18,7 @@ KINDS = {
     "two_sided": {"rule": "two_sided", "kappa": 0.7, "eps": 0.02, "lambda_min": 0.3},
     "two_sided_whole": {"rule": "two_sided", "kappa": 0.7, "eps": 0.05, "relative": True},
     "paper": {"rule": "paper", "lambda_min": 0.3},
+    "anytime_whole": {"rule": "anytime", "eps": 0.05},
     "anytime": {"rule": "anytime", "eps": 0.05, "lambda_min": 0.3},
     "heuristic": {"rule": "heuristic", "kappa": 0.7, "lambda_min": 0.3},
     "grid": {"rule": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-3},
@@ -30,7 +31,7 @@ KINDS = {
 
 def problem_of(name: str, kind: str):
     """Tiny data; separable data if the hinge has to fall to eps."""
-    if kind != "two_sided_whole":
+    if not kind.endswith("_whole"):
         return TINY[name]()
     assert name == "multiclass"
     return multiclass(width=9, classes=3)
