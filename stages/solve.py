@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -199,15 +198,7 @@ NUMBERS = ("lambda", "lambda_low", "gap", "hinge", "loss_dual", "norm2")
 """The argument of `PathRule.model`."""
 
 
-class Columns(Protocol):
-    """A sink that knows the numbers of all breakpoints."""
-
-    @property
-    def columns(self) -> Callable[[tuple[str, ...]], dict[str, np.ndarray]]:
-        """columns(names): one number a breakpoint, in the order in which they were solved."""
-
-
-def status_of(engine: Engine, sink: Columns) -> Status:
+def status_of(engine: Engine, sink: CommitSink | MemorySink) -> Status:
     """How the walk ended; given lambdas have ended with the first limit that one of them reached."""
     assert engine.status is not None
     if engine.status is not Status.CONVERGED or not engine.task.path.given:
@@ -216,7 +207,7 @@ def status_of(engine: Engine, sink: Columns) -> Status:
     return next((status for status in statuses if status is not Status.CONVERGED), Status.CONVERGED)
 
 
-def cells_of(engine: Engine, sink: Columns) -> dict[str, np.ndarray]:
+def cells_of(engine: Engine, sink: CommitSink | MemorySink) -> dict[str, np.ndarray]:
     """The model of every lambda of a path (`PathRule.model`); {} of given lambdas."""
     columns = sink.columns(NUMBERS)
     order = np.argsort(-columns["lambda"], kind="stable")

@@ -189,26 +189,16 @@ class Verdict:
 
     def record(self) -> Record:
         """JSON-able: all fields, `certified`, and the verdict in words."""
-        return {
-            **dataclasses.asdict(self),
-            "broken": list(self.broken),
-            "rounded": list(self.rounded),
-            "certified": self.certified,
-            "words": self.words,
-        }
+        lists = {"broken": [*self.broken], "rounded": [*self.rounded]}
+        return {**dataclasses.asdict(self), **lists, "certified": self.certified, "words": self.words}
 
 
 def verdict_of(record: Facts | None) -> Verdict:
     """The verdict that `Verdict.record` wrote; ValueError for any other record."""
-    given = record or {}
     try:
-        values = {
-            field.name: given[field.name]
-            for field in dataclasses.fields(Verdict)
-            if field.name not in ("loose", "rounded") or field.name in given  # verdicts of earlier versions have none
-        }
-        values["reach"], values["broken"] = Reach(values["reach"]), tuple(values["broken"])
-        values["rounded"] = tuple(values.get("rounded", ()))
+        values = {field.name: (record or {})[field.name] for field in dataclasses.fields(Verdict)}
+        for name, kind in (("reach", Reach), ("broken", tuple), ("rounded", tuple)):
+            values[name] = kind(values[name])
         values["doubt"] = None if values["doubt"] is None else Doubt(values["doubt"])
         return Verdict(**values)
     except (KeyError, TypeError, ValueError) as error:
