@@ -132,8 +132,9 @@ class SweepTracker(_Guarded):
             self.ended(run, "FINISHED")
 
     def ended(self, run_dir: Location, status: str) -> None:
-        """Show a run that ended FINISHED, KILLED or FAILED."""
-        self._guard(self._show_run, run_dir, status)
+        """Show a run that ended FINISHED or FAILED; one that was told to stop is shown when it goes on."""
+        if status != "KILLED":
+            self._guard(self._show_run, run_dir, status)
 
     def finish(self, summary: Facts, status: str) -> None:
         """Show that the sweep ended. The next command shows what could not be shown, and after KILLED what is left."""

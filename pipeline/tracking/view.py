@@ -92,7 +92,7 @@ def project(
             if result is not None:
                 points = [*curves.headline(result, ended), *points]  # MLflow lists metrics as they were logged
                 words = _words(run_dir, result)
-                log_model(client, run_id, run_dir, result, register=sweep is None)
+                log_model(client, run_id, run_dir, register=sweep is None)
             _artifacts(client, run_id, run_dir)
         write(client, run_id, points, parameters(manifest["solver"], manifest["science"]), words)
         end(client, run_id, status, ended)

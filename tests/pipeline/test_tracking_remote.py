@@ -49,5 +49,5 @@ def test_server__that_goes_away_costs_one_warning(
         assert run.info.status == "FINISHED"
         assert run.data.metrics["best_test_loss"] == 0.2
         assert len(client.get_metric_history(run.info.run_id, "vs_passes/dual")) == 10
-        assert {file.path for file in client.list_artifacts(run.info.run_id)} == {"figures", "model", "run"}
+        assert {file.path for file in client.list_artifacts(run.info.run_id)} == {"figures", "run"}
         assert read_json(directory.path / "tracking.json")["run_id"] == run.info.run_id
