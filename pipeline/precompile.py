@@ -1,5 +1,4 @@
-"""Compiles what later stages call while the first stages work: in one process on two cores, since features need the other
-one, and in two where there are more.
+"""Compiles what later stages call while the first stages work, in one process: features need the other core.
 
 numba keeps what they compile on disk, where this process finds it; a mark beside it says which settings are done. A
 process that fails costs nothing but its time: what it did not compile is compiled when it is needed.
@@ -19,10 +18,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.compiling import WHAT
 from gapwise.pipeline.compute.local import pin_threads
@@ -38,19 +37,15 @@ if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
     from gapwise.stages.solver.options import MethodOptions, PathOptions
 
-PARTS = (("init_path", "solve"), ("verify", "evaluate"))
-"""The stages whose functions each process compiles where there are `ENOUGH` cores. Elsewhere one process compiles for all
-stages in this order: what they share once, and what verify and evaluate call while the path is solved."""
-
-ENOUGH = 3
-"""Cores from which on two processes are sooner ready than one."""
+STAGES = ("init_path", "solve", "verify", "evaluate")
+"""The stages whose functions are compiled, in this order: what they share once, and the last while the path is solved."""
 
 ROOMS = ("problems", "solver", "certify")
 """Packages of `stages` with compiled code, besides evaluate.py."""
 
 
 class Precompile:
-    """Context manager: processes run `target` to compile for `settings`, unless that was done before.
+    """Context manager: a process runs `target` to compile for `settings`, unless that was done before.
 
     Attributes
     ----------
@@ -63,46 +58,34 @@ class Precompile:
     ) -> None:
         self.seconds = 0.0
         self._progress, self._stop = progress, stop
-        self._mark: Path | None = None
-        self._running: dict[Connection, SpawnProcess] = {}  # processes by their connections
-        self._left: dict[str, Connection] = {}  # connection of the process that compiles for a stage, by stage
-        if not worthwhile(settings):
+        self._process: SpawnProcess | None = None
+        self._left: set[str] = set()  # stages for which it compiles still
+        self._mark = mark_of(settings) if worthwhile(settings) else None
+        if self._mark is None or self._mark.exists():
             return
-        mark = mark_of(settings)
-        if mark is None or mark.exists():
-            return
-        with contextlib.suppress(
-            OSError
-        ):  # no more processes, memory or files: what is not started is not compiled ahead
-            for part in PARTS if default_workers() >= ENOUGH else (sum(PARTS, ()),):
-                self._start(part, settings, target or compile_part)
-            self._mark = mark
-
-    def _start(self, part: tuple[str, ...], settings: Settings, target: Callable[..., None]) -> None:
         context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe(duplex=False)
-        arguments = part, dict(settings.dataset), settings.solver, settings.path, theirs
-        process = context.Process(target=target, args=arguments, daemon=True)
-        process.start()
-        theirs.close()
-        self._running[ours] = process
-        self._left.update(dict.fromkeys(part, ours))
+        self._heard, said = context.Pipe(duplex=False)
+        arguments = dict(settings.dataset), settings.solver, settings.path, said
+        process = context.Process(target=target or compile_all, args=arguments, daemon=True)
+        with contextlib.suppress(OSError):  # no more processes, memory or files: nothing is compiled ahead
+            process.start()
+            self._process, self._left = process, {*STAGES}
+        said.close()
 
     def __enter__(self) -> Precompile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for connection, process in self._running.items():
-            process.kill()
-            process.join()
-            connection.close()
-        self._running.clear()
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._heard.close()
 
     def wait_for(self, stage: str) -> None:
         """Wait until the functions of `stage` are compiled, or nobody compiles them; Interrupted if a stop is requested."""
         began = time.monotonic()
         self._hear(0.0)
-        while self._left.get(stage) in self._running:
+        while stage in self._left:
             self._stop.check()
             self._progress.report(0, 0, WHAT)
             self._hear(0.2)
@@ -110,15 +93,15 @@ class Precompile:
 
     def _hear(self, timeout: float) -> None:
         """Note which stages are ready; a process that ends closes its connection."""
-        for connection in cast(list[Connection], wait([*self._running], timeout)):
-            try:
-                del self._left[connection.recv()]
-            except (EOFError, OSError):
-                self._running.pop(connection).join()
-                connection.close()
-        if not self._left and self._mark is not None:
-            with contextlib.suppress(OSError):
-                self._mark.touch()
+        try:
+            while self._left and self._heard.poll(timeout):
+                self._left.remove(self._heard.recv())
+                timeout = 0.0
+                if not self._left and self._mark is not None:
+                    with contextlib.suppress(OSError):
+                        self._mark.touch()
+        except (EOFError, OSError):
+            self._left.clear()
 
 
 def worthwhile(settings: Settings) -> bool:
@@ -169,10 +152,10 @@ def choices(options: Facts) -> list[object]:
     return pairs
 
 
-def compile_part(
-    part: tuple[str, ...], dataset: Mapping[str, object], options: MethodOptions, path: PathOptions, said: Connection
+def compile_all(
+    dataset: Mapping[str, object], options: MethodOptions, path: PathOptions, said: Connection
 ) -> None:  # pragma: no cover  (in a process of its own)
-    """Compile what each stage of `part` calls, and say its name when that is done; the target of the processes."""
+    """Compile what each stage calls, and say its name when that is done; the target of the process."""
     from gapwise.stages.datasets import specimen
     from gapwise.stages.problems import build
 
@@ -185,7 +168,7 @@ def compile_part(
     with contextlib.suppress(Exception), said:
         example = specimen(dataset)
         problem = build(example.structure, example.arrays, example.meta)
-        for stage in part:
+        for stage in STAGES:
             warm_up(stage, problem, options, path)
             said.send(stage)
 

@@ -75,7 +75,7 @@ from pathlib import Path
 from numba.core.dispatcher import Dispatcher
 from solved import options_of, path_of
 from tiny import TINY
-from gapwise.pipeline.precompile import PARTS, warm_up
+from gapwise.pipeline.precompile import STAGES, warm_up
 from gapwise.stages.model.predict import losses_of, predict
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.verify import verify
@@ -83,9 +83,8 @@ from gapwise.stages.verify import verify
 method, rule = sys.argv[1:]
 problem, options = TINY["multiclass"](), options_of(method=method)
 path = path_of(rule=rule, eps=0.3)
-for part in PARTS:
-    for stage in part:
-        warm_up(stage, problem, options, path)
+for stage in STAGES:
+    warm_up(stage, problem, options, path)
 late, compiles = [], Dispatcher.compile
 def compile(self, signature):
     late.append(self.py_func.__qualname__)
@@ -162,18 +161,6 @@ def test_start__that_the_machine_refuses_costs_nothing(settings, monkeypatch) ->
     mark = mark_of(settings)
     assert mark is not None
     assert not mark.exists(), "nothing was compiled"
-
-
-def test_processes__are_one_on_two_cores_and_two_on_more(settings, monkeypatch) -> None:
-    """On two cores features need one, and what the parts share is compiled once."""
-    started: list[tuple[str, ...]] = []
-    monkeypatch.setattr(Precompile, "_start", lambda self, part, *_: started.append(part))
-    begun(settings, precompile_parts.never)
-    assert started == [("init_path", "solve", "verify", "evaluate")]
-    started.clear()
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    begun(settings, precompile_parts.never)
-    assert started == [("init_path", "solve"), ("verify", "evaluate")]
 
 
 def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""Stand-ins for `pipeline.precompile.compile_part`, found by name in the processes that run them."""
+"""Stand-ins for `pipeline.precompile.compile_all`, found by name in the processes that run them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any
 
+from gapwise.pipeline.precompile import STAGES
 
-def at_once(part: tuple[str, ...], dataset: Any, options: Any, path: Any, said: Connection) -> None:
+
+def at_once(dataset: Any, options: Any, path: Any, said: Connection) -> None:
     with said:
-        for stage in part:
+        for stage in STAGES:
             said.send(stage)
 
 
-def dies(part: tuple[str, ...], dataset: Any, options: Any, path: Any, said: Connection) -> None:
+def dies(dataset: Any, options: Any, path: Any, said: Connection) -> None:
     os._exit(3)
 
 
-def never(part: tuple[str, ...], dataset: Any, options: Any, path: Any, said: Connection) -> None:
+def never(dataset: Any, options: Any, path: Any, said: Connection) -> None:
     time.sleep(600.0)
