@@ -85,7 +85,7 @@ def run(asked: argparse.Namespace) -> int:
     with fitting(model.source):
         with warnings.catch_warnings(), saying_that_it_compiles(margins or asked.n_best is not None):
             warnings.simplefilter("ignore", NothingKnown)  # told below
-            predicted = model.predict(new.raw, margins=margins, n_best=asked.n_best)
+            predicted = model.answer(new.raw, margins=margins, n_best=asked.n_best)
         tell(predicted.known)
         if margins and model.calibration is not None:
             say(f"probabilities by {_source(model.calibration)}")

@@ -52,6 +52,8 @@ from gapwise.storage.backend import Location
 from gapwise.storage.mixture import PathInMemory
 
 if TYPE_CHECKING:
+    from gapwise.stages.model.measures import Measured
+    from gapwise.stages.model.model import Model
     from gapwise.storage.paths import SolvedPath
 
 log = logging.getLogger("gapwise")
@@ -288,16 +290,44 @@ class GapwiseEstimator(BaseEstimator):
         ValueError
             If this estimator's inputs have no such form: graphs, and models of your own. Pickle those.
         """
+        self._model_at(lam, "save").save(folder)
+
+    def measures(self, X: Samples, y: Samples) -> Measured:
+        """Loss, measures of the field, and F1 of each label and kind of chunk, of inputs with their true outputs.
+
+        For scikit-learn: ``cross_val_score(model, X, y, scoring=lambda m, X, y: m.measures(X, y).metrics["chunk_f1"])``.
+
+        Parameters
+        ----------
+        X, y : list or array
+            In the form that `fit` takes.
+
+        Returns
+        -------
+        Measured
+            ``metrics``, a dict such as that of ``gapwise evaluate``; ``labels``, ``chunks`` and ``confusions``: rows of
+            tables.
+
+        Raises
+        ------
+        ValueError
+            If these inputs are neither sequences nor rows of numbers.
+        """
+        return self._model_at(None, "measures").measures(X, y)
+
+    def _model_at(self, lam: float | None, asked_by: str) -> Model:
+        """The model at `lam`, as it leaves Python."""
         from gapwise.pipeline.estimators.portable import portable
 
         weights, form = self._weights_at(lam), self._portable()
         if form is None:
-            raise ValueError(f"save: a {type(self).__name__} of such inputs has no form outside Python; pickle it")
+            kind = type(self).__name__
+            raise ValueError(f"{asked_by}: a {kind} of such inputs has no form outside Python; pickle it")
         chosen = float(self.lambda_ if lam is None else lam)
         calibration = self.calibration_ if chosen == self.lambda_ else None
-        portable(
+        return portable(
             type(self).__name__, chosen, weights, *form, *self._solved_at(chosen), calibration, at_lambda=lam is None
-        ).save(folder)
+        )
 
     def _decoded(self, problem: Problem, lam: float | None) -> np.ndarray:
         """Flat labels of all blocks."""

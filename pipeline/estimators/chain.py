@@ -22,6 +22,7 @@ from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.tokens import Tokens
 from gapwise.stages.model.confidence import NBest, refuse_without_lists
 from gapwise.stages.model.explain import Explanation, explain
+from gapwise.stages.model.measures import share_right
 from gapwise.stages.model.named_weights import NamedWeights, columns
 from gapwise.stages.problems.chain.dense import emissions_of
 from gapwise.stages.problems.losses import PER_TOKEN
@@ -30,6 +31,15 @@ from gapwise.storage.backend import Location
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+class Predicted(list[list[Label]]):
+    """A list of labels for each sequence; as an array it is one of lists, which scikit-learn's `cross_val_predict` joins."""
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        array = np.empty(len(self), object)
+        array[:] = list(self)
+        return array
 
 
 class Labelling(NamedTuple):
@@ -203,7 +213,7 @@ class ChainSVM(GapwiseEstimator):
             return [self._labellings(listed, k) if b > a else [Labelling([], 0.0)]
                     for (a, b), k in zip(edges, numbers.tolist(), strict=True)]  # fmt: skip
         labels: list[int] = [] if problem is None else self._decoded(problem, lam).tolist()
-        return [[self.classes_[k] for k in labels[a:b]] for a, b in edges]
+        return Predicted([self.classes_[k] for k in labels[a:b]] for a, b in edges)
 
     def decision_function(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
         """Max-marginals: scores of the best labelling with each label at each token. `predict` gives labels of the largest.
@@ -345,7 +355,4 @@ class ChainSVM(GapwiseEstimator):
         ValueError
             If `X` and `y` do not fit together; names the sequence.
         """
-        data = paired(X, y)
-        pairs = zip(self.predict(X), data.y, strict=True)
-        right = [a == b for predicted, true in pairs for a, b in zip(predicted, true, strict=True)]
-        return float(np.mean(right))
+        return share_right(paired(X, y).y, self.predict(X))

@@ -52,7 +52,6 @@ def solver_options(
         If there is no such preset, its method has no dual point and so no certificate, or a limit is no number > 0.
     """
     from gapwise.pipeline.config.presets import solver_preset, solver_presets
-    from gapwise.pipeline.config.removed import hint
 
     limits: dict[str, float] = {}
     for key, value in (("max_passes", max_passes), ("max_seconds", max_seconds)):
@@ -64,8 +63,6 @@ def solver_options(
     own = FEWEST_CALLS if calls_python else PRESETS[path]
     asked = own if name == "auto" else name
     options = solver_preset(asked) if asked in known else None
-    if options is None and (says := hint(f"solver={name}")):
-        raise ValueError(says)
     if options is None or not options.certifies:
         certified = [preset for preset in known if solver_preset(preset).certifies]
         raise refuse("solver", name, f"auto, {', '.join(certified)}")

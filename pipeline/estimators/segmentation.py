@@ -21,9 +21,10 @@ from gapwise.stages.datasets import NEW, Blocks
 from gapwise.stages.datasets.vision.options import FeatureOptions
 from gapwise.stages.datasets.vision.pictures import Picture, featurize_pictures
 from gapwise.stages.datasets.vision.reader import PictureEncoder, picture_encoder
+from gapwise.stages.model.measures import picture_score
 from gapwise.stages.problems import build
 from gapwise.stages.problems.images.graph import PIXELS
-from gapwise.stages.problems.losses import BALANCED, BLOCK_WEIGHT, PER_PIXEL, PICTURE_LOSSES, with_unit
+from gapwise.stages.problems.losses import BALANCED, BLOCK_WEIGHT, PICTURE_LOSSES, with_unit
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import check_single
 from gapwise.storage.backend import Location
@@ -164,7 +165,7 @@ class SegmentationSVM(GapwiseEstimator):
         if self._encoder is None:
             return None
         words = {"colour_words": self._encoder.words.colour, "sift_words": self._encoder.words.sift}
-        return {"dataset": "horses_sample", "structure": "segmentation", **self._facts}, words
+        return {"dataset": "horses_sample", "structure": "segmentation", **self._facts, "loss": self.loss}, words
 
     def _graph(self, number: int, graph: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         for name, width in self._widths.items():
@@ -282,14 +283,8 @@ class SegmentationSVM(GapwiseEstimator):
             From 0 to 1.
         """
         data = _with_masks(X, y)
-        losses, sizes = [], []
-        for x, true, predicted in zip(data.x, data.y, self.predict(X), strict=True):
-            area = x["area"] if isinstance(x, dict) else np.ones(true.shape)
-            groups = [true == k for k in np.unique(true)] if self.loss == BALANCED else [np.full(true.shape, True)]
-            shares = [float(np.sum(area[group & (predicted != true)]) / np.sum(area[group])) for group in groups]
-            losses.append(np.mean(shares))
-            sizes.append(float(np.sum(area)))
-        return 1.0 - float(np.average(losses, weights=sizes if self.loss == PER_PIXEL else None))
+        areas = [x["area"] if isinstance(x, dict) else np.ones(x.shape[:2]) for x in data.x]
+        return picture_score(self.loss, areas, data.y, self.predict(X))
 
 
 def _with_masks(X: Samples, y: Samples) -> Data:

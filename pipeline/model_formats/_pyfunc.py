@@ -24,7 +24,7 @@ def labelled(model: Any, given: Any) -> Any:
     """The labels of a table of inputs, one row a block: of a picture by pixels, of anything else by name."""
     import pandas as pd
 
-    predictions = model.predict(given if model.columns else list(given[INPUT]))
+    predictions = model.answer(given if model.columns else list(given[INPUT]))
     blocks = range(len(predictions))
     return pd.DataFrame(
         {OUTPUT: [predictions.mask(i).tolist() if predictions.has_masks else predictions.named(i) for i in blocks]}

@@ -2,7 +2,7 @@
 
 save_model("runs/…", "best", "chunker")
 model = load_model("chunker")
-model.predict("He PRP\\nreckons VBZ\\n").named(0)
+model.predict("He PRP\\nreckons VBZ\\n")
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def load_model(
     Returns
     -------
     Model
-        With ``predict``, ``lambda_`` and ``certificate``.
+        With ``predict`` and ``score``, which answer as the estimator does, ``lambda_`` and ``certificate``.
 
     Raises
     ------

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from gapwise.stages.model.predict import losses_of, predict
 from gapwise.stages.model.predictions import by_label, counts_of
 from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.chain.metrics import chunk_counts, encode_names
+from gapwise.stages.problems.losses import BALANCED, PER_PIXEL
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.user_code import only
@@ -121,3 +122,32 @@ def confusions(names: list[str], matrix: np.ndarray, most: int = 10) -> list[Rec
         for a, b in cells
         if wrong[a, b]
     ]
+
+
+def names_of_labels(y: Iterable[Any]) -> list[str]:
+    """Labels of sequences or of examples, flat, by the names that a model's file has."""
+    return [str(label) for label in _flat(y)]
+
+
+def share_right(y: Iterable[Any], predicted: Iterable[Any]) -> float:
+    """The share of labels that are right, of sequences or of examples."""
+    pairs = zip(_flat(y), _flat(predicted), strict=True)
+    return float(np.mean([a == b for a, b in pairs]))
+
+
+def _flat(y: Iterable[Any]) -> Iterator[Any]:
+    for labels in y:
+        yield from labels if isinstance(labels, list | tuple | np.ndarray) else [labels]
+
+
+def picture_score(
+    loss: str, areas: Iterable[np.ndarray], y: Iterable[np.ndarray], predicted: Iterable[np.ndarray]
+) -> float:
+    """1 minus the mean loss of `PICTURE_LOSSES`; with "per_pixel" the share of right area of all pictures together."""
+    losses, sizes = [], []
+    for area, true, own in zip(areas, map(np.asarray, y), predicted, strict=True):
+        groups = [true == k for k in np.unique(true)] if loss == BALANCED else [np.full(true.shape, True)]
+        shares = [float(np.sum(area[group & (own != true)]) / np.sum(area[group])) for group in groups]
+        losses.append(np.mean(shares))
+        sizes.append(float(np.sum(area)))
+    return 1.0 - float(np.average(losses, weights=sizes if loss == PER_PIXEL else None))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.datasets import DataError, FeatureMap, MapBlocks, reader_of, tell_known
+from gapwise.stages.datasets import DataError, FeatureMap, MapBlocks, NewInput, reader_of, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.model.calibration import Calibration
 from gapwise.stages.model.calibration import read as read_calibration
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from gapwise.stages.model.explain import Explanation
+    from gapwise.stages.model.measures import Measured
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "scikit-image", "opencv-python-headless")
 
@@ -117,7 +118,41 @@ class Model:
             problem = build(encoded.structure, encoded.arrays, encoded.meta)
             return explain(problem, self.weights, names, block, entry, rival)
 
-    def predict(
+    def predict(self, X: Any, lam: float | None = None) -> list[Any] | np.ndarray:
+        """What an estimator's `predict` answers: labels as they were in training, of new inputs as `answer` takes them.
+
+        Of sequences a list each, of classes an array, of pictures masks, otherwise a row of integers each. `lam`: this
+        model's, if it is given; ValueError for others.
+        """
+        if lam not in (None, self.lambda_):
+            raise ValueError(f"lam: this model is that of lambda {self.lambda_:g}, got {lam!r}; its run has the others")
+        answer = self.answer(X)
+        if answer.has_masks:
+            return [answer.mask(i).astype(np.uint8) for i in range(len(answer))]
+        if self.meta["structure"] == "multiclass":
+            beyond = any(type(label) is int and label >= 1 << 63 for label in answer.names)
+            return np.array([answer.named(i)[0] for i in range(len(answer))], np.uint64 if beyond else None)
+        return [answer.named(i) if answer.names else answer[i] for i in range(len(answer))]
+
+    def score(self, X: Any, y: Any) -> float:
+        """What an estimator's `score` answers: the share of right tokens or classes; of pictures 1 minus the mean loss."""
+        from gapwise.stages.model.measures import picture_score, share_right
+
+        predicted = self.predict(X)
+        masks = [mask for mask in predicted if np.ndim(mask) == 2]
+        if not masks:
+            return share_right(y, predicted)
+        return picture_score(str(self.meta["loss"]), [np.ones(mask.shape) for mask in masks], y, masks)
+
+    def measures(self, X: Any, y: Any) -> Measured:
+        """Loss, measures of the field, F1 of each label and kind of chunk, confusions: `gapwise evaluate` in Python."""
+        from gapwise.stages.model.measures import measure, names_of_labels
+
+        if self.meta["structure"] not in ("chain", "multiclass"):
+            raise ValueError(f"measures: expected a model of sequences or classes, got one of {self.meta['dataset']}")
+        return measure(self, NewInput(X), names_of_labels(y))
+
+    def answer(
         self, raw: Any, map_blocks: MapBlocks | None = None, *, margins: bool = False, n_best: int | None = None
     ) -> Prediction:
         """Labels of new inputs, in the form that the reader of the data set documents for its encoder.

@@ -60,7 +60,7 @@ def test_path_options__name_the_parameter(given: dict[str, Any], message: str) -
         path_options(**{"lam": 0.1, "n": 3, "tolerance": 0.1, "eps": None, **given})
 
 
-@pytest.mark.parametrize("name", ["sgd", "bcfw_gap_gap", None])
+@pytest.mark.parametrize("name", ["sgd", "bcfw_gap_gap", "bcafw", None])
 def test_unknown_solver__is_refused_with_the_known_ones(name: Any) -> None:
     with pytest.raises(ValueError, match=r"solver: expected auto, accelerated, .* mpbcpfw, got"):
         solver_options(name, path=False, max_passes=None, max_seconds=None)

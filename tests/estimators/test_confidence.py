@@ -61,7 +61,7 @@ def test_calibration__is_of_the_held_out_blocks_and_leaves_home(method: str, tmp
     assert model.calibration_ == expected
     assert model.refit_ is not None
     model.save(tmp_path / "model")
-    predicted = load_model(tmp_path / "model").predict(points[:9], margins=True)
+    predicted = load_model(tmp_path / "model").answer(points[:9], margins=True)
     assert predicted.calibration == expected
     np.testing.assert_allclose(predicted.probabilities, model.probabilities(points[:9]), atol=1e-9)
     model.save(tmp_path / "other", lam=float(model.path_["lambda"][0]))

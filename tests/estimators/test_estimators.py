@@ -18,7 +18,8 @@ from library import Bits, bits, blobs, graphs, sentences
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
+from sklearn.metrics import f1_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -362,3 +363,20 @@ def test_functions__solve_the_problem_of_an_estimator(tmp_path: Path) -> None:
     assert grid["lambda"].values.tolist() == [1.0, 0.1]
     whole = path(ChainSVM().problem(X, y), 0.3)
     assert whole.weights_at(0.05).shape == (model.path_.sizes["feature"],)
+
+
+def test_label_sequences__are_cross_validated_and_have_f1() -> None:
+    X, y = sentences(20)
+    model = ChainSVM(lam=0.1, tolerance=0.1)
+    predicted = cross_val_predict(model, X, y, cv=4)
+    assert [len(labels) for labels in predicted] == [len(labels) for labels in y]
+    train, test = next(iter(KFold(4).split(X)))
+    there = model.fit([X[i] for i in train], [y[i] for i in train])
+    assert predicted[: len(test)].tolist() == there.predict([X[i] for i in test])
+    measured = there.measures(X, y)
+    assert measured.metrics["token_error"] == pytest.approx(1.0 - there.score(X, y))
+    flat = [np.concatenate(labels) for labels in (y, there.predict(X))]
+    for row in measured.labels:
+        assert row["f1"] == pytest.approx(f1_score(*flat, labels=[row["label"]], average="macro"))
+    by_f1 = cross_val_score(model, X, y, cv=4, scoring=lambda m, X, y: m.measures(X, y).labels[0]["f1"])
+    assert by_f1.shape == (4,)

@@ -15,11 +15,6 @@ from gapwise.stages.datasets import NewInput, NothingKnown, reader_of
 from gapwise.stages.datasets.multiclass_arrays import MulticlassArrays
 from gapwise.stages.datasets.text.attributes import attributes
 from gapwise.stages.model.measures import measure
-from gapwise.stages.model.prediction import Prediction
-
-
-def named(predicted: Prediction) -> list[Any]:
-    return [predicted.named(i) for i in range(len(predicted))]
 
 
 def as_text(X: list[Any]) -> str:
@@ -37,10 +32,13 @@ def test_chain__is_loaded_for_dicts_as_trained_and_for_text(tmp_path: Path) -> N
     loaded = load_model(tmp_path / "model")
     predicted, wanted = loaded.predict(X), model.predict(X, lam=0.5)
     assert wanted != [["D"] * len(s) for s in X]
-    assert named(predicted) == named(loaded.predict(as_text(X))) == wanted
+    assert predicted == loaded.predict(as_text(X)) == loaded.predict(X, lam=0.5) == wanted
+    assert loaded.score(X, y) == np.mean(np.concatenate(wanted) == np.concatenate(y))
+    with pytest.raises(ValueError, match=r"^lam: this model is that of lambda 0\.5, got 0\.6"):
+        loaded.predict(X, lam=0.6)
     assert (loaded.lambda_, loaded.certificate["verified"]) == (0.5, True)
     every = sum(value != 0 for s in X for t in s for _, value in attributes(t))
-    assert predicted.known == (every, every)
+    assert loaded.answer(X).known == (every, every)
 
 
 def test_chain__of_lists_takes_lists_and_tells_how_much_of_them_it_knows(tmp_path: Path) -> None:
@@ -49,10 +47,10 @@ def test_chain__of_lists_takes_lists_and_tells_how_much_of_them_it_knows(tmp_pat
     model = ChainSVM(lam=0.1, tolerance=0.1).fit(lists, [["DNV".index(label) for label in labels] for labels in y])
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    assert named(loaded.predict(lists)) == model.predict(lists)  # integers, as in training
-    assert loaded.predict([[["word=dog", "bias", "new"], ["bias"]]]).known == (3, 4)
+    assert loaded.predict(lists) == model.predict(lists)  # integers, as in training
+    assert loaded.answer([[["word=dog", "bias", "new"], ["bias"]]]).known == (3, 4)
     with pytest.warns(NothingKnown, match=r"^0 of 2 attributes known: "):
-        assert loaded.predict([[["a"], ["b"]]]).known == (0, 2)
+        assert loaded.answer([[["a"], ["b"]]]).known == (0, 2)
     with pytest.warns(NothingKnown, match=r"^0 of 2 attributes known: "):
         model.predict([[["a"], ["b"]]])
     for wrong in ([], [lists[0], []], [[1, 2]]):
@@ -71,9 +69,11 @@ def test_pictures__are_loaded_for_pictures(tmp_path: Path) -> None:
         X, [mask, mask]
     )
     model.save(tmp_path / "model")
-    predicted = load_model(tmp_path / "model").predict(X)
-    for i, ours in enumerate(model.predict(X)):
-        np.testing.assert_array_equal(predicted.mask(i), ours)
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.score(X, [mask, mask]) == model.score(X, [mask, mask])
+    with pytest.raises(ValueError, match=r"^measures: expected a model of sequences or classes"):
+        model.measures(X, [mask, mask])
 
 
 LABELS = {
@@ -99,7 +99,9 @@ def test_labels__of_a_loaded_model_are_those_of_the_estimator(tmp_path: Path, ki
     y = some.iloc[k].reset_index(drop=True) if isinstance(some, pd.Series) else np.asarray(some)[k]
     model = MulticlassSVM(lam=0.1, tolerance=0.05).fit(X, y)
     model.save(tmp_path / "classes")
-    assert same([label for (label,) in named(load_model(tmp_path / "classes").predict(X))], list(model.predict(X)))
+    loaded = load_model(tmp_path / "classes")
+    assert same(loaded.predict(X).tolist(), list(model.predict(X)))
+    assert loaded.score(X, y) == model.score(X, y)
     if "float" in kind:
         return  # sequences have none
     values = list(some)
@@ -107,7 +109,7 @@ def test_labels__of_a_loaded_model_are_those_of_the_estimator(tmp_path: Path, ki
     chain = ChainSVM(lam=0.1, tolerance=0.05).fit(words, tags)
     chain.save(tmp_path / "chain")
     loaded = load_model(tmp_path / "chain")
-    for ours, theirs in zip(named(loaded.predict(words)), chain.predict(words), strict=True):
+    for ours, theirs in zip(loaded.predict(words), chain.predict(words), strict=True):
         assert same(ours, theirs)
     assert loaded.named_weights.equals(chain.named_weights())
 
@@ -130,15 +132,15 @@ def test_tables__go_by_name(tmp_path: Path) -> None:
     model = MulticlassSVM(lam=0.1, tolerance=0.05).fit(table, y)
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    wanted = [[label] for label in model.predict(table).tolist()]
-    assert named(loaded.predict(table[[*table.columns[::-1]]])) == named(loaded.predict(X)) == wanted
+    wanted = model.predict(table).tolist()
+    assert loaded.predict(table[[*table.columns[::-1]]]).tolist() == loaded.predict(X).tolist() == wanted
     with pytest.raises(
         ValueError, match=r"^input: expected the columns of the training data, .*; missing: c0, unknown: x"
     ):
         loaded.predict(table.rename(columns={"c0": "x"}))
     table.assign(kind=y)[["kind", *table.columns[::-1]]].to_csv(tmp_path / "new.csv", index=False)
     new = reader_of(loaded.meta["dataset"]).read_new([str(tmp_path / "new.csv")], loaded.meta)
-    assert (MulticlassArrays.truth(new, loaded.meta), named(loaded.predict(new.raw))) == ([*map(str, y)], wanted)
+    assert (MulticlassArrays.truth(new, loaded.meta), loaded.predict(new.raw).tolist()) == ([*map(str, y)], wanted)
 
 
 def test_costs__are_saved(tmp_path: Path) -> None:
@@ -147,5 +149,5 @@ def test_costs__are_saved(tmp_path: Path) -> None:
     MulticlassSVM(lam=0.1, tolerance=0.1, costs=costs).fit(X, y).save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     found = measure(loaded, NewInput(X), [str((k + 1) % 3) for k in y])
-    predicted = [label for (label,) in named(loaded.predict(X))]
+    predicted = loaded.predict(X).tolist()
     assert found.loss == np.mean([costs[(k + 1) % 3][label] for k, label in zip(y, predicted, strict=True)])

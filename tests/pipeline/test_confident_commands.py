@@ -47,7 +47,7 @@ def text_answers(made: Path, name: str, **asked: object) -> tuple[Model, object]
     model = load_model(made / name)
     from gapwise.stages.datasets import reader_of
 
-    return model, model.predict(
+    return model, model.answer(
         reader_of(model.meta["dataset"]).read_new([str(made / "new.txt")], model.meta).raw, **asked
     )
 
@@ -78,7 +78,7 @@ def test_n_best__has_the_form_of_crfpp(made: Path, capsys: pytest.CaptureFixture
 
 def test_rows__have_one_more_column(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, points = load_model(made / "rows"), np.load(made / "rows.npy")
-    predicted = model.predict(points, margins=True)
+    predicted = model.answer(points, margins=True)
     out, _ = said(made, capsys, "rows", "rows.npy", "--margins")
     rows = [[str(i), str(predicted.named(i)[0]), f"{predicted.margins[i]:.6g}"] for i in range(3)]
     assert [line.split(",") for line in out.splitlines()] == [["example", "predicted", "margin"], *rows]

@@ -209,11 +209,11 @@ def test_oracle__serves_a_split_without_truth_and_says_that_its_code_changed(mad
     from python_task import Pairs
 
     model = model_of(run_of(made, "oracle"), trust=True)
-    predicted = model.predict({"split": "fresh", "n": 5})
+    predicted = model.answer({"split": "fresh", "n": 5})
     asked = Pairs("fresh", n=5)
     assert [predicted.named(i) for i in range(5)] == [asked.decode(i, model.weights).tolist() for i in range(5)]
     edited = Model(model.lambda_, model.weights, {}, {**model.meta, "source": "other"}, {}, {}, None)
-    edited.predict("fresh")
+    edited.answer("fresh")
     assert "its code has changed since the training" in caplog.text
 
 

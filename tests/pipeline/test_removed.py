@@ -9,7 +9,6 @@ import pytest
 from gapwise.pipeline.cli import known
 from gapwise.pipeline.config import choices, groups
 from gapwise.pipeline.config.removed import REMOVED
-from gapwise.pipeline.estimators.choices import solver_options
 from gapwise.stages.solver.methods import methods
 from gapwise.stages.solver.path.rules import rules
 
@@ -40,11 +39,6 @@ def test_command__refuses_what_is_gone(
     assert (done.code, done.out) == (2, "")
     assert done.err.endswith(f"{name}: was removed; instead of {name}\n")
     assert done.err.count("\n") == 1
-
-
-def test_estimator__refuses_a_preset_that_is_gone(gone: None) -> None:
-    with pytest.raises(ValueError, match=r"^solver=slow: was removed; instead of solver=slow$"):
-        solver_options("slow", path=False, max_passes=None, max_seconds=None)
 
 
 def test_table__names_nothing_that_is_there() -> None:

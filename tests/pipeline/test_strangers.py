@@ -140,7 +140,7 @@ def test_commands__say_what_they_do_not_run(hostile, marker, tmp_path, capsys):
     carry_out(["export", str(hostile), "-o", str(tmp_path / "gapwise")])
     model = gapwise.load_model(tmp_path / "gapwise")
     with pytest.raises(UntrustedError, match="trust=True"):
-        model.predict("test")
+        model.answer("test")
     assert not marker.exists()
     assert "touching" not in sys.modules
 
@@ -167,7 +167,7 @@ def test_predict__runs_what_the_user_trusts_or_names(how, hostile, marker, tmp_p
         named = gapwise.load_model(tmp_path / "model").code
         model = gapwise.load_model(tmp_path / "model", **({"trust": True} if how == "trust" else {"oracle": named}))
         with pytest.raises((ValueError, UntrustedError)):  # it answers nothing
-            model.predict("test")
+            model.answer("test")
     assert marker.exists()
 
 
@@ -180,7 +180,7 @@ def test_load_model__predicts_with_the_class_that_is_given(honest, tmp_path, mar
     files = {name: facts for name, facts in checksums(file.parent).items() if name != "model.json"}
     features = {**stored["features"], **facts, "d": 7, "dataset": "python_oracle", "label_names": []}
     write_json(file, sealed({**stored, "features": features, "files": files}))
-    predicted = gapwise.load_model(tmp_path / "model", oracle=python_task.Pairs).predict({"split": "fresh", "n": 3})
+    predicted = gapwise.load_model(tmp_path / "model", oracle=python_task.Pairs).answer({"split": "fresh", "n": 3})
     asked = python_task.Pairs("fresh", n=3)
     assert [predicted.named(i) for i in range(3)] == [asked.decode(i, np.arange(7.0)).tolist() for i in range(3)]
     with pytest.raises(ValueError, match="sequences_csv has no code of your own"):

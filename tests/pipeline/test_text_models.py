@@ -86,7 +86,7 @@ def test_evaluate__measures_what_predict_says_as_sklearn_and_seqeval_do(
     assert carry_out(["evaluate", str(chunker), str(tmp_path / "a.txt"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     true = [[line.split("\t")[0] for line in part.splitlines()] for part in LABELLED.split("\n\n")]
-    predicted = load_model(chunker).predict(LABELLED)
+    predicted = load_model(chunker).answer(LABELLED)
     ours = [predicted.named(i) for i in range(2)]
     wrong = [np.mean(np.array(a) != np.array(b)) for a, b in zip(true, ours, strict=True)]
     flat, guess = [*chain(*true)], [*chain(*ours)]
