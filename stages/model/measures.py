@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from gapwise.records import Facts, Record
-from gapwise.stages.datasets import Known, NewInput
-from gapwise.stages.model.model import Model
+from gapwise.stages.datasets import FeatureMap, Known, NewInput
 from gapwise.stages.model.predict import losses_of, predict
 from gapwise.stages.model.predictions import by_label, counts_of
 from gapwise.stages.problems import build, capabilities, structure
@@ -54,7 +53,20 @@ class Measured(NamedTuple):
     known: Known | None
 
 
-def measure(model: Model, new: NewInput, truth: list[str]) -> Measured:
+class Measurable(Protocol):
+    """What is read of a `model.Model`."""
+
+    @property
+    def weights(self) -> np.ndarray: ...
+    @property
+    def allowed(self) -> frozenset[str] | None: ...
+    @property
+    def labels(self) -> Sequence[object]: ...
+    @property
+    def feature_map(self) -> FeatureMap: ...
+
+
+def measure(model: Measurable, new: NewInput, truth: list[str]) -> Measured:
     """The measures of `model` on new input with these labels.
 
     A label of a token that the model was not trained on is never predicted and counts as an error.
