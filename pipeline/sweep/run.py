@@ -161,7 +161,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
         except (ValueError, OSError, KeyError) as error:
             wrong = bool(refuse(error, FAILED, "figures: "))
     write_json(whole.folder / "summary.json", result)
-    write_csv(whole.folder / "runs.csv", rows)
+    write_csv(whole.folder / "runs.csv", table.ranked(rows))
     _report(whole)
     rule = "─" * 88
     text = [rule, *table.lines(rows, time.monotonic() - started), rule, *result.get("text", ())]

@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import mean, stdev
 
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.sweep.plan import Planned
@@ -22,6 +23,7 @@ COLUMNS = (
     ("passes", "passes", ".1f"),
     ("gap", "gap", ".2g"),
     ("best λ", "best_lambda", ".3g"),
+    ("val. loss", "validation_loss", ".4g"),
     ("test loss", "test_loss", ".4g"),
     ("solving s", "solve_seconds", ".1f"),
 )
@@ -48,7 +50,8 @@ def row(job: Planned, directory: RunDir | None) -> Row:
         "name": job.name, "dataset": job.dataset, "variant": job.variant,
         "lambda": job.lam, "tolerance": tolerance, "seed": None if settings is None else settings.seed,
         "experiment": job.experiment, "status": job.status, "seconds": 0.0, "error": job.error, "breakpoints": None,
-        "passes": None, "gap": None, "certified": None, "doubt": "", "best_lambda": None, "test_loss": None,
+        "passes": None, "gap": None, "certified": None, "doubt": "", "best_lambda": None,
+        "validation_loss": None, "test_loss": None,
         "solve_seconds": None, "solve_status": "", "budget": budget(job), "commit": "", "made": "", "load": None,
         "key": directory.key if directory else "", "run": str(directory.path) if directory else "",
     }  # fmt: skip
@@ -98,7 +101,9 @@ def solved_facts(directory: Location) -> Row:
         row["solve_seconds"] = round(float(sum(seconds)), 3)
         if result is not None:
             row["solve_status"] = result["status"]
-            row |= {"best_lambda": result["evaluate"]["best_lambda"], "test_loss": measures_of(result)["test_loss"]}
+            best, served = result["evaluate"], measures_of(result)
+            row |= {"best_lambda": best["best_lambda"], "test_loss": served["test_loss"]}
+            row["validation_loss"] = best.get("validation_loss")
     return row
 
 
@@ -133,19 +138,39 @@ def lines(rows: Sequence[Row], seconds: float) -> list[str]:
     """The table of all runs that have begun, the errors below it, and a line that counts them."""
     wide = max(len(row["name"]) for row in rows)
     out = [f"{'run':<{wide}}  {'status':<11}" + "".join(f"{head:>10}" for head, _, _ in COLUMNS) + "  directory"]
-    for row in (row for row in rows if row["status"] != "waiting"):
+    for row in (row for row in ranked(rows) if row["status"] != "waiting"):
         status = row["status"].upper() if row["status"] in WORST[:2] else row["status"]
         numbers = "".join(f"{_number(row[name], form):>10}" for _, name, form in COLUMNS)
         out.append(f"{row['name']:<{wide}}  {status:<11}{numbers}  {row['run'].rsplit('/', 1)[-1]}".rstrip())
     for row in rows:
         if row["status"] in WORST[:2]:
             out.append(f"{row['status'].upper()} {row['name']}: {row['error']}")
+    out += [
+        f"{name or 'all'}, {len(losses)} seeds: {column.replace('_', ' ')} {mean(losses):.4g} ± {stdev(losses):.2g}"
+        for (name, column), losses in over_seeds(rows).items()
+    ]
     out += _cut_off(rows)
     counts = statuses(rows)
     present = sum(number for status, number in counts.items() if status not in WORST)
     rest = "".join(f", {counts[status]} {status}" for status in WORST if counts.get(status))
     out.append(f"{present} of {len(rows)} runs there{rest} · {seconds:.0f} s")
     return out
+
+
+def ranked(rows: Sequence[Row]) -> list[Row]:
+    """The rows by their validation loss, the least first; those without one follow in their own order."""
+    return sorted(rows, key=lambda row: math.inf if row.get("validation_loss") is None else row["validation_loss"])
+
+
+def over_seeds(rows: Sequence[Row]) -> dict[tuple[str, str], list[float]]:
+    """Losses of runs that differ in their seeds alone, two or more, by their common name and the column."""
+    losses: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        name = " ".join(word for word in row["name"].split(" ") if not word.startswith("seed="))
+        for column in ("validation_loss", "test_loss"):
+            if name != row["name"] and row.get(column) is not None:
+                losses.setdefault((name, column), []).append(row[column])
+    return {key: values for key, values in losses.items() if len(values) > 1}
 
 
 def _cut_off(rows: Sequence[Row]) -> list[str]:

@@ -270,9 +270,25 @@ def test_science__has_of_snapshots_what_their_numbers_depend_on() -> None:
     assert more["snapshots"] == {"every_passes": 1.0, "every_share": 0.1, "test": True}
 
 
+def test_table__ranks_by_validation_loss_and_gives_mean_and_deviation_of_seeds() -> None:
+    columns = dict.fromkeys(("breakpoints", "passes", "gap", "best_lambda", "solve_seconds"), 1)
+    also = {"status": "done", "error": "", "run": "", "doubt": "", "budget": "", "solve_status": ""}
+    losses = {"a seed=1": (0.3, 0.1), "a seed=2": (0.1, 0.3), "b seed=1": (0.2, 0.0), "c": (None, 0.05)}
+    rows = [
+        {**columns, **also, "name": name, "validation_loss": held_out, "test_loss": test}
+        for name, (held_out, test) in losses.items()
+    ]
+    text = table.lines(rows, 1.0)
+    assert [line.split("  ")[0] for line in text[1:5]] == ["a seed=2", "b seed=1", "a seed=1", "c"]
+    assert text[5] == "a, 2 seeds: validation loss 0.2 ± 0.14"
+    assert text[6] == "a, 2 seeds: test loss 0.2 ± 0.14"
+    assert len(text) == 8
+
+
 def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budgets_differ() -> None:
     def row(name: str, status: str, budget: str, doubt: str = "") -> dict:
         numbers = {
+            "validation_loss": None,
             "breakpoints": 1,
             "passes": 60.0,
             "gap": 0.2,

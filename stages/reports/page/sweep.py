@@ -52,9 +52,10 @@ def write_sweep_report(folder: Location, target: Location | None = None) -> Loca
 
 
 def comparison(summary: Facts, folder: Location) -> Markup:
-    """One row per run; the least test loss is marked."""
+    """One row per run; the least loss is marked, that of validation blocks where any run has some."""
     jobs: Sequence[Facts] = summary["jobs"]
-    losses_of = [row.get("test_loss") for row in jobs]
+    split = "validation" if any(row.get("validation_loss") is not None for row in jobs) else "test"
+    losses_of = [row.get(f"{split}_loss") for row in jobs]
     known = [loss for loss in losses_of if loss is not None]
     best = losses_of.index(min(known)) if known else None
     heads = [
@@ -64,18 +65,19 @@ def comparison(summary: Facts, folder: Location) -> Markup:
         term("effective pass", "passes"),
         "seconds of solving",
         "best λ",
+        Markup("validation {}").format(term("loss")),
         Markup("test {}").format(term("loss")),
     ]
     rows = [
         [linked(row, folder), row["status"] + (f": {row['error']}" if row.get("error") else ""),
          number(row.get("breakpoints"), "d"), number(row.get("passes"), ",.1f"),
          number(row.get("solve_seconds"), ".1f"), number(row.get("best_lambda")),
-         number(row.get("test_loss"), ".4g")]
+         number(row.get("validation_loss"), ".4g"), number(row.get("test_loss"), ".4g")]
         for row in jobs
     ]  # fmt: skip
     counts = ", ".join(f"{count} {status}" for status, count in summary.get("statuses", {}).items())
     said = paragraph(
-        f"{len(jobs)} runs: {counts}. ", "The marked row has the least test loss." if best is not None else ""
+        f"{len(jobs)} runs: {counts}. ", f"The marked row has the least {split} loss." if best is not None else ""
     )
     return said + table(heads, rows, marked=best, caption="All runs of the sweep")
 
