@@ -42,8 +42,10 @@ def why(cfg: DictConfig) -> int:
         if near is None:
             out.append(f"no other run in {root}")
         else:
-            out.append(f"nearest run: {near.run.name}, {near.state}; it differs in")
-            out += [f"  {key}: {number(b)} there, {number(a)} here" for key, (a, b) in differing(mine, near).items()]
+            keys = differing(mine, near)
+            said = "it differs in" if keys else "an earlier version made it, and this one would begin anew beside it"
+            out.append(f"nearest run: {near.run.name}, {near.state}; {said}")
+            out += [f"  {key}: {number(b)} there, {number(a)} here" for key, (a, b) in keys.items()]
     print("\n".join([*out, f"run: {directory.path}"]), flush=True)
     return DONE
 

@@ -39,12 +39,12 @@ from gapwise.pipeline.config.run_options import (
 )
 from gapwise.pipeline.config.validation import with_validation
 from gapwise.pipeline.errors import did_you_mean
-from gapwise.records import Record
+from gapwise.records import Record, flat
 from gapwise.stages import datasets
 from gapwise.stages.choice.rules import CHOOSING_EPS, LOSS
 from gapwise.stages.solver.check import check_path
 from gapwise.stages.solver.methods import method_options, methods
-from gapwise.stages.solver.options import LOSS_RISES, WHOLE, MethodOptions, PathOptions, check_one_of
+from gapwise.stages.solver.options import LOSS_RISES, MethodOptions, PathOptions, check_one_of
 from gapwise.stages.solver.path.rules import path_rule, rules
 from gapwise.storage.backend import location
 from gapwise.storage.backend.staging import cache_root
@@ -111,8 +111,6 @@ class Settings:
         """
         solver, path = by_user_name("solver", self.solver), by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
-        if self.path.end == WHOLE:  # keys of such runs do not depend on this option
-            del path["end"]
         if self.path.can.open_ended:  # where to stop, like a limit of time
             del path["eps"]
         science = {"dataset": datasets.science(self.dataset), "solver": solver, "path": path, "seed": self.seed}
@@ -120,6 +118,18 @@ class Settings:
             science["criterion"] = self.run.criterion
         # snapshots change no number, but a run without them cannot replace one that should have them
         return {**science, "snapshots": self.snapshots.science} if self.snapshots.science else science
+
+    @property
+    def choices(self) -> Record:
+        """The part of the science that makes the key, with dotted names: what differs from the defaults of the method and of
+        a path. So a new option changes no key, and a default never changes under one `FORMAT_VERSION`.
+        """
+        default = {
+            "solver": {**by_user_name("solver", method_options(self.solver.method)), "method": None},
+            "path": by_user_name("path", PathOptions()),
+        }
+        usual = flat(default)
+        return {name: value for name, value in flat(self.science).items() if name not in usual or usual[name] != value}
 
     @property
     def data_name(self) -> str:
@@ -152,8 +162,8 @@ class Settings:
         return fingerprint({"format": FORMAT_VERSION, "dataset": datasets.science(self.dataset), "source": source})
 
     def run_key(self, source: Mapping[str, object]) -> str:
-        """Key of the run: its science and its data."""
-        return fingerprint({"format": FORMAT_VERSION, **self.science, "source": source})
+        """Key of the run: the choices made in it, and its data."""
+        return fingerprint({"format": FORMAT_VERSION, **self.choices, "source": source})
 
 
 def fingerprint(value: object) -> str:

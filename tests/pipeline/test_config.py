@@ -13,11 +13,14 @@ from omegaconf import OmegaConf
 from gapwise.pipeline.cli import command
 from gapwise.pipeline.command import readable
 from gapwise.pipeline.config.run_options import TrackingOptions
-from gapwise.pipeline.config.settings import CONF, Settings, on_this_machine, read
+from gapwise.pipeline.config.settings import CONF, Settings, by_user_name, on_this_machine, read
 from gapwise.pipeline.errors import ConfigError
 from gapwise.pipeline.help import GROUPS, comments, summary
 from gapwise.pipeline.tracking.mlflow import store_uri
+from gapwise.records import flat
 from gapwise.stages.datasets import open_dataset
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import PathOptions
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 ROOT = CONF.parent
@@ -84,18 +87,39 @@ def test_defaults__are_what_is_fastest_with_cheap_oracles() -> None:
         assert chosen(*order)[0] == "bcfw"
 
 
-@pytest.mark.parametrize(
-    ("words", "key"),
-    [
-        (("path.rule=paper",), "c0e07431"),
-        (("path=single", "solver=bcpfw_gap_cache", "path.tolerance=0.1", "path.relative=false"), "5e22c9c4"),
-        (("path=grid",), "64943b77"),
-        (("path=heuristic",), "16c6d7d1"),
-        (("path.rule=two_sided",), "83cc4460"),
-    ],
-)
-def test_key__stays_what_it_is(words: tuple[str, ...], key: str) -> None:
-    assert read(composed(*words)).run_key({}).startswith(key)
+def test_key__is_made_of_what_differs_from_the_defaults() -> None:
+    settings = read(composed("path.warm_start=none", "solver=expensive_oracle"))
+    chosen = {name: value for name, value in settings.choices.items() if not name.startswith("dataset.")}
+    assert chosen == {
+        "path.warm_start": "none", "path.kappa": 0.84, "seed": 0, "solver.method": "accelerated", "solver.n_best": 0,
+        "solver.exact_passes": "at_mean", "solver.acceleration.c": 0.028, "solver.acceleration.inner_target": 0.25,
+    }  # fmt: skip
+
+
+USUAL = {
+    "solver.step": "pairwise", "solver.sampling": "gap", "solver.degree": 1.0, "solver.refresh_every": 10,
+    "solver.line_search": True, "solver.averaging": "none", "solver.rebase_steps": 0, "solver.cache.kind": "none",
+    "solver.cache.F": 0.25, "solver.cache.nu": 0.01, "solver.cache.capacity": 50, "path.rule": "two_sided",
+    "path.eps": 0.1, "path.kappa": 0.7, "path.lambda_min": 0.0, "path.lambda": 0.01, "path.tolerance": 0.1,
+    "path.relative": False, "path.warm_start": "keep_dual", "path.end": "whole", "path.max_breakpoints": 100_000,
+}  # fmt: skip
+FURTHER = {
+    "acceleration.c": 0.036, "acceleration.rounds": 2, "acceleration.cached_passes": 2, "acceleration.inner_target": 0.55,
+    "acceleration.skip_share": 0.07, "acceleration.unused_passes": 15, "at_mean.of_exact": 0.25, "at_mean.rounds": 2,
+    "at_mean.cache_error": 0.7, "at_mean.trust": 0.05, "n_best": 1, "multiplane.unused_iterations": 10,
+    "multiplane.approximate_passes": 1000, "multiplane.rounds": 1, "cache.kind": "gap", "eta": 10.0, "truth": 15.0,
+}  # fmt: skip
+
+
+def test_defaults__are_those_that_keys_rest_on() -> None:
+    """A default that changes must come with another `FORMAT_VERSION`: old runs would be taken for new ones."""
+    usual = flat({"solver": by_user_name("solver", method_options()), "path": by_user_name("path", PathOptions())})
+    assert {name: usual[name] for name in USUAL if name in usual} == {k: v for k, v in USUAL.items() if k in usual}
+    for method in ("accelerated", "mpbcfw", "eg"):
+        further = flat(by_user_name("solver", method_options(method)))
+        assert {name: further[name] for name in FURTHER if name in further} == {
+            name: value for name, value in FURTHER.items() if name in further
+        }
 
 
 @pytest.mark.parametrize(
