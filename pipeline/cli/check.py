@@ -40,22 +40,22 @@ def run(asked: argparse.Namespace) -> int:
     find_modules_here()
     workers = asked.workers or default_workers()
     try:
-        name, options = dataset_of(asked.name, asked.options)
+        name, options, words = dataset_of(asked.name, asked.options)
         report = check(name, options, asked.seconds)
     except (ValueError, OSError) as error:
         return refuse(error, BAD_CONFIGURATION, "check: ")
-    print(
-        as_json(report.facts(workers)) if asked.json else "\n".join(lines(report, workers, asked.name, asked.options))
-    )
+    print(as_json(report.facts(workers)) if asked.json else "\n".join(lines(report, workers, words)))
     return DONE if report.ok else FAILED
 
 
-def dataset_of(name: str, words: list[str]) -> tuple[str, Record]:
-    """The reader and its options for MODULE:CLASS or a data set's name and KEY=VALUE words; ValueError names a bad one."""
+def dataset_of(name: str, words: list[str]) -> tuple[str, Record, list[str]]:
+    """The reader and its options for MODULE:CLASS or a data set's name and KEY=VALUE words, and the words of a run's command
+    that say the same; ValueError names a bad one."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     from gapwise.pipeline.config.settings import dataset_options, dataset_yaml
+    from gapwise.stages.problems.user_code import user_object
 
     strange = [word for word in words if not re.match(r"[\w.]+=", word)]
     if strange:
@@ -63,28 +63,25 @@ def dataset_of(name: str, words: list[str]) -> tuple[str, Record]:
     try:
         given = OmegaConf.from_dotlist(words)
         if ":" in name:
-            reader, key = _reader_of(name)
-            return reader, {"name": reader, key: name, "arguments": OmegaConf.to_container(given, resolve=True)}
+            made = user_object(name)
+            compiled = isinstance(made, type) and issubclass(made, tuple)
+            reader, key = ("python_structure", "module") if compiled else ("python_oracle", "oracle")
+            own = [
+                f"dataset={reader}",
+                f"dataset.{key}={name}",
+                *(_quoted(f"+dataset.arguments.{word}") for word in words),
+            ]
+            return reader, {"name": reader, key: name, "arguments": OmegaConf.to_container(given, resolve=True)}, own
         file = dataset_yaml(name)
         defaults: Any = OmegaConf.load(file) if file else OmegaConf.create({"name": name})
         merged: Any = OmegaConf.merge(defaults, given)
-        return name, dataset_options(merged)
+        return name, dataset_options(merged), [f"dataset={name}", *(_quoted(f"dataset.{word}") for word in words)]
     except OmegaConfBaseException as error:
         raise ValueError(str(error).splitlines()[0]) from error
 
 
-def _reader_of(name: str) -> tuple[str, str]:
-    """The reader for a user's class, and its option that names the class."""
-    from gapwise.stages.problems.user_code import user_object
-
-    made = user_object(name)
-    if isinstance(made, type) and issubclass(made, tuple):
-        return "python_structure", "module"
-    return "python_oracle", "oracle"
-
-
-def lines(report: Report, workers: int, name: str, words: list[str]) -> list[str]:
-    """What was found, for people."""
+def lines(report: Report, workers: int, words: list[str]) -> list[str]:
+    """What was found, for people; `words`: those of a run's command that name the data set."""
     kind = "oracle in Python" if report.calls_python else "compiled structure"
     out = [f"{report.name}: {kind}, {report.blocks:,} blocks, d = {report.d:,}"]
     out += [f"{'ok' if one.ok else 'wrong':>6}  {one.check}: {one.says}" for one in report.findings]
@@ -99,21 +96,11 @@ def lines(report: Report, workers: int, name: str, words: list[str]) -> list[str
         )
     out += [f"{'note':>6}  {note}" for note in report.notes]
     if report.ok:
-        out.append(f"{'take':>6}  python -m gapwise {dataset_words(name, words)} {' '.join(report.advice(workers))}")
+        out.append(f"{'take':>6}  python -m gapwise {' '.join([*words, *report.advice(workers)])}")
     else:
         wrong = sum(not one.ok for one in report.findings)
         out.append(f"{wrong} wrong; what follows from it was not tried")
     return out
-
-
-def dataset_words(name: str, words: list[str]) -> str:
-    """The data set as words of a run's command."""
-    if ":" not in name:
-        return " ".join([f"dataset={name}", *(_quoted(f"dataset.{word}") for word in words)])
-    reader, key = _reader_of(name)
-    return " ".join(
-        [f"dataset={reader}", f"dataset.{key}={name}", *(_quoted(f"+dataset.arguments.{w}") for w in words)]
-    )
 
 
 def _quoted(word: str) -> str:

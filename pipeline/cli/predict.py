@@ -15,7 +15,7 @@ from gapwise.pipeline.errors import DONE
 if TYPE_CHECKING:
     from gapwise.stages.datasets import Known, Shown
     from gapwise.stages.model.calibration import Calibration
-    from gapwise.stages.model.prediction import Prediction
+    from gapwise.stages.model.model import Prediction
     from gapwise.storage.backend import Location
 
 WITHOUT_ATTRIBUTES = (

@@ -1,4 +1,4 @@
-"""Models that leave home: the weights of one lambda with all that it takes to predict.
+"""Models that leave home: the weights of one lambda with all that it takes to predict, and what they answer.
 
 They come from a run (`from_run`) or from a folder (`folders`).
 """
@@ -10,19 +10,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gapwise.records import Record
-from gapwise.stages.datasets import DataError, FeatureMap, MapBlocks, NewInput, reader_of, tell_known
+from gapwise.stages.datasets import DataError, FeatureMap, Known, MapBlocks, NewInput, Predicted, reader_of, tell_known
 from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.model.calibration import Calibration
 from gapwise.stages.model.calibration import read as read_calibration
-from gapwise.stages.model.confidence import n_best_of, refuse_without_lists, refuse_without_margins, scores_of
+from gapwise.stages.model.confidence import NBest, n_best_of, refuse_without_lists, refuse_without_margins, scores_of
 from gapwise.stages.model.facts import check_features, fitting, labels_of, refuse
 from gapwise.stages.model.named_weights import NamedWeights, named_weights
-from gapwise.stages.model.prediction import Prediction
 from gapwise.stages.problems import build, capabilities
 from gapwise.stages.problems.user_code import only
 from gapwise.storage.backend import Location, location
@@ -35,6 +35,47 @@ if TYPE_CHECKING:
     from gapwise.stages.model.measures import Measured
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "scikit-image", "opencv-python-headless")
+
+
+@dataclass(frozen=True)
+class Prediction(Predicted):
+    """Labels of the blocks of new input.
+
+    Attributes
+    ----------
+    known : Known, optional
+        How many attributes of the input the training data have, of how many; None where there are no attributes.
+    names : list
+        The labels as they were in training: strings, numbers or booleans.
+    margins : float64 array, (entries,), optional
+        If asked for: of each label how much better the predicted labelling scores than the best with another label there.
+    calibration : Calibration, optional
+        Of the model, if it has one; `calibration.split` says what it was fitted on.
+    n_best : NBest, optional
+        If asked for: the best labellings of each block, with their scores.
+    """
+
+    names: list[Any] = field(default_factory=list)
+    known: Known | None = None
+    margins: np.ndarray | None = None
+    calibration: Calibration | None = None
+    n_best: NBest | None = None
+
+    @property
+    def probabilities(self) -> np.ndarray | None:
+        """(entries,): the calibrated probability that each predicted label is right; None without margins or calibration."""
+        return None if self.margins is None or self.calibration is None else self.calibration(self.margins)
+
+    @property
+    def gaps(self) -> np.ndarray | None:
+        """(n,): how much better each block's labelling scores than its second best; None without margins."""
+        if self.margins is None:
+            return None
+        return np.array([self.margins[a:b].min(initial=np.inf) for a, b in pairwise(self.label_ptr.tolist())])
+
+    def named(self, i: int) -> list[Any]:
+        """Labels of block i as they were in training, or as integers where they have no names."""
+        return Predicted.named(self, i)
 
 
 @dataclass(frozen=True)

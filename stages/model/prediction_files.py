@@ -24,7 +24,7 @@ from gapwise.stages.datasets import DataError, NewInput, Shown, reader_of
 from gapwise.stages.datasets.common.files import csv_text
 from gapwise.stages.datasets.text.tables import Table
 from gapwise.stages.model.confidence import NBest
-from gapwise.stages.model.prediction import Prediction
+from gapwise.stages.model.model import Prediction
 
 
 def shown(meta: Facts, new: NewInput, predicted: Prediction) -> Shown:
