@@ -132,20 +132,19 @@ def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
 def fields_of(file: h5py.File, index: str, path: Path) -> dict[str, np.ndarray]:
     """Unary rows, edges and labels of one image, checked against the counts stored beside them."""
 
-    def get(field: str) -> np.ndarray:
-        if f"{field}_{index}" not in file:
-            raise DataError(f"{path}: field {field}_{index} is missing")
-        return np.asarray(file[f"{field}_{index}"])
-
-    def expect(field: str, got: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    names = ("superpixel_count", "edge_count", "features", "edge_structure", "labels")
+    for name in names:
+        if f"{name}_{index}" not in file:
+            raise DataError(f"{path}: field {name}_{index} is missing")
+    count, edge_count, unary, edges, labels = (np.asarray(file[f"{name}_{index}"]) for name in names)
+    size = int(count.item())
+    for name, got, wanted in (
+        ("features", unary.shape, (size, COLUMNS)),
+        ("edge_structure", edges.shape, (int(edge_count.item()), 2)),
+        ("labels", (labels.size,), (size,)),
+    ):
         if got != wanted:
-            raise DataError(f"{path}: field {field}_{index} has shape {got}, expected {wanted}")
-
-    size, pairs = int(get("superpixel_count").item()), int(get("edge_count").item())
-    unary, edges, labels = get("features"), get("edge_structure"), get("labels")
-    expect("features", unary.shape, (size, COLUMNS))
-    expect("edge_structure", edges.shape, (pairs, 2))
-    expect("labels", (labels.size,), (size,))
+            raise DataError(f"{path}: field {name}_{index} has shape {got}, expected {wanted}")
     if not np.isin(labels, (0, 1)).all():
         raise DataError(f"{path}: field labels_{index} holds values other than 0 and 1")
     return {
@@ -157,8 +156,6 @@ def fields_of(file: h5py.File, index: str, path: Path) -> dict[str, np.ndarray]:
 
 def checked_edges(edges: np.ndarray, size: int, where: str) -> np.ndarray:
     """Pairs a < b, sorted, each once: int32 (E, 2)."""
-    if edges.ndim != 2 or edges.shape[1] != 2:
-        raise DataError(f"{where} has shape {edges.shape}, expected (edges, 2)")
     edges = np.unique(np.sort(edges.astype(np.int64), axis=1), axis=0).reshape(-1, 2)
     if len(edges) and (edges.min() < 0 or edges.max() >= size or (edges[:, 0] == edges[:, 1]).any()):
         raise DataError(f"{where}: expected pairs of different ids in 0..{size - 1}")

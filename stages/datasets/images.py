@@ -38,7 +38,7 @@ from gapwise.stages.datasets.vision.masks import ClassList, load_masked, read_cl
 from gapwise.stages.datasets.vision.options import ModelOptions, PottsOptions
 from gapwise.stages.datasets.vision.pictures import featurize_pictures
 from gapwise.stages.datasets.vision.reader import PictureReader
-from gapwise.stages.datasets.vision.superpixels import tally_classes, tally_labelled
+from gapwise.stages.datasets.vision.superpixels import tally, tally_classes
 from gapwise.stages.problems.losses import VOID
 
 CLASSES = "classes.yaml"
@@ -93,7 +93,7 @@ class Images(PictureReader):
         """Read all files once to check them, then write the blocks of both splits; see `featurize_pictures`."""
         items = {split: list(pairs.values()) for split, pairs in self.pairs.items()}
         self._check(items, map_blocks, report)
-        count = partial(tally_classes, count=len(self.classes.names)) if self.structure == "potts" else tally_labelled
+        count = partial(tally_classes, count=len(self.classes.names)) if self.structure == "potts" else tally
         load = partial(load_masked, classes=self.classes)
         facts = featurize_pictures(load, items, self.features, self.seed, sink, map_blocks, report, count=count)
         images = {split: list(pairs) for split, pairs in self.pairs.items()}

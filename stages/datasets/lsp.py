@@ -64,6 +64,10 @@ class Photograph(NamedTuple):
     joints: np.ndarray
     """float (14, 2): x, y in pixels"""
 
+    def rgb(self) -> np.ndarray:
+        """Its pixels, uint8 (H, W, 3)."""
+        return read_picture(self.jpeg, f"{ARCHIVE}: {self.name}.jpg")
+
 
 @dataclass(frozen=True)
 class Poses(Reader):
@@ -201,48 +205,31 @@ class Poses(Reader):
 
 def _patches(task: tuple[Photograph, int], count: int) -> np.ndarray:
     photograph, seed = task
-    return part_maps.anywhere(read_picture(photograph.jpeg, photograph.name), count, seed)
+    return part_maps.anywhere(photograph.rgb(), count, seed)
 
 
 def _samples(task: tuple[Photograph, int, int], reduction: part_maps.Reduction) -> part_maps.Samples:
     photograph, seed, number = task
-    rgb = read_picture(photograph.jpeg, photograph.name)
-    picture, joints = part_maps.variant(rgb, photograph.joints, number, seed)
+    picture, joints = part_maps.variant(photograph.rgb(), photograph.joints, number, seed)
     return part_maps.draw(picture, nodes_of(joints) / part_maps.CELL, reduction, seed)
 
 
-def _cells(nodes: np.ndarray, rgb: np.ndarray) -> np.ndarray:
-    """int64 (V, 2): row and column of the cells of nodes, x and y in pixels."""
-    grid = part_maps.grid_of(rgb.shape)
-    return np.clip((nodes[:, ::-1] / part_maps.CELL).astype(np.int64), 0, (grid[0] - 1, grid[1] - 1))
-
-
-Task = tuple[Photograph, int]
-"""A photograph, and the number of the classifiers that see it."""
 NO_PHOTO: dict[str, np.ndarray] = {"photo": np.zeros((0, 3), np.uint8), "photo_hw": np.zeros((0, 2), np.int32)}
 
 
 def _block(
-    task: Task,
+    task: tuple[Photograph, int],
     models: Sequence[part_maps.PartModel],
     anchors: np.ndarray,
     reach: Callable[[Photograph], float],
 ) -> dict[str, np.ndarray]:
-    """Arrays of one block."""
+    """Arrays of one block, a photograph and the number of the classifiers that see it."""
     photograph, number = task
-    rgb = read_picture(photograph.jpeg, photograph.name)
-    maps = part_maps.maps_of(rgb, models[number], len(NODES), anchors.shape[2])
-    return maps | _truth(photograph, rgb, anchors, reach)
-
-
-def _truth(
-    photograph: Photograph, rgb: np.ndarray, anchors: np.ndarray, reach: Callable[[Photograph], float]
-) -> dict[str, np.ndarray]:
-    """What is known of a photograph's pose."""
-    nodes = nodes_of(photograph.joints)
-    cells, type_of = _cells(nodes, rgb), types_of(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
-    columns = part_maps.grid_of(rgb.shape)[1]
-    return {
+    rgb, nodes = photograph.rgb(), nodes_of(photograph.joints)
+    rows, columns = part_maps.grid_of(rgb.shape)
+    cells = np.clip((nodes[:, ::-1] / part_maps.CELL).astype(np.int64), 0, (rows - 1, columns - 1))
+    type_of = types_of(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
+    return part_maps.maps_of(rgb, models[number], len(NODES), anchors.shape[2]) | {
         "labels": np.concatenate([cells[:, 0] * columns + cells[:, 1], np.repeat(type_of, 2)]).astype(np.int16),
         "loss_scale": np.array([reach(photograph)]),
         "points": photograph.joints.astype(np.float32).reshape(-1),
@@ -252,7 +239,7 @@ def _truth(
 
 def _photo(photograph: Photograph) -> dict[str, np.ndarray]:
     """A photograph that is stored."""
-    rgb = read_picture(photograph.jpeg, photograph.name)
+    rgb = photograph.rgb()
     return {"photo": rgb.reshape(-1, 3), "photo_hw": np.array([rgb.shape[:2]], np.int32)}
 
 

@@ -69,19 +69,11 @@ def _checked(number: int, picture: object) -> np.ndarray:
 
 
 def _new_block(rgb: np.ndarray, encoder: PictureEncoder) -> dict[str, np.ndarray]:
+    """Features and edges, areas, labels 0 for the unknown truth, and the superpixel map."""
     regions, arrays = described(rgb, encoder.superpixels, encoder.words, encoder.pairwise, encoder.own)
-    return arrays | unlabelled(regions)
-
-
-def unlabelled(regions: np.ndarray) -> dict[str, np.ndarray]:
-    """What a new block has besides features and edges: areas, labels 0 for the unknown truth, the superpixel map."""
     counted = tally(regions, np.zeros(regions.shape, np.uint8))
-    return {
-        "labels": counted["labels"],
-        "area": counted["area"],
-        "superpixel_map": regions.astype(np.uint16).ravel(),
-        "hw": np.array([regions.shape], dtype=np.int32),
-    }
+    arrays |= {"labels": counted["labels"], "area": counted["area"], "superpixel_map": regions.ravel()}
+    return arrays | {"hw": np.array([regions.shape], dtype=np.int32)}
 
 
 def picture_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:

@@ -68,45 +68,22 @@ def adjacency(regions: np.ndarray) -> np.ndarray:
 
 
 def tally(regions: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
-    """Pixel counts of each region and its majority label.
+    """Pixel counts of each region and its majority label. Void pixels are not counted.
 
     Parameters
     ----------
-    regions : (H, W) ids 0..S-1.   mask : (H, W), non-zero is foreground.
-
-    Returns
-    -------
-    labels : uint8 (S,), 1 where more than half of the pixels are foreground.
-    area : float64 (S,), pixels.   foreground : float64 (S,), foreground pixels.
-    """
-    flat = regions.ravel()
-    size = int(flat.max()) + 1
-    area = np.bincount(flat, minlength=size)
-    foreground = np.bincount(flat[mask.ravel() != 0], minlength=size)
-    return {
-        "labels": (2 * foreground > area).astype(np.uint8),
-        "area": area.astype(np.float64),
-        "foreground": foreground.astype(np.float64),
-    }
-
-
-def tally_labelled(regions: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
-    """`tally` of a mask with void pixels, which are not counted.
-
-    Parameters
-    ----------
-    regions : (H, W) ids 0..S-1.   mask : uint8 (H, W), 0, 1 or VOID.
+    regions : (H, W) ids 0..S-1.   mask : (H, W), 0, 1 (foreground) or VOID.
 
     Returns
     -------
     labels : uint8 (S,), 1 where more than half of the labelled pixels are foreground, VOID where at least half of all
     pixels are void.   area : float64 (S,), labelled pixels.   foreground : float64 (S,), foreground pixels.
     """
-    counted, flat = tally(regions, mask == 1), regions.ravel()
-    area = np.bincount(flat[mask.ravel() != VOID], minlength=counted["area"].size)
-    labels = np.where(2 * counted["foreground"] > area, 1, 0)
-    labels = np.where(2 * area > counted["area"], labels, VOID)
-    return {"labels": labels.astype(np.uint8), "area": area.astype(np.float64), "foreground": counted["foreground"]}
+    flat, values = regions.ravel(), mask.ravel()
+    total = np.bincount(flat)
+    area, foreground = (np.bincount(flat[kind], minlength=total.size) for kind in (values != VOID, values == 1))
+    labels = np.where(2 * area > total, 2 * foreground > area, VOID)
+    return {"labels": labels.astype(np.uint8), "area": area.astype(float), "foreground": foreground.astype(float)}
 
 
 def tally_classes(regions: np.ndarray, classes: np.ndarray, count: int) -> dict[str, np.ndarray]:
