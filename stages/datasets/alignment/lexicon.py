@@ -16,7 +16,6 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.protocol import JIT
-from gapwise.stages.problems.simd import prefetch
 
 MODEL_1, MODEL_2 = 4, 3
 NULL, TENSION = 0.08, 6.0
@@ -24,8 +23,6 @@ LEAST = 1e-3
 """Pairs whose Dice coefficient and translation probabilities are all below this are forgotten."""
 FREQUENT = 50
 """Words up to this rank are frequent."""
-AHEAD = 256
-"""Pairs of words whose probabilities are fetched before they are read."""
 
 
 @dataclass(frozen=True)
@@ -225,9 +222,6 @@ def _expect(pair, e, e_ptr, f, f_ptr, offset, shares, t, null, null_back, counts
     first = 0
     for i in range(e_ptr.size - 1):
         J, K = e_ptr[i + 1] - e_ptr[i], f_ptr[i + 1] - f_ptr[i]
-        for cell in range(first + AHEAD, min(first + AHEAD + J * K, pair.size)):
-            prefetch(t, 2 * pair[cell])
-            prefetch(counts, 2 * pair[cell])
         for j in range(J):
             for k in range(K):
                 known = pair[first + j * K + k]
