@@ -36,6 +36,8 @@ REMOVED = {
     "solver.batch_step": "solver=fw moves all blocks at once; otherwise leave it out",
     "solver.project": "leave it out: ssg makes no projections",
     "solver.growth": "leave it out: step sizes of eg grow by a twentieth",
+    "solver.eta": "leave it out: the first step size of eg is 10, and is halved where the dual would fall",
+    "solver.truth": "leave it out: at the start of eg a labelling weighs exp(-15) times as much for each wrong entry",
     "solver=bcfw_cache": "use solver=bcfw solver.cache.kind=gap",
     "solver=bcfw_permutation": "use solver=bcfw solver.sampling=permutation",
     "solver=bcfw_permutation_cache": "use solver=bcfw solver.sampling=permutation solver.cache.kind=gap",

@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numba import njit
 
+from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.parallel import Pace, drawn_work
-from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.protocol import JIT, Problem, compile_methods, widest_block
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.codes import AVERAGED
+from gapwise.stages.solver.codes import AVERAGED, STEPS
 from gapwise.stages.solver.counts import Arrays
 from gapwise.stages.solver.exact import exact_pass
 from gapwise.stages.solver.method import Ended, Method
@@ -25,6 +27,48 @@ from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import MethodOptions, check
 from gapwise.stages.solver.oracles import load_oracles
 from gapwise.stages.solver.running import Flags
+
+
+class Work(NamedTuple):
+    """Workspace of steps: for the widest block, the longest labelling, all weights, and the oracle."""
+
+    theta: np.ndarray
+    delta: np.ndarray
+    trial: np.ndarray
+    y: np.ndarray
+    w: np.ndarray
+    oracle: object
+
+
+class Running(Protocol):
+    """A running solution, a ``NamedTuple`` of arrays with a compiled method."""
+
+    def visit(self, P: Problem, work: Work, counters: np.ndarray, lam: float, i: int) -> None:
+        """A step on block i, whose oracle calls it counts."""
+
+
+compile_methods(Running)
+
+
+@driver
+def drawn_driver(fingerprint: str) -> Callable[..., None]:
+    """`run(P, S, counters, lam, rng, steps)`: steps of the running solution S on blocks drawn uniformly."""
+
+    @njit(cache=True, **JIT)
+    def run(P, S, counters, lam, rng, steps):
+        fingerprint  # noqa: B018
+        widest, n, y = (
+            widest_block(P.local_ptr),
+            P.local_ptr.size - 1,
+            np.empty(widest_block(P.label_ptr), P.truth.dtype),
+        )
+        work = Work(np.empty(widest), np.empty(widest), np.empty(widest), y, np.empty(P.lower.size), P.scratch())
+        for _ in range(steps):
+            S.visit(P, work, counters, lam, int(rng.random() * n))
+            counters[STEPS] += 1
+            counters[AVERAGED] += 1
+
+    return run
 
 
 @dataclass
@@ -53,13 +97,10 @@ Opts = TypeVar("Opts", bound=PrimalOptions)
 
 
 class PrimalMethod(Method[Opts]):
-    """A method whose dual point stays at w = 0 and only counts. A file gives `begun`, `solution`, `driver` and more `specs`.
+    """A method whose dual point stays at w = 0 and only counts. A file gives `begun`, `solution` and more `specs`.
 
-    `running`: a NamedTuple of arrays, the running solution at one lambda.
+    `running`: the running solution at one lambda.
     """
-
-    driver: ClassVar[Callable[[Problem], Callable[..., None]]]
-    """driver(problem)(problem, running, counters, lam, rng, steps): the compiled steps"""
 
     @classmethod
     def flags(cls, options: Opts) -> Flags:
@@ -91,10 +132,6 @@ class PrimalMethod(Method[Opts]):
     def point(self) -> np.ndarray:
         """(d,): the present solution."""
         return self.solution(self.steps_here)
-
-    def primal(self) -> np.ndarray:
-        """(d,): the solution, whose primal objective the last exact pass has measured."""
-        return self.point
 
     @property
     def rewrites_w(self) -> bool:
@@ -140,7 +177,7 @@ class PrimalMethod(Method[Opts]):
     def run(self, steps: int) -> None:
         """So many compiled steps."""
         P, it = self.problem, self.it
-        type(self).driver(P)(P, self.running, it.state.counters, self.counts.lam, it.rng, steps)
+        drawn_driver(P)(P, self.running, it.state.counters, self.counts.lam, it.rng, steps)
 
     def load(self) -> None:
         """Steps and exact passes."""

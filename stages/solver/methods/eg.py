@@ -15,13 +15,13 @@ computation of marginals counts as an oracle call. Max-oracles are called in exa
 
 *Step sizes.* As in the experiments of the paper, each block has its own, and a step that would lower the dual is not made:
 eta_i is halved, and the step is tried again. After a step that raises the dual, eta_i grows by a twentieth. The first value,
-`eta`, may be too large. The change of the dual is at least, without a box exactly, with delta = mu_i' - mu_i,
+`ETA`, may be too large. The change of the dual is at least, without a box exactly, with delta = mu_i' - mu_i,
 
     (1/n) (ell_i' - ell_i + <theta_i, delta> - scale ||B_i delta||^2 / 2),      scale = 1 / (lambda n).
 
-*The start* is w = 0. The first visit of a block gives it sigma_i = 0, c_i = -`truth` / (least loss of block i): weights fall
-by exp(-`truth`) with each wrong entry, so w is small. (Scores `truth` m_i(y_i) may prefer another labelling, because all
-tokens of a chain share its transitions.) With the uniform start, `truth` = 0, w is of the order 1/lambda; the vertex, at
+*The start* is w = 0. The first visit of a block gives it sigma_i = 0, c_i = -`TRUTH` / (least loss of block i): weights fall
+by exp(-`TRUTH`) with each wrong entry, so w is small. (Scores `TRUTH` m_i(y_i) may prefer another labelling, because all
+tokens of a chain share its transitions.) With the uniform start, c_i = 0, w is of the order 1/lambda; the vertex, at
 which other methods start, would never be left.
 
 For max-margin problems the paper proves O(1/epsilon) steps. Weights of labellings that are not in the optimum fall
@@ -30,21 +30,16 @@ exponentially, but the closer their gradients are to the largest, the slower.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gapwise.stages.problems.capabilities import optional_of
-from gapwise.stages.problems.compiled import driver, inner
-from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
+from gapwise.stages.problems.protocol import Problem, dot
 from gapwise.stages.problems.simd import one_type
-from gapwise.stages.solver.codes import AVERAGED, ORACLE_CALLS, STEPS
+from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.counts import ArraySpec
-from gapwise.stages.solver.options import check
 from gapwise.stages.solver.primal import PrimalMethod, PrimalOptions
 from gapwise.stages.solver.running import clip_into
 
@@ -54,6 +49,12 @@ GROWTH = 1.05
 MOST_TRIES = 30
 """Halvings of a step size in one visit; more are only needed where rounding decides."""
 
+ETA = 10.0
+"""First step size of every block, in one over the unit of the loss; too large costs a few halvings."""
+
+TRUTH = 15.0
+"""At the start a labelling weighs exp(-TRUTH) times as much for each wrong entry."""
+
 NEGLIGIBLE = 1e-15
 """Share of the terms of n D by which a step may seem to lower it. Where one labelling has all the weight that a number can
 show, a step changes none of it, but the scores have to go on: else the block would stay at a wrong labelling for ever."""
@@ -62,17 +63,6 @@ show, a step changes none of it, but the scores have to go on: else the block wo
 @dataclass
 class Options(PrimalOptions):
     """The options of exponentiated gradient."""
-
-    eta: float = 10.0
-    """First step size of every block, in one over the unit of the loss; too large costs a few halvings."""
-    truth: float = 15.0
-    """At the start a labelling weighs exp(-truth) times as much for each wrong entry; 0: all labellings weigh the same."""
-
-    def check(self) -> None:
-        """Raises ValueError naming the key."""
-        PrimalOptions.check(self)
-        check("solver.eta", self.eta, 0 < self.eta < math.inf, "a number > 0")
-        check("solver.truth", self.truth, 0 <= self.truth < math.inf, "a number >= 0")
 
     def check_problem(self, problem: Problem) -> None:
         """Raises ValueError if the structure cannot sum over the labellings of a block."""
@@ -99,6 +89,45 @@ class Running(NamedTuple):
     u: np.ndarray
     """float64, (d,): w before it is clipped"""
 
+    def visit(self, P, work, counters, lam, i):
+        """A step on block i, or its start."""
+        lo, hi, scale = P.local_ptr[i], P.local_ptr[i + 1], 1.0 / (lam * self.ell.size)
+        sigma, mu, w = self.sigma[lo:hi], self.mu[lo:hi], self.u
+        theta, trial, delta = work.theta[: hi - lo], work.trial[: hi - lo], work.delta[: hi - lo]
+        first, gain, eta, loss = self.step_size[i] < 0.0, 0.0, 0.0, 0.0
+        if P.lower.size > 0:
+            w = work.w
+            clip_into(self.u, P.lower, P.upper, w)
+        P.scores(i, w, theta)
+        if first:
+            P.add(i, one_type(P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]), 1.0, mu)
+        for _ in range(MOST_TRIES):
+            eta = 0.0 if first else self.step_size[i]
+            for j in range(theta.size):
+                trial[j] = sigma[j] + eta * theta[j]
+            counters[ORACLE_CALLS] += 1
+            _, loss = P.marginals(i, trial, self.loss_weight[i] + eta, delta, work.oracle)
+            for j in range(theta.size):
+                delta[j] -= mu[j]
+            gain, size = loss - self.ell[i] + dot(theta, delta) - 0.5 * scale * P.norm2(i, delta), loss + self.ell[i]
+            for j in range(theta.size):
+                size += abs(theta[j] * mu[j])
+            if first or gain >= -NEGLIGIBLE * size:
+                break
+            self.step_size[i] *= 0.5
+        else:
+            return
+        for j in range(theta.size):
+            sigma[j] = trial[j]
+            mu[j] += delta[j]
+        self.loss_weight[i] += eta
+        self.ell[i] = loss
+        if first:
+            self.step_size[i] *= -1.0
+        elif gain > 0.0:
+            self.step_size[i] *= GROWTH
+        P.push(i, -scale, delta, self.u)
+
 
 SPECS: tuple[ArraySpec, ...] = (
     ("sigma", ("local",), "f8", "scores: alpha_i(y) is proportional to exp(c_i L_i(y) + <sigma_i, m_i(y)>)"),
@@ -110,78 +139,16 @@ SPECS: tuple[ArraySpec, ...] = (
 )
 
 
-@inner(**PLAIN)
-def visit(P, S, scale, i, w, sigma, mu, theta, trial, delta, scratch, counters):
-    """A step on block i at w (d,), or its start; sigma, mu: its parts of the flat vectors; theta, trial and delta (p_i,) are
-    workspace."""
-    first, gain, eta, loss = S.step_size[i] < 0.0, 0.0, 0.0, 0.0
-    P.scores(i, w, theta)
-    if first:
-        P.add(i, one_type(P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]), 1.0, mu)
-    for _ in range(MOST_TRIES):
-        eta = 0.0 if first else S.step_size[i]
-        for j in range(theta.size):
-            trial[j] = sigma[j] + eta * theta[j]
-        counters[ORACLE_CALLS] += 1
-        _, loss = P.marginals(i, trial, S.loss_weight[i] + eta, delta, scratch)
-        for j in range(theta.size):
-            delta[j] -= mu[j]
-        gain, size = loss - S.ell[i] + dot(theta, delta) - 0.5 * scale * P.norm2(i, delta), loss + S.ell[i]
-        for j in range(theta.size):
-            size += abs(theta[j] * mu[j])
-        if first or gain >= -NEGLIGIBLE * size:
-            break
-        S.step_size[i] *= 0.5
-    else:
-        return
-    for j in range(theta.size):
-        sigma[j] = trial[j]
-        mu[j] += delta[j]
-    S.loss_weight[i] += eta
-    S.ell[i] = loss
-    if first:
-        S.step_size[i] *= -1.0
-    elif gain > 0.0:
-        S.step_size[i] *= GROWTH
-    P.push(i, -scale, delta, S.u)
-
-
-@driver
-def visits_driver(fingerprint: str) -> Callable[..., None]:
-    """`visits(P, S, counters, lam, rng, steps)`: steps of blocks drawn uniformly."""
-
-    @njit(cache=True, **JIT)
-    def visits(P, S, counters, lam, rng, steps):
-        fingerprint  # noqa: B018
-        scratch, widest, n = P.scratch(), widest_block(P.local_ptr), P.local_ptr.size - 1
-        theta, trial, delta, boxed = np.empty(widest), np.empty(widest), np.empty(widest), P.lower.size > 0
-        w = np.empty(P.d) if boxed else S.u
-        for _ in range(steps):
-            i = int(rng.random() * n)
-            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            p = hi - lo
-            if boxed:
-                clip_into(S.u, P.lower, P.upper, w)
-            visit(
-                P, S, 1.0 / (lam * n), i, w, S.sigma[lo:hi], S.mu[lo:hi], theta[:p], trial[:p], delta[:p], scratch, counters
-            )  # fmt: skip
-            counters[STEPS] += 1
-            counters[AVERAGED] += 1
-
-    return visits
-
-
 class ExponentiatedGradient(PrimalMethod[Options]):
     """Online exponentiated gradient."""
 
     specs = (*PrimalMethod.specs, *SPECS)
-    driver = visits_driver
 
     def begun(self) -> Running:
         """No block has been visited."""
         P, n, p = self.problem, self.problem.n, int(self.problem.local_ptr[-1])
         least = np.array([P.least_loss(i) for i in range(n)])
-        weight, eta = -self.options.truth / np.where(least > 0.0, least, 1.0), np.full(n, -self.options.eta)
+        weight, eta = -TRUTH / np.where(least > 0.0, least, 1.0), np.full(n, -ETA)
         return Running(np.zeros(p), weight, eta, np.zeros(p), np.zeros(n), np.zeros(P.d))
 
     def solution(self, steps: int) -> np.ndarray:

@@ -16,18 +16,14 @@ are, and a step takes O(d).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from gapwise.stages.problems.compiled import driver, inner
 from gapwise.stages.problems.moves import pair_move
-from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
 from gapwise.stages.problems.simd import one_type
-from gapwise.stages.solver.codes import AVERAGED, ORACLE_CALLS, STEPS
+from gapwise.stages.solver.codes import AVERAGED, ORACLE_CALLS
 from gapwise.stages.solver.counts import ArraySpec
 from gapwise.stages.solver.primal import PrimalMethod, PrimalOptions
 from gapwise.stages.solver.running import clip_into
@@ -48,6 +44,34 @@ class Running(NamedTuple):
     average: np.ndarray
     """float64, (d,) or (0,) without averaging: z; with bounds the average itself"""
 
+    def visit(self, P, work, counters, lam, i):
+        """A step along psi_i(y*)."""
+        first, last, size = P.label_ptr[i], P.label_ptr[i + 1], P.local_ptr[i + 1] - P.local_ptr[i]
+        t, theta, y, truth = (
+            counters[AVERAGED] + 1.0,
+            work.theta[:size],
+            work.y[: last - first],
+            one_type(P.truth[first:last]),
+        )
+        P.scores(i, self.vector, theta)
+        counters[ORACLE_CALLS] += 1
+        if P.lower.size == 0:
+            scale = 1.0 / (lam * (t - 1.0)) if t > 1.0 else 0.0
+            for j in range(size):
+                theta[j] *= scale
+            P.max_oracle(i, theta, y, work.oracle)
+            pair_move(P, i, 1.0, truth, y, work.delta[:size], self.vector)
+            if self.average.size > 0:
+                pair_move(P, i, t - 1.0, truth, y, work.delta[:size], self.average)
+            return
+        P.max_oracle(i, theta, y, work.oracle)
+        for j in range(self.vector.size):
+            self.vector[j] *= 1.0 - 1.0 / t
+        pair_move(P, i, 1.0 / (lam * t), truth, y, work.delta[:size], self.vector)
+        clip_into(self.vector, P.lower, P.upper, self.vector)
+        for j in range(self.average.size):
+            self.average[j] += 2.0 / (t + 1.0) * (self.vector[j] - self.average[j])
+
 
 SPECS: tuple[ArraySpec, ...] = (
     ("vector", ("feature",), "f8", "sum of the subgradient steps, a multiple of w; with bounds w itself"),
@@ -55,57 +79,10 @@ SPECS: tuple[ArraySpec, ...] = (
 )
 
 
-@inner(**PLAIN)
-def add_subgradient(P, S, lam, t, i, truth, y, delta):
-    """Step t, along psi_i(y); delta (p_i,) is workspace (LJ13 5)."""
-    if P.lower.size == 0:
-        pair_move(P, i, 1.0, truth, y, delta, S.vector)
-        if S.average.size > 0:
-            pair_move(P, i, t - 1.0, truth, y, delta, S.average)
-        return
-    for j in range(S.vector.size):
-        S.vector[j] *= 1.0 - 1.0 / t
-    pair_move(P, i, 1.0 / (lam * t), truth, y, delta, S.vector)
-    clip_into(S.vector, P.lower, P.upper, S.vector)
-    for j in range(S.average.size):
-        S.average[j] += 2.0 / (t + 1.0) * (S.vector[j] - S.average[j])
-
-
-@driver
-def subgradient_driver(fingerprint: str) -> Callable[..., None]:
-    """`run_subgradient(P, S, counters, lam, rng, steps)`: steps of blocks drawn uniformly."""
-
-    @njit(cache=True, **JIT)
-    def run_subgradient(P, S, counters, lam, rng, steps):
-        fingerprint  # noqa: B018
-        scratch, widest, n = P.scratch(), widest_block(P.local_ptr), P.local_ptr.size - 1
-        theta_all, delta_all, y_all = (
-            np.empty(widest),
-            np.empty(widest),
-            np.empty(widest_block(P.label_ptr), P.truth.dtype),
-        )
-        for _ in range(steps):
-            i, t = int(rng.random() * n), counters[AVERAGED] + 1.0
-            first, last, size = P.label_ptr[i], P.label_ptr[i + 1], P.local_ptr[i + 1] - P.local_ptr[i]
-            theta, y = theta_all[:size], y_all[: last - first]
-            P.scores(i, S.vector, theta)
-            if P.lower.size == 0:
-                scale = 1.0 / (lam * (t - 1.0)) if t > 1.0 else 0.0
-                for j in range(size):
-                    theta[j] *= scale
-            P.max_oracle(i, theta, y, scratch)
-            add_subgradient(P, S, lam, t, i, one_type(P.truth[first:last]), y, delta_all[:size])
-            for k in (STEPS, ORACLE_CALLS, AVERAGED):
-                counters[k] += 1
-
-    return run_subgradient
-
-
 class Subgradient(PrimalMethod[Options]):
     """Stochastic subgradient descent."""
 
     specs = (*PrimalMethod.specs, *SPECS)
-    driver = subgradient_driver
 
     def begun(self) -> Running:
         """At w = 0, or the point of the box that is nearest to it."""
