@@ -23,8 +23,8 @@ REMOVED = {
     **{f"parts/{kind}": PARTS for kind in KINDS},
     # the group solver
     "solver.method=accelerated_at_mean": "use solver=expensive_oracle, or method=accelerated with exact_passes=at_mean",
-    "solver.at_mean.of_tolerance": "solver.at_mean.of_exact is a share of the tolerance as well",
-    "solver.at_mean.start": "one pass with the oracle comes before those at the mean",
+    "solver.acceleration": "leave it out: other numbers gained nothing (stages/solver/catalyst.py)",
+    "solver.at_mean": "leave it out: other numbers gained nothing (stages/solver/at_mean.py)",
     "solver=cutting_plane_nslack": "use solver=cutting_plane, which has one slack, or solver=accelerated",
     "solver.method=cutting_plane_nslack": "use cutting_plane, which has one slack, or accelerated",
     "solver.cutting_plane.unused_iterations": "planes without weight for 50 iterations are dropped",

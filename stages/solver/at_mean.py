@@ -7,17 +7,17 @@ are those that w_bar violates most, in the region where the answer will be. So a
 
     repeat
         cached passes with momentum, their points in the mean, until the gap of w_bar over cached labellings is at most
-            of_exact max(E, eps), `rounds` times at most; E: the last exact gap, or what was predicted since
+            SHARE max(E, eps), `PASSES` times at most; E: the last exact gap, or what was predicted since
         an exact pass at w_bar, beginning with the blocks of the largest cache errors; it ends there, as a *partial
             pass*, if the gap that it then predicts is above eps
     until the exact gap is at most eps
 
 The *cache error* of a block is its exact gap less its gap over the labellings that it had, both at w_bar. The blocks that
-a pass begins with are those of the largest cache errors at their last exact visits which make up the share `cache_error`
+a pass begins with are those of the largest cache errors at their last exact visits which make up the share `CACHE_ERROR`
 of their sum, often a quarter of all. After them the gap is predicted from the exact gaps of these blocks and, for
 each of the others, its gap over cached labellings and its last cache error. So a pass that would fail costs the calls of
 its first blocks only, and one that is made whole asks no block twice. The first pass at a lambda is always whole, and so is
-the one after `MOST_PARTIAL` partial ones.
+the one after `UNUSED` partial ones.
 
 Without caches there is nothing to pass over: the first lambda begins with a BCFW pass. They come back where the exact gap
 has not fallen for ten passes (`Proximal.watch`): with few blocks, passes that do not move w find few labellings. From then
@@ -39,7 +39,7 @@ import numpy as np
 from gapwise.records import Json
 from gapwise.stages.problems.moves import norm2_of
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.catalyst import Catalyst, ProximalCounts
+from gapwise.stages.solver.catalyst import PASSES, UNUSED, Catalyst, ProximalCounts
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.counts import Arrays, ArraySpec
 from gapwise.stages.solver.exact import exact_pass, left_for_oracle
@@ -48,8 +48,13 @@ from gapwise.stages.solver.objective import Certificate, Goal, Mixture
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import SOONER, Answers, answers_at, bases, labellings, room
 
-MOST_PARTIAL = 20
-"""After this many partial passes in a row an exact pass is made whole, whatever is predicted."""
+C, SHARE = 0.028, 0.25
+"""kappa as in `catalyst`. A round of cached passes ends when the gap is below this share of what it was; rounds end when the
+mean's gap over the cache is below this share of the last exact gap or tolerance. Others were within a pass and a half."""
+
+CACHE_ERROR = 0.7
+"""Exact passes begin with the blocks that hold this share of the cache error, and may end there: OCR-small (eps = .01) took
+59.5 passes without, 55.0 with them."""
 
 
 class Answered(NamedTuple):
@@ -78,8 +83,6 @@ class AtMeanCounts(ProximalCounts):
     """Whether passes at the mean have stalled at this lambda, so that BCFW passes go on between them."""
     last_exact: float = math.inf
     """The last exact gap at this lambda, or what a partial pass has predicted since."""
-    last_whole: float = math.inf
-    """The last exact gap at this lambda."""
     partial: int = 0
     """Partial passes since the last whole one."""
 
@@ -92,13 +95,14 @@ class AcceleratedAtMean(Catalyst):
     """
 
     specs = (*Catalyst.specs, *SPECS)
+    c, inner = C, SHARE
     own: AtMeanCounts
 
     def prepare(self) -> None:
         """The proximal problems, how many labellings a call returns, and what passes at the mean keep."""
         it, m = self.it, labellings(self.problem, self.options.n_best)
         it.n_best, it.options = m, it.options._replace(capacity=room(self.problem, m, it.options.capacity))
-        self.own, self.mean = AtMeanCounts(), np.empty(0)
+        self.own, self.mean, self.unused = AtMeanCounts(), np.empty(0), UNUSED if m == 1 else UNUSED // SOONER
         self.cache_error = np.zeros(self.problem.n)
         self.answered: Answered | None = None
 
@@ -108,7 +112,7 @@ class AcceleratedAtMean(Catalyst):
         counts = self.own
         counts.begun = counts.curvature > 0.0 and math.isfinite(self.it.known_gap)
         counts.moving = False
-        counts.last_exact, counts.last_whole, counts.partial = math.inf, math.inf, 0
+        counts.last_exact, counts.partial = math.inf, 0
 
     def advance(self, goal: Goal) -> Ended | None:
         """Passes over the cache, or the pass that is due at the mean, which may end the solve."""
@@ -151,24 +155,18 @@ class AcceleratedAtMean(Catalyst):
 
     def cached_outer(self, bound: float) -> None:
         """Passes over the cache until the mean's gap there is small enough; then a pass at the mean is due."""
-        counts, options = self.own, self.options.at_mean
+        counts = self.own
         known = counts.last_exact < math.inf
         if known and self.watch(counts.last_exact):
             counts.moving = True
-        goal = options.of_exact * (max(counts.last_exact, bound) if known else bound)
+        goal = SHARE * (max(counts.last_exact, bound) if known else bound)
         last = self.it.cached_gap(self.it.state.w)
-        for _ in range(options.rounds + (self.it.n_best > 1)):
+        for _ in range(PASSES + (self.it.n_best > 1)):
             self.cached_passes(last)
             mean, last = self.both_gaps()
             if min(mean, last) <= goal:
                 break
         self.counts.exact_due = True
-
-    @property
-    def unused(self) -> int:
-        """Labellings without weight that so many passes have not chosen are dropped: sooner with lists."""
-        most = self.options.acceleration.unused_passes
-        return most if self.it.n_best == 1 else max(1, most // SOONER)
 
     def mixed(self, mixture: Mixture | None) -> Certificate | None:
         """The certificate of a mixture of solved points beside the present alpha; None if its gap is too large.
@@ -198,7 +196,7 @@ class AcceleratedAtMean(Catalyst):
         point, found = exact_pass(it, self.point, given=given)
         it.weights = np.array(it.weights)  # they stay when the mean moves on
         self.cache_error = np.maximum(found.gap - known, 0.0)
-        self.own.last_exact, self.own.last_whole, self.own.partial = point.gap, point.gap, 0
+        self.own.last_exact, self.own.partial = point.gap, 0
         it.mark_pass(self.unused)
         return point
 
@@ -206,16 +204,15 @@ class AcceleratedAtMean(Catalyst):
     def may_be_partial(self) -> bool:
         """Whether the pass that is due may end early: cache errors at this lambda are known, and no limit ends the solve."""
         counts = self.own
-        known = self.options.at_mean.cache_error > 0.0 and counts.last_exact < math.inf
-        return known and counts.partial < MOST_PARTIAL and not self.it.ledger.limit()
+        return counts.last_exact < math.inf and counts.partial < UNUSED and not self.it.ledger.limit()
 
     def partial_pass(self, bound: float) -> bool:
         """Begin the pass that is due with the blocks of the largest cache errors; True if it ends there.
 
-        It ends if the predicted sum of the block gaps is above `bound` and can be trusted; the answers then go into the
-        cache. Otherwise they wait in `answered` for the rest of the pass. The prediction leaves out what the distance of
-        w_bar from v adds to the gap. Of blocks that have been asked lately it uses errors from before the last cached
-        passes, which are rather too large; of others, after many passes, they may be far too small.
+        It ends if the predicted sum of the block gaps is above `bound`; the answers then go into the cache. Otherwise they
+        wait in `answered` for the rest of the pass. The prediction leaves out what the distance of w_bar from v adds to the
+        gap. Of blocks that have been asked lately it uses errors from before the last cached passes, which are rather too
+        large; of others, after many passes, they may be far too small.
         """
         it, P, S = self.it, self.it.problem, self.it.state
         blocks, known, w = self.worst_blocks(), self.gaps_at_mean(), self.point
@@ -225,7 +222,7 @@ class AcceleratedAtMean(Catalyst):
         cache_error = self.cache_error.copy()  # committed, so it stays until the pass is over
         cache_error[blocks] = np.maximum((answers.h - base) / P.n - known[blocks], 0.0)
         predicted = float(np.sum(known) + np.sum(cache_error))
-        if predicted <= max(bound, self.options.at_mean.trust * self.own.last_whole):
+        if predicted <= bound:
             self.answered = Answered(blocks, answers, known)
             return False
         self.cache_error = cache_error
@@ -237,10 +234,10 @@ class AcceleratedAtMean(Catalyst):
         return True
 
     def worst_blocks(self) -> np.ndarray:
-        """int64: the blocks of the largest cache errors that make up the share `cache_error` of their sum, in order."""
+        """int64: the blocks of the largest cache errors that make up the share `CACHE_ERROR` of their sum, in order."""
         order = np.argsort(-self.cache_error, kind="stable")
         total = np.cumsum(self.cache_error[order])
-        count = int(np.searchsorted(total, self.options.at_mean.cache_error * total[-1])) + 1
+        count = int(np.searchsorted(total, CACHE_ERROR * total[-1])) + 1
         return np.sort(order[:count])
 
     def facts(self) -> dict[str, Json]:

@@ -166,71 +166,17 @@ class BcfwOptions(BlockOptions):
 
 
 @dataclass
-class AccelerationOptions:
-    """The group `solver.acceleration`."""
-
-    c: float = 0.0
-    """kappa = c sqrt(lambda Lambda), Lambda the natural scale of lambda (`catalyst`); 0: 0.036, or 0.028 at the mean."""
-    rounds: int = 2
-    """Moves of a block each time a cached pass visits it."""
-    cached_passes: int = 2
-    """Cached passes between two checks of their gap (and between two recentrings)."""
-    inner_target: float = 0.0
-    """Cached passes end when their gap is below this share of the exact pass's gap, or of a lower one if kappa is large; 0:
-    0.55, or 0.25 at the mean."""
-    skip_share: float = 0.07
-    """A block whose gap is below this share of the mean gap sits out three visits."""
-    unused_passes: int = 15
-    """Labellings without weight that have not been chosen for this many exact passes are dropped."""
-
-    def check(self) -> None:
-        """Raises ValueError naming the key."""
-        for name in ("c", "rounds", "cached_passes", "inner_target", "unused_passes"):
-            check(f"solver.acceleration.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0")
-        check("solver.acceleration.skip_share", self.skip_share, self.skip_share >= 0, "a number >= 0")
-
-
-@dataclass
-class AtMeanGroup:
-    """The group `solver.at_mean`."""
-
-    of_exact: float = 0.25
-    """Cached passes end when the mean's gap over the cache is at most this share of the last exact gap or tolerance;"""
-    rounds: int = 2
-    """or after this many rounds, each of which brings the gap of w down to `acceleration.inner_target` of itself."""
-    cache_error: float = 0.7
-    """Exact passes begin with the blocks that hold this share of the cache error, and may end there; 0: none does."""
-    trust: float = 0.05
-    """A pass whose predicted gap is below this share of the last whole pass's exact gap is made whole."""
-
-    def check(self) -> None:
-        """Raises ValueError naming the key."""
-        check("solver.at_mean.of_exact", self.of_exact, self.of_exact > 0, "a number > 0")
-        check("solver.at_mean.rounds", self.rounds, self.rounds >= 1, "an integer >= 1")
-        for name in ("cache_error", "trust"):
-            share = getattr(self, name)
-            check(f"solver.at_mean.{name}", share, 0 <= share < 1, "a number >= 0 and below 1")
-
-
-@dataclass
 class CachedPassOptions(BlockOptions):
     """The options of `accelerated`, which certifies a mean of its points."""
 
     two_points: ClassVar[bool] = True
 
     cache: CacheOptions = field(default_factory=lambda: CacheOptions(kind="gap"))
-    acceleration: AccelerationOptions = field(default_factory=AccelerationOptions)
     exact_passes: str = MOVING
     """`moving`: BCFW passes, which move w while they call the oracle, until the mean seems good enough; `at_mean`: exact
     passes are made at the mean, which takes fewer calls and more cached passes."""
-    at_mean: AtMeanGroup = field(default_factory=AtMeanGroup)
     n_best: int = 1
     """Labellings that an oracle call at the mean returns, all of which are cached; 0: as many as pay (`oracles.by_cost`)."""
-
-    def __post_init__(self) -> None:
-        moving, own = self.exact_passes == MOVING, self.acceleration
-        c, target = (0.036, 0.55) if moving else (0.028, 0.25)
-        self.acceleration = replace(own, c=own.c or c, inner_target=own.inner_target or target)
 
     def check_problem(self, problem: Problem) -> None:
         """Raises ValueError if several labellings are asked for and the structure's oracle returns one."""
@@ -242,12 +188,10 @@ class CachedPassOptions(BlockOptions):
         """Raises ValueError naming the key."""
         BlockOptions.check(self)
         check_one_of("solver.exact_passes", self.exact_passes, EXACT_PASSES)
-        self.at_mean.check()
         check("solver.n_best", self.n_best, self.n_best >= 0, "an integer >= 0")
         only = f"1, for exact_passes={MOVING}"
         check("solver.n_best", self.n_best, self.n_best == 1 or self.exact_passes == AT_MEAN, only)
         check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for method={self.method}")
-        self.acceleration.check()
 
 
 @dataclass

@@ -1,16 +1,15 @@
 """Exact passes at the mean beside other presets: `bench_at_mean.py FEATURES [--eps 0.1 [--relative]] [--lambdas 0.01 1/n]`.
 
 FEATURES is a feature store (``runs/features/<dataset>-<key>``). A path to `--eps` with the default preset and with
-`expensive_oracle`, and what the last lambda of that path costs by itself, from nothing to the same
-tolerance; or, with `--lambdas`, each of them to gap / dual <= `--tolerance` with `accelerated`, with `expensive_oracle`, and
-with `expensive_oracle` and shorter passes over the cache (`CHEAPER`, `CHEAPEST`). For every seed and as medians: effective
-passes, cached block steps / n, breakpoints, CPU seconds of the solve alone. `--only NAME`: rows whose name has this.
+`expensive_oracle`, and what the last lambda of that path costs by itself, from nothing to the same tolerance; or, with
+`--lambdas`, each of them to gap / dual <= `--tolerance` with `accelerated` and `expensive_oracle`. For every seed and as
+medians: effective passes, cached block steps / n, breakpoints, CPU seconds of the solve alone. `--only NAME`: rows whose
+name has this.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import statistics
 import time
 from pathlib import Path
@@ -21,13 +20,8 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.codes import CACHED_STEPS
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.methods import method_options
-from gapwise.stages.solver.options import AccelerationOptions, AtMeanGroup, CacheOptions, MethodOptions, PathOptions
+from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions
 
-CHEAPER = {
-    "acceleration": AccelerationOptions(c=0.04, inner_target=0.55),
-    "at_mean": AtMeanGroup(rounds=1, trust=0.2),
-}
-"""Shorter passes over the cache between two exact passes than `expensive_oracle` makes."""
 Row = tuple[float, float, int, float, float]
 
 
@@ -77,7 +71,6 @@ def main() -> None:
         path = PathOptions(rule="single", lam=lam, tolerance=arguments.tolerance, relative=True)
         row(f"{name}, accelerated", accelerated, path)
         row(f"{name}, expensive_oracle", at_mean, path)
-        row(f"{name}, expensive_oracle, cheaper", dataclasses.replace(at_mean, **CHEAPER), path)
     if arguments.lambdas:
         return
     common = {"eps": arguments.eps, "lambda_min": arguments.lambda_min, "relative": arguments.relative}

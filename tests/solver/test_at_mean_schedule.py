@@ -19,7 +19,7 @@ from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Stop
 from gapwise.stages.solver.exact import exact_gaps
 from gapwise.stages.solver.objective import Goal
-from gapwise.stages.solver.options import AtMeanGroup, Status
+from gapwise.stages.solver.options import Status
 
 METHOD = "accelerated_at_mean"
 
@@ -28,8 +28,8 @@ def at_mean(**choices):
     return options_of(**{"method": METHOD, "rebase_steps": 0, **choices})
 
 
-def solver_at_mean(problem, lam=1e-2, **choices):
-    return solver_of(problem, lam, method=METHOD, cache="gap", max_passes=3000.0, at_mean=AtMeanGroup(**choices))
+def solver_at_mean(problem, lam=1e-2):
+    return solver_of(problem, lam, method=METHOD, cache="gap", max_passes=3000.0)
 
 
 def test_exact_passes__are_made_at_the_mean_and_end_the_solve(monkeypatch):
@@ -126,8 +126,8 @@ def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(
 def test_partial_passes__are_never_more_than_a_number_in_a_row(monkeypatch):
     """Nothing is predicted to succeed here, as where rounding keeps the cached gap above the tolerance."""
     problem, made = multiclass(n=30, width=9, classes=5), []
-    monkeypatch.setattr(schedule, "MOST_PARTIAL", 4)
-    solver = solver_at_mean(problem, trust=0.0)
+    monkeypatch.setattr(schedule, "UNUSED", 4)
+    solver = solver_at_mean(problem)
     method = solver
     pass_at_mean, partial_pass = method.pass_at_mean, method.partial_pass
 

@@ -14,10 +14,6 @@ from gapwise.stages.solver.method import Ended
 from gapwise.stages.solver.objective import Goal
 from gapwise.stages.solver.options import AT_MEAN, CachedPassOptions
 
-NEAR = 30.0
-"""The mean's gap over cached labellings (0.04 to 0.6 of the estimate) is computed once the estimate is below this multiple
-of the tolerance. Computed after every outer iteration it took a tenth of the CPU seconds (OCR-small, USPS; eps = .1)."""
-
 Options = CachedPassOptions
 
 
@@ -58,9 +54,7 @@ class Accelerated(Catalyst):
         if not first or estimate <= bound:
             self.watch(estimate)
             self.cached_passes(estimate)
-            limit = bool(it.ledger.limit())
-            if limit or estimate <= NEAR * bound:
-                it.counts.exact_due = (self.mean_gap() <= bound) | limit
+            it.counts.exact_due = self.mean_gap() <= bound or it.ledger.limit() is not None
 
 
 METHOD = Accelerated
