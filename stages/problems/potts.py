@@ -40,7 +40,6 @@ from gapwise.stages.problems.images.graph import (
     bounds,
     checked_images,
     costs_by,
-    wrong_area,
 )
 from gapwise.stages.problems.images.kernels import add_cut, gram_form, label_scores, rows_add, rows_dot, rows_norm2
 from gapwise.stages.problems.images.maxflow import workspace as cut_workspace
@@ -112,7 +111,7 @@ class Potts(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         _maximise(self, i, theta, True, y, scratch)
-        return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)
+        return self.loss(i, y)
 
     def max_bound(self, i, theta, y, scratch):
         return _bound(self, i, theta, y, scratch[0])

@@ -111,42 +111,34 @@ def swapped(worse, y, a, b):
 
 
 @njit(**JIT)
-def _value(worse, y, theta):
-    """(sum of theta_j (b_j - a_j), sum of a_j)."""
-    k = worse.size
-    a, b = np.empty(k, np.int64), np.empty(k, np.int64)
-    swapped(worse, y, a, b)
-    total, pairs = 0.0, 0
-    for j in range(k):
-        total += theta[j] * (b[j] - a[j])
-        pairs += a[j]
-    return total, pairs
-
-
-@njit(**JIT)
-def _add(worse, y, c, out):
-    k = worse.size
-    a, b = np.empty(k, np.int64), np.empty(k, np.int64)
-    swapped(worse, y, a, b)
-    for j in range(k):
-        out[j] += c * (b[j] - a[j])
-
-
-@njit(**JIT)
-def _pairs(worse, y):
+def _added(worse, y, c, out):
+    """out (k,) += c (b - a); returns the number of swapped pairs."""
     a, b = np.empty(worse.size, np.int64), np.empty(worse.size, np.int64)
     swapped(worse, y, a, b)
+    for j in range(out.size):
+        out[j] += c * (b[j] - a[j])
     return a.sum()
 
 
 @njit(**JIT)
-def _norm2(x, delta):
+def _pairs(worse, y):
+    return _added(worse, y, 0.0, np.empty(0))
+
+
+@njit(**JIT)
+def _value(worse, y, theta):
+    """Sum of theta_j (b_j - a_j)."""
+    moved = np.zeros(worse.size)
+    _added(worse, y, 1.0, moved)
+    return dot(theta, moved)
+
+
+@njit(**JIT)
+def _norm2(ranking, i, delta):
     """||sum_j delta_j x_j||^2."""
-    total = np.zeros(x.shape[1])
-    for j in range(delta.size):
-        if delta[j] != 0.0:
-            add_scaled(delta[j], x[j], total)
-    return np.sum(total * total)
+    total = np.zeros(ranking.d)
+    ranking.push(i, 1.0, delta, total)
+    return dot(total, total)
 
 
 class Ranking(NamedTuple):
@@ -184,23 +176,21 @@ class Ranking(NamedTuple):
             theta[j] = dot(self.x[first + j], w)
 
     def max_oracle(self, i, theta, y, scratch):
-        worse = self.worse[self.local_ptr[i] : self.local_ptr[i + 1]]
         order = bars_and_places(theta, 1.0, True, y)
-        normal_form(order, worse, y)
-        return _pairs(worse, y) * self.share[i]
+        normal_form(order, self.worse[self.local_ptr[i] : self.local_ptr[i + 1]], y)
+        return self.loss(i, y)
 
     def decode(self, i, theta, y, scratch):
         bars_and_places(theta, 0.0, False, y)
 
     def value(self, i, theta, y):
-        total, _ = _value(self.worse[self.local_ptr[i] : self.local_ptr[i + 1]], y, theta)
-        return total * self.share[i]
+        return _value(self.worse[self.local_ptr[i] : self.local_ptr[i + 1]], y, theta) * self.share[i]
 
     def add(self, i, y, c, out):
-        _add(self.worse[self.local_ptr[i] : self.local_ptr[i + 1]], y, c * self.share[i], out)
+        _added(self.worse[self.local_ptr[i] : self.local_ptr[i + 1]], y, c * self.share[i], out)
 
     def norm2(self, i, delta):
-        return _norm2(self.x[self.local_ptr[i] : self.local_ptr[i + 1]], delta)
+        return _norm2(self, i, delta)
 
     def push(self, i, c, delta, w):
         first = self.local_ptr[i]

@@ -98,7 +98,7 @@ class Segmentation(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         _cut(self, i, theta, True, y, scratch)
-        return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)
+        return self.loss(i, y)
 
     def decode(self, i, theta, y, scratch):
         _cut(self, i, theta, False, y, scratch)

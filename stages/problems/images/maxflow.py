@@ -24,9 +24,6 @@ import numpy as np
 from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, U
 
-EDGES = 1 << 18
-"""About how many edges `adjacency` sorts at a time."""
-
 
 def adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> tuple[np.ndarray, ...]:
     """The static part of many graphs at once: compressed rows of arcs, two for each undirected edge.
@@ -48,34 +45,15 @@ def adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> 
     n, total = node_ptr.size - 1, int(edge_ptr[-1])
     arc_ptr = np.empty(int(node_ptr[-1]) + n, np.int32)
     head, reverse, edge = (np.empty(2 * total, np.int32) for _ in range(3))
-    start = 0
-    while start < n:  # some graphs at a time: sorting all arcs at once would take ten times the memory of the result
-        stop = max(start + 1, int(np.searchsorted(edge_ptr, edge_ptr[start] + EDGES, side="right")) - 1)
-        rows = slice(node_ptr[start] + start, node_ptr[stop] + stop)
-        arcs = slice(2 * edge_ptr[start], 2 * edge_ptr[stop])
-        part = edges[edge_ptr[start] : edge_ptr[stop]].astype(np.int64)
-        here = edge_ptr[start : stop + 1] - edge_ptr[start], node_ptr[start : stop + 1] - node_ptr[start]
-        arc_ptr[rows], head[arcs], reverse[arcs], edge[arcs] = _adjacency(part, *here)
-        start = stop
+    for i in range(n):
+        rows, arcs = slice(node_ptr[i] + i, node_ptr[i + 1] + i + 1), slice(2 * edge_ptr[i], 2 * edge_ptr[i + 1])
+        ends = np.asarray(edges[edge_ptr[i] : edge_ptr[i + 1]], np.int64)
+        count, tail, to = len(ends), ends.T.reshape(-1), ends[:, ::-1].T.reshape(-1)
+        order = np.lexsort((to, tail))
+        arc_ptr[rows] = np.append(0, np.cumsum(np.bincount(tail, minlength=int(node_ptr[i + 1] - node_ptr[i]))))
+        head[arcs], edge[arcs] = to[order], order % max(count, 1)
+        reverse[arcs] = np.roll(np.argsort(order), -count)[order]
     return arc_ptr, head, reverse, edge
-
-
-def _adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> tuple[np.ndarray, ...]:
-    """`adjacency` of a few graphs."""
-    n, nodes, total = node_ptr.size - 1, int(node_ptr[-1]), int(edge_ptr[-1])
-    graph = np.repeat(np.arange(n), np.diff(edge_ptr))
-    first_node, first_edge = node_ptr[graph], edge_ptr[graph]
-    tail = np.concatenate([edges[:, 0] + first_node, edges[:, 1] + first_node])
-    head = np.concatenate([edges[:, 1], edges[:, 0]])
-    order = np.lexsort((head, tail))
-    position = np.empty(2 * total, np.int64)
-    position[order] = np.arange(2 * total)
-    back = np.concatenate([position[total:], position[:total]]) - 2 * np.tile(first_edge, 2)
-    edge = np.tile(np.arange(total) - first_edge, 2)
-    row = np.concatenate([[0], np.cumsum(np.bincount(tail, minlength=nodes))])
-    of_node = np.repeat(np.arange(n), np.diff(node_ptr) + 1)
-    arc_ptr = row[np.arange(nodes + n) - of_node] - 2 * edge_ptr[of_node]
-    return arc_ptr, head[order], back[order], edge[order]
 
 
 @inner(**JIT)

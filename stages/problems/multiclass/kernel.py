@@ -66,25 +66,23 @@ class Kernel(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The most recently used rows of the Gram matrix. One thread at a time may ask for a row."""
+    """The first rows of the Gram matrix that are asked for, as many as fit. One thread at a time may ask for a row.
+
+    Visits ask for all rows in turn, so one that was asked for lately is as far from its next use as any other.
+    """
 
     values: np.ndarray
-    """float64, (capacity, m)"""
+    """float64, (capacity, m); the last row is that of whichever point was asked for last, of those that are not kept"""
     slot: np.ndarray
     """int64, (m,): where the row of a point is kept; -1 if it is not"""
-    point: np.ndarray
-    """int64, (capacity,): the point whose row a slot holds; -1 for an empty slot"""
-    used: np.ndarray
-    """int64, (capacity,): count of requests when it was last asked for"""
     counts: np.ndarray
-    """int64, (2,): requests, rows computed"""
+    """int64, (2,): rows computed, and whose the last row is; -1 before it is anybody's"""
 
     @classmethod
     def empty(cls, m: int, megabytes: float) -> Kept:
         """Space for as many rows of m numbers as fit into the budget, at least one."""
         capacity = int(min(max(megabytes * 2**20 // (8 * max(m, 1)), 1), max(m, 1)))
-        nowhere = np.full(m, -1, np.int64), np.full(capacity, -1, np.int64)
-        return cls(np.empty((capacity, m)), *nowhere, np.zeros(capacity, np.int64), np.zeros(2, np.int64))
+        return cls(np.empty((capacity, m)), np.full(m, -1, np.int64), np.array([0, -1]))
 
 
 def _budget() -> float:
@@ -120,22 +118,18 @@ def evaluate(kernel, a, b):
 
 @njit(**PLAIN)
 def row_of(kept, kernel, points, r):
-    """The slot of `kept` that holds k(points[r], points[j]) for all j; computed unless it is kept.
-
-    Where all slots are taken, the row that was not asked for the longest makes room.
-    """
-    kept.counts[0] += 1
-    s = kept.slot[r]
+    """The slot of `kept` that holds k(points[r], points[j]) for all j; computed unless it is kept."""
+    s, last = kept.slot[r], kept.values.shape[0] - 1
     if s < 0:
-        s = np.int64(kept.counts[1])
-        if s >= kept.point.size:
-            s = np.int64(np.argmin(kept.used))
-            kept.slot[kept.point[s]] = -1
+        s = min(kept.counts[0], last)
+        if s == last:
+            if kept.counts[1] >= 0:
+                kept.slot[kept.counts[1]] = -1
+            kept.counts[1] = r
         for j in range(points.shape[0]):
             kept.values[s, j] = evaluate(kernel, points[r], points[j])
-        kept.counts[1] += 1
-        kept.slot[r], kept.point[s] = s, r
-    kept.used[s] = kept.counts[0]
+        kept.counts[0] += 1
+        kept.slot[r] = s
     return s
 
 

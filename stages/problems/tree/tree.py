@@ -27,7 +27,7 @@ import numpy as np
 
 from gapwise.records import Facts
 from gapwise.stages.problems.compiled import inner
-from gapwise.stages.problems.protocol import PLAIN, U, frozen
+from gapwise.stages.problems.protocol import PLAIN, U, add_scaled, dot, frozen
 from gapwise.stages.problems.tree.maxsum import maximise, misplaced, workspace
 
 
@@ -110,14 +110,10 @@ class Tree(NamedTuple):
             out[r] += c * (self.relation_scale * relation)
 
     def norm2(self, i, delta):
-        total = 0.0
-        for j in range(delta.size):
-            total += delta[j] * delta[j]
-        return total
+        return dot(delta, delta)
 
     def push(self, i, c, delta, w):
-        for j in range(delta.size):
-            w[j] += c * delta[j]
+        add_scaled(c, delta, w)
 
     def loss(self, i, y):
         total = 0.0
