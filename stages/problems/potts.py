@@ -41,7 +41,15 @@ from gapwise.stages.problems.images.graph import (
     checked_images,
     costs_by,
 )
-from gapwise.stages.problems.images.kernels import add_cut, gram_form, label_scores, rows_add, rows_dot, rows_norm2
+from gapwise.stages.problems.images.kernels import (
+    add_cut,
+    gram_form,
+    label_scores,
+    rows_add,
+    rows_dot,
+    rows_norm2,
+    without_cut,
+)
 from gapwise.stages.problems.images.maxflow import workspace as cut_workspace
 from gapwise.stages.problems.images.trws import NEVER, bound, maximise, padded, value_of, workspace
 from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PER_IMAGE, PER_PIXEL, silenced
@@ -111,7 +119,7 @@ class Potts(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         _maximise(self, i, theta, True, y, scratch)
-        return self.loss(i, y)
+        return self.loss(i, y)  # type: ignore[attr-defined]  # of Segmentation
 
     def max_bound(self, i, theta, y, scratch):
         return _bound(self, i, theta, y, scratch[0])
@@ -121,20 +129,16 @@ class Potts(NamedTuple):
 
     def value(self, i, theta, y):
         edges = self.images.edges[self.images.edge_ptr[i] : self.images.edge_ptr[i + 1]]
-        total, of_edges = 0.0, theta[self.classes * y.size :]
+        total = 0.0
         for p in range(y.size):
             total += theta[U(y[p]) * U(y.size) + U(p)]
-        for e in range(of_edges.size):
-            if y[U(edges[e, 0])] != y[U(edges[e, 1])]:
-                total -= of_edges[e]
-        return total
+        return without_cut(total, theta[self.classes * y.size :], y, edges)
 
     def add(self, i, y, c, out):
         edges = self.images.edges[self.images.edge_ptr[i] : self.images.edge_ptr[i + 1]]
-        of_edges = out[self.classes * y.size :]
         for p in range(y.size):
             out[U(y[p]) * U(y.size) + U(p)] += c
-        add_cut(y, c, edges, of_edges)
+        add_cut(y, c, edges, out[self.classes * y.size :])
 
     def norm2(self, i, delta):
         size, total = self.label_ptr[i + 1] - self.label_ptr[i], 0.0

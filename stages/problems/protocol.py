@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from operator import attrgetter
+from types import ModuleType
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -289,8 +290,8 @@ class Ranked(Scored, Protocol):
 Structure = TypeVar("Structure")
 
 
-def takes(source: type, *names: str) -> Callable[[type[Structure]], type[Structure]]:
-    """Decorate a problem class: it gets these methods and properties of `source`, whose fields they read.
+def takes(source: type | ModuleType, *names: str) -> Callable[[type[Structure]], type[Structure]]:
+    """Decorate a problem class: it gets these methods and properties of `source`, a class or a module of functions.
 
     Problems are NamedTuples, which numba knows and which inherit nothing. AttributeError if `source` lacks a name; TypeError
     if the class has one of its own.

@@ -34,8 +34,6 @@ from gapwise.stages.problems.images.graph import (
     check_features,
     checked_images,
     costs_by,
-    least_cost,
-    wrong_area,
 )
 from gapwise.stages.problems.images.kernels import (
     add_labelling,
@@ -105,7 +103,7 @@ class Segmentation(NamedTuple):
 
     def max_marginals(self, i, theta, y, out, scratch):
         start, stop = self.label_ptr[i], self.label_ptr[i + 1]
-        forced_scores(self.images, self.truth, i, start, stop, theta, theta[stop - start :], y, out, scratch)
+        forced_scores(self.images, self.truth, i, start, stop, theta, y, out, scratch)
 
     def value(self, i, theta, y):
         return labelling_value(theta, y, self.images.edges[self.images.edge_ptr[i] : self.images.edge_ptr[i + 1]])
@@ -126,10 +124,16 @@ class Segmentation(NamedTuple):
         rows_add(self.pairwise, self.images.edge_ptr[i], c, delta[size:], w[width:])
 
     def loss(self, i, y):
-        return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)
+        total, first = 0.0, self.label_ptr[i]
+        for p in range(y.size):
+            if y[p] != self.truth[first + p]:
+                total += self.images.loss_if_wrong[first + p]
+        return total
 
     def least_loss(self, i: int) -> float:
-        return least_cost(self.images, self.label_ptr[i], self.label_ptr[i + 1])
+        """The least cost of a superpixel that is not void: labels of those that are change no score."""
+        costs = self.images.loss_if_wrong[self.label_ptr[i] : self.label_ptr[i + 1]]
+        return float(np.min(costs[costs > 0.0], initial=np.inf))
 
     def scratch(self):
         return workspace(self.images.most_superpixels, self.images.most_edges)
@@ -141,7 +145,7 @@ class Segmentation(NamedTuple):
 @inner(**PLAIN)
 def _cut(self, i, theta, augmented, y, scratch):
     start, stop = self.label_ptr[i], self.label_ptr[i + 1]
-    best_labelling(self.images, self.truth, i, start, stop, theta, theta[stop - start :], augmented, y, scratch)
+    best_labelling(self.images, self.truth, i, start, stop, theta, augmented, y, scratch)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:

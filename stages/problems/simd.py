@@ -182,33 +182,29 @@ def total(typingctx, x):
     return types.float64(packed), lambda context, builder, signature, args: _folded(builder, args[0], builder.fadd)
 
 
-@operation(lambda a, b: sum(1 << k for k in range(WIDTH) if a[k] == b[k]))
-def equal_bits(typingctx, a, b):
-    """uint64 whose bit k says whether a[k] == b[k], for k < 8."""
-
-    def codegen(context, builder, signature, args):
-        bits = builder.bitcast(builder.fcmp_ordered("==", *args), ir.IntType(8))
-        return builder.zext(bits, ir.IntType(64))
-
-    return types.uint64(packed, packed), codegen
+def _mask(holds: np.ndarray) -> int:
+    return int(sum(1 << k for k in range(WIDTH) if holds[k]))
 
 
-@operation(lambda a, b: sum(1 << k for k in range(WIDTH) if a[k] > b[k]))
-def greater_bits(typingctx, a, b):
-    """uint64 whose bit k says whether a[k] > b[k], for k < 8."""
+def _comparison(sign: str) -> Kernel:
+    def bits_of(typingctx, a, b):
+        def codegen(context, builder, signature, args):
+            bits = builder.bitcast(builder.fcmp_ordered(sign, *args), ir.IntType(8))
+            return builder.zext(bits, ir.IntType(64))
 
-    def codegen(context, builder, signature, args):
-        bits = builder.bitcast(builder.fcmp_ordered(">", *args), ir.IntType(8))
-        return builder.zext(bits, ir.IntType(64))
+        return types.uint64(packed, packed), codegen
 
-    return types.uint64(packed, packed), codegen
-
-
-def _mask(array: np.ndarray, index: int) -> int:
-    return int(sum(1 << k for k in range(WIDTH) if array[int(index) + k] != 0.0))
+    return bits_of
 
 
-@operation(_mask)
+equal_bits = operation(lambda a, b: _mask(a == b))(_comparison("=="))
+"""uint64 whose bit k says whether a[k] == b[k], for k < 8."""
+
+greater_bits = operation(lambda a, b: _mask(a > b))(_comparison(">"))
+"""uint64 whose bit k says whether a[k] > b[k], for k < 8."""
+
+
+@operation(lambda array, index: _mask(array[int(index) : int(index) + WIDTH] != 0.0))
 def nonzero_bits(typingctx, array, index):
     """uint64 whose bit k says whether array[index + k] != 0, for k < 8; nothing is checked."""
     _is_row_of_doubles(array)

@@ -1,4 +1,4 @@
-"""Compiled functions without wrappers: called from compiled code as they are, from Python through a copy."""
+"""Compiled functions without wrappers: called from compiled code as they are, from Python through a copy; one_type."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numba
 import numpy as np
 import pytest
 from llvmlite.binding import Linkage
-from numba import njit
+from numba import config, njit
 from numba.core.codegen import JITCodeLibrary
 
 from gapwise.stages.problems import compiled
 from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.kernel_cache import ROOMS
-from gapwise.stages.problems.protocol import FAST, JIT, dot
+from gapwise.stages.problems.protocol import FAST, JIT, dot, frozen
+from gapwise.stages.problems.simd import one_type
 
 
 def sum_of(a):
@@ -96,3 +97,32 @@ def test_cached_kernels__that_read_other_files_are_compiled_again_after_an_edit_
     assert len(kernels) > 25
     assert [name for name, _, closed in kernels if not closed] == []
     assert [name for name, read, _ in kernels if not all(module.startswith(ROOMS) for module in read.values())] == []
+
+
+@pytest.mark.skipif(bool(vars(config)["DISABLE_JIT"]), reason="nothing is compiled")
+def test_one_type__serves_read_only_and_written_arrays_with_one_function() -> None:
+    @njit
+    def total(x):
+        result = 0.0
+        for j in range(x.size):
+            result += x[j]
+        return result
+
+    @njit
+    def twice(x):
+        x = one_type(x)
+        return 2.0 * total(x)
+
+    x = np.arange(4.0)
+    assert (twice(frozen(x)), twice(x)) == (12.0, 12.0)
+    assert len(twice.signatures) == 2, "an array of each type came"
+    assert len(total.signatures) == 1
+
+
+def test_one_type__is_the_same_array_and_keeps_it_alive() -> None:
+    @njit
+    def part(n):
+        return one_type(np.arange(n))[2:]
+
+    parts = [part(1000) for _ in range(50)]
+    np.testing.assert_array_equal(np.stack(parts), np.broadcast_to(np.arange(2, 1000), (50, 998)))

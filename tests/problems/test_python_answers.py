@@ -1,4 +1,4 @@
-"""Answers of an oracle in Python during a run: refused with method and block, never wrapped, cut off or passed on."""
+"""Answers of an oracle in Python during a run: refused with method and block, never wrapped, cut off or passed on; parts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from lying import lying
 from memory_sink import read
-from python_task import Lying, Signs
+from python_task import Greedy, Lying, Signs
 
 from gapwise import StructuredModel, StructuredSVM
 from gapwise.pipeline.estimators import examples
 from gapwise.stages.datasets import open_dataset
 from gapwise.stages.model.predict import predict
 from gapwise.stages.problems import build
+from gapwise.stages.problems.oracle import part_of
 from gapwise.stages.solver.oracles import answers_at
 
 DURING_A_RUN = {
@@ -96,3 +97,21 @@ def test_least_loss__that_is_no_number_names_method_and_block(answer: object, mo
 def test_least_loss__may_be_any_number_from_zero(answer: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Lying, "least_loss", lambda self, i: answer)
     assert lying("").least_loss(2) == answer
+
+
+def test_part__declares_what_the_whole_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Greedy("train")
+    for name, value in {"accuracy": 0.8, "approximate": True, "lower": 0.0, "upper": 2.0}.items():
+        monkeypatch.setattr(Greedy, name, value)
+    part = part_of(whole, np.array([2, 0]))
+    assert (part.d, part.labels) == (whole.d, whole.labels)
+    assert (part.accuracy, part.approximate, part.lower, part.upper) == (0.8, True, 0.0, 2.0)
+
+
+def test_part__answers_for_its_blocks_under_their_new_numbers() -> None:
+    whole, w = Greedy("train"), np.linspace(-1.0, 1.0, Greedy("train").d)
+    part = part_of(whole, np.array([2, 0]))
+    assert len(part) == 2
+    for new, old in enumerate([2, 0]):
+        np.testing.assert_array_equal(part.truth(new), whole.truth(old))
+        np.testing.assert_array_equal(part.max_oracle(new, w), whole.max_oracle(old, w))

@@ -11,8 +11,9 @@ import numpy as np
 
 from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.images.graph import NEGATIVE, arcs_of
+from gapwise.stages.problems.images.kernels import labelling_value
 from gapwise.stages.problems.images.maxflow import minimum_cut, workspace
-from gapwise.stages.problems.protocol import JIT, PLAIN, U
+from gapwise.stages.problems.protocol import JIT, PLAIN
 
 
 @inner(**PLAIN)
@@ -38,11 +39,11 @@ def terminals(theta, truth, cost, augmented, size, excess):
 
 
 @inner(**PLAIN)
-def best_labelling(images, truth, i, start, stop, theta, capacity, augmented, y, scratch):
-    """y <- the best labelling of block i with scores theta and pairwise scores `capacity`, with or without the loss."""
+def best_labelling(images, truth, i, start, stop, theta, augmented, y, scratch):
+    """y <- the best labelling of block i, whose superpixels are start to stop - 1, with or without the loss."""
     terminals(theta, truth[start:stop], images.loss_if_wrong[start:stop], augmented, stop - start, scratch[0])
     rows, head, reverse, edge = arcs_of(images, i, start, stop)
-    minimum_cut(rows, head, reverse, edge, capacity, y, scratch)
+    minimum_cut(rows, head, reverse, edge, theta[stop - start :], y, scratch)
 
 
 @inner(**JIT)
@@ -53,33 +54,19 @@ def forced_workspace(nodes, edges):
 
 
 @inner(**PLAIN)
-def forced_scores(images, truth, i, start, stop, theta, capacity, y, out, scratch):
+def forced_scores(images, truth, i, start, stop, theta, y, out, scratch):
     """y <- the best labelling of block i; out (S, 2) <- score of the best labelling with each label of each superpixel."""
     size, cost, work = stop - start, images.loss_if_wrong, scratch[:4]
     other = scratch[4][:size]
-    best_labelling(images, truth, i, start, stop, theta, capacity, False, y, work)
-    best = _score(images, i, theta, capacity, y)
-    force = 1.0
-    for p in range(size):
-        force += 2.0 * abs(theta[p])
-    for e in range(capacity.size):
-        force += abs(capacity[e])
+    edges, force = images.edges[images.edge_ptr[i] : images.edge_ptr[i + 1]], 1.0
+    best_labelling(images, truth, i, start, stop, theta, False, y, work)
+    best = labelling_value(theta, y, edges)
+    for j in range(theta.size):
+        force += 2.0 * abs(theta[j])
     rows, head, reverse, edge = arcs_of(images, i, start, stop)
     for p in range(size):
         terminals(theta, truth[start:stop], cost[start:stop], False, size, scratch[0])
         scratch[0][p] = force if y[p] == 1 else -force
-        minimum_cut(rows, head, reverse, edge, capacity, other, work)
+        minimum_cut(rows, head, reverse, edge, theta[size:], other, work)
         out[p, np.int64(y[p])] = best
-        out[p, 1 - np.int64(y[p])] = _score(images, i, theta, capacity, other)
-
-
-@inner(**PLAIN)
-def _score(images, i, theta, capacity, y):
-    """What a labelling is worth: theta of its superpixels, less the capacities that it cuts."""
-    total, first = 0.0, images.edge_ptr[i]
-    for p in range(y.size):
-        total += theta[p] * (2.0 * y[p] - 1.0)
-    for e in range(capacity.size):
-        if y[U(images.edges[first + e, 0])] != y[U(images.edges[first + e, 1])]:
-            total -= capacity[e]
-    return total
+        out[p, 1 - np.int64(y[p])] = labelling_value(theta, other, edges)

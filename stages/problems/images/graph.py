@@ -51,16 +51,6 @@ class Images(NamedTuple):
 
 
 @inner(**PLAIN)
-def wrong_area(truth, cost, first, y):
-    """The task loss of y, the costs of its wrong labels; `first` is the block's first superpixel."""
-    total = 0.0
-    for p in range(y.size):
-        if y[p] != truth[first + p]:
-            total += cost[first + p]
-    return total
-
-
-@inner(**PLAIN)
 def arcs_of(images, i, start, stop):
     """arc_ptr, head, reverse and edge of block i; to be called from compiled code, as views do not get out of it.
 
@@ -118,15 +108,6 @@ def labelled_pixels(block: Mapping[str, np.ndarray]) -> float:
 
 PIXELS = LossUnit(PER_PIXEL, "mean_area", labelled_pixels)
 """The unit of ``per_pixel``."""
-
-
-def least_cost(images: Images, start: int, stop: int) -> float:
-    """The least task loss of a labelling that is wrong somewhere in the superpixels start, ..., stop - 1 of a block.
-
-    Void superpixels are left out: a labelling that differs from the truth only there has the truth's score.
-    """
-    costs = images.loss_if_wrong[start:stop]
-    return float(np.min(costs[costs > 0.0], initial=np.inf))
 
 
 def bounds(structure: str, unary: int, pairwise: int, potts: float | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -118,15 +118,21 @@ def gram_form(gram, delta):
 
 
 @inner(**FAST)
-def labelling_value(theta, y, edges):
-    """<theta, m_i(y)>; edges (E, 2) are those of the block."""
-    total, of_edges = 0.0, theta[y.size :]
-    for p in range(y.size):
-        total += theta[p] * (2.0 * y[p] - 1.0)
+def without_cut(total, of_edges, y, edges):
+    """`total` less the scores of the edges (E, 2) whose ends have different labels."""
     for e in range(of_edges.size):
         if y[U(edges[e, 0])] != y[U(edges[e, 1])]:
             total -= of_edges[e]
     return total
+
+
+@inner(**FAST)
+def labelling_value(theta, y, edges):
+    """<theta, m_i(y)>; edges (E, 2) are those of the block."""
+    total = 0.0
+    for p in range(y.size):
+        total += theta[p] * (2.0 * y[p] - 1.0)
+    return without_cut(total, theta[y.size :], y, edges)
 
 
 @inner(**PLAIN)

@@ -1,10 +1,11 @@
-"""What a labelling of a `Matching` is worth, and how two of them differ: losses, moves between them, scores of a few."""
+"""What a labelling of a `Matching` costs, and how two of them differ: methods of the class, and what they call."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
+from gapwise.stages.problems import moves
 from gapwise.stages.problems.matching.assignment import MOST
 from gapwise.stages.problems.protocol import JIT, PLAIN, add_scaled, dot
 
@@ -45,8 +46,7 @@ def _has(y, first, fertility, entry):
     return False
 
 
-@njit(**PLAIN)
-def link_loss(self, i, y):
+def loss(self, i, y):
     """The costs of missed true links and of links that are not true."""
     total, F = 0.0, self.fertility
     for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
@@ -57,9 +57,8 @@ def link_loss(self, i, y):
     return total
 
 
-@njit(**PLAIN)
-def pair_add(self, i, c, y, z, w):
-    """w += c B (m(y) - m(z)), by the links that only y or only z has."""
+def pair_move(self, i, c, y, z, delta, w):
+    """By the links that only y or only z has."""
     width, F = self.x.shape[1], self.fertility
     features = w[:width]
     for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
@@ -82,16 +81,12 @@ def pair_add(self, i, c, y, z, w):
 def pair_norm(self, i, y, z):
     """||B (m(y) - m(z))||^2."""
     moved = np.zeros(self.d)
-    pair_add(self, i, 1.0, y, z, moved)
+    moves.pair_move(self, i, 1.0, y, z, moved, moved)
     return dot(moved, moved)
 
 
-@njit(**PLAIN)
-def few_scores(self, i, w, labels, slots, theta, scores):
-    """scores[k] <- the score of labels[slots[k]], up to a common constant; theta (p_i,) is workspace.
-
-    Links that all of them have count as 0; each other one is scored once.
-    """
+def score_labels(self, i, w, labels, slots, theta, scores):
+    """Links that all labellings have count as 0; each other one is scored once."""
     F, first, width = self.fertility, self.edge_ptr[i], self.x.shape[1]
     rows, reference = self.word_ptr[i + 1] - self.word_ptr[i], slots[0]
     for j in range(rows):

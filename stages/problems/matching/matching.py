@@ -26,17 +26,15 @@ from numba import njit
 
 from gapwise.records import Facts
 from gapwise.stages.problems.images.kernels import rows_add, rows_dot, rows_norm2
+from gapwise.stages.problems.matching import labellings
 from gapwise.stages.problems.matching.assignment import MOST, best_matching, workspace
 from gapwise.stages.problems.matching.labellings import (
     TRUE,
     edge,
-    few_scores,
     has_two,
-    link_loss,
-    pair_add,
     pair_norm,
 )
-from gapwise.stages.problems.protocol import PLAIN, frozen
+from gapwise.stages.problems.protocol import PLAIN, frozen, takes
 
 NEGATIVE = 1e-9
 """A second link that earns more than this share of the largest price is an error; between that and 0 it is free."""
@@ -44,6 +42,7 @@ COSTS = {"missed": 1.0, "extra": 1.0, "possible": 0.0}
 """Costs of a link in the loss, unless `meta` says otherwise."""
 
 
+@takes(labellings, "loss", "pair_move", "score_labels")
 class Matching(NamedTuple):
     """n pairs of sentences; d = features, and with fertility 2 one weight more for each class of words."""
 
@@ -100,7 +99,7 @@ class Matching(NamedTuple):
             cost = self.cost[first + e]
             gain[e] = theta[e] - cost if self.role[first + e] == TRUE else theta[e] + cost
         _match(self, i, theta, y, scratch)
-        return link_loss(self, i, y)
+        return self.loss(i, y)  # type: ignore[attr-defined]  # of labellings
 
     def decode(self, i, theta, y, scratch):
         gain = scratch[0]
@@ -155,15 +154,6 @@ class Matching(NamedTuple):
 
     def pair_norm2(self, i, y, z, delta):
         return pair_norm(self, i, y, z)
-
-    def pair_move(self, i, c, y, z, delta, w):
-        pair_add(self, i, c, y, z, w)
-
-    def score_labels(self, i, w, labels, slots, theta, scores):
-        few_scores(self, i, w, labels, slots, theta, scores)
-
-    def loss(self, i, y):
-        return link_loss(self, i, y)
 
     def least_loss(self, i: int) -> float:
         """The least cost of a candidate; 0 where possible links cost nothing."""
