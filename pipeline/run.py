@@ -19,8 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gapwise.pipeline import result
 from gapwise.pipeline.compiling import Compiling
-from gapwise.pipeline.compute.local import Compute
-from gapwise.pipeline.compute.ready import check_packages, check_scheduler
+from gapwise.pipeline.compute.local import Compute, check_packages, check_scheduler
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.config.settings import Settings, read
 from gapwise.pipeline.errors import (

@@ -23,8 +23,7 @@ from distributed import Client, Future, LocalCluster, as_completed
 from distributed.core import PooledRPCCall, rpc
 from distributed.scheduler import KilledWorker
 
-from gapwise.pipeline.compute.local import pin_threads
-from gapwise.pipeline.compute.ready import check_scheduler
+from gapwise.pipeline.compute.local import check_scheduler, pin_threads
 from gapwise.pipeline.compute.remote import MUST_AGREE, WorkerError, facts, opened
 from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.pipeline.interrupt import Stop

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
+import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from gapwise.pipeline.config.run_options import ComputeOptions, default_workers
+from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions, default_workers
 from gapwise.pipeline.interrupt import Stop
 from gapwise.storage.backend import Location
 
@@ -28,6 +31,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+ANSWER_SECONDS = 4.0
+"""How long a scheduler may take to accept a connection."""
 WINDOW = 8
 """Items per worker in one window of `map_blocks`, which bounds what is in memory."""
 
@@ -163,3 +168,24 @@ def pin_threads() -> None:
     for name in THREADS:
         os.environ[name] = "1"
     os.environ["OPENCV_FOR_THREADS_NUM"] = "1"
+
+
+# -- checked before a run writes anything ---------------------------------------------------------------------------------
+def check_packages(tracking: TrackingOptions) -> None:
+    """Raise ConfigError, which says what to install, if a choice needs a package that is not there."""
+    if tracking.kind == "mlflow" and find_spec("mlflow") is None:
+        raise ConfigError("tracking=mlflow: mlflow is not installed; pip install mlflow, or choose tracking=none")
+
+
+def check_scheduler(compute: ComputeOptions) -> None:
+    """Raise OSError if nothing accepts connections at `compute.address` (of compute=cluster)."""
+    match = re.fullmatch(r"(?:tcp|tls|ws|wss)://(.+):(\d+)/?", compute.address or "")
+    if compute.kind != "cluster" or match is None:
+        return
+    try:
+        socket.create_connection((match[1].strip("[]"), int(match[2])), timeout=ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise OSError(
+            f"compute.address: no scheduler answers at {compute.address} ({error}); start one with `dask scheduler` and "
+            "give the address it prints"
+        ) from None

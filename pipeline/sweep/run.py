@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gapwise.pipeline.compute.ready import check_packages, check_scheduler
+from gapwise.pipeline.compute.local import check_packages, check_scheduler
 from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, SweepOptions, default_workers
 from gapwise.pipeline.config.settings import Settings, fingerprint, sweep_options
 from gapwise.pipeline.errors import (

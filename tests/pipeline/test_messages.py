@@ -114,7 +114,7 @@ def test_package__that_is_not_installed_is_said_before_anything_is_written(
 ) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(
-        "gapwise.pipeline.compute.ready.find_spec", lambda name, *rest: None if name == "mlflow" else real(name, *rest)
+        "gapwise.pipeline.compute.local.find_spec", lambda name, *rest: None if name == "mlflow" else real(name, *rest)
     )
     assert run(composed("tracking=mlflow", "compute=serial", "solver=bcfw")) == 2
     message = "tracking=mlflow: mlflow is not installed; pip install mlflow, or choose track"
