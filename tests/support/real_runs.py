@@ -50,9 +50,8 @@ class Sandbox:
 
     def start(self, *more: str, wrap: tuple[str, ...] = (), **options: Any) -> subprocess.Popen[str]:
         """Issue the command with `more` overrides, behind `wrap` if that is given."""
-        path = os.pathsep.join(
-            part for part in (self.env.get("PYTHONPATH"), str(ROOT), str(ROOT / "tests" / "support")) if part
-        )
+        ours = [str(ROOT / name) for name in (".src", ".", "tests/support")]
+        path = os.pathsep.join(part for part in (self.env.get("PYTHONPATH"), *ours) if part)
         env = {**os.environ, "GAPWISE_RUNS": str(self.root), **self.env, "PYTHONPATH": path}
         command = [*wrap, sys.executable, "-m", "pipeline", *self.command, *more]
         self.root.mkdir(exist_ok=True)
