@@ -16,6 +16,7 @@ import numpy as np
 from gapwise.records import Record
 from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, Reader, Report, Sink
 from gapwise.stages.datasets.arrays.rows import KernelOptions
+from gapwise.stages.datasets.common.files import named_arrays
 from gapwise.stages.datasets.common.options import Values
 
 PIXELS, DIGITS = 16 * 16, 10
@@ -70,12 +71,14 @@ class Usps(Reader):
 
 def read_npz(file: Path, split: str) -> Images:
     """One split of ``usps.npz``; DataError names the field and the row."""
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            values, digits = archive[f"X_{split}"], archive[f"y_{split}"]
-    except UNREADABLE as error:
-        raise DataError(f"{file}: expected arrays X_{split} and y_{split}: {error}") from error
-    return _checked(file, f"row of {split}", 0, values, digits)
+    values, digits = named_arrays(file, (f"X_{split}", f"y_{split}")).values()
+    least, most = (int(values.min(initial=0)), int(values.max(initial=0))) if values.dtype.kind in "iub" else (-1, 1)
+    if least >= 0 and most <= 255:
+        raise DataError(
+            f"{file}: has whole numbers from {least} to {most}, as 8-bit pixels are; expected grey values in [-1, 1] "
+            "(pixels / 127.5 - 1), or thousandths of them"
+        )
+    return _checked(file, f"row of {split}", 0, values / 1000.0 if max(-least, most) > 1 else values, digits)
 
 
 def read_text(file: Path) -> Images:
@@ -92,23 +95,10 @@ def _checked(file: Path, row: str, first: int, values: np.ndarray, digits: np.nd
     if values.ndim != 2 or values.shape[1] != PIXELS or digits.shape != values.shape[:1] or not digits.size:
         got = f"{values.shape} and {digits.shape}"
         raise DataError(f"{file}: expected a digit and {PIXELS} grey values a {row}, got arrays of {got}")
-    wrong = ~np.isin(digits, np.arange(DIGITS))
-    if wrong.any():
-        raise DataError(f"{file}: {row} {int(np.argmax(wrong)) + first} has a digit that is not one of 0..{DIGITS - 1}")
-    return _grey(file, row, first, values).astype(np.float32), digits.astype(np.uint8)
-
-
-def _grey(file: Path, row: str, first: int, values: np.ndarray) -> np.ndarray:
-    """Grey values in [-1, 1]; whole numbers beyond are thousandths. DataError names the row."""
-    if values.dtype.kind in "iub":
-        least, most = int(values.min()), int(values.max())
-        if least >= 0 and most <= 255:
-            raise DataError(
-                f"{file}: has whole numbers from {least} to {most}, as 8-bit pixels are; expected grey values in [-1, 1] "
-                "(pixels / 127.5 - 1), or thousandths of them"
-            )
-        values = values / 1000.0 if max(-least, most) > 1 else values
-    bad = ~(np.abs(values) <= 1.0).all(axis=1)
-    if bad.any():
-        raise DataError(f"{file}: {row} {int(np.argmax(bad)) + first} has a grey value outside [-1, 1]")
-    return values
+    for wrong, fault in (
+        (~np.isin(digits, np.arange(DIGITS)), f"a digit that is not one of 0..{DIGITS - 1}"),
+        (~(np.abs(values) <= 1.0).all(axis=1), "a grey value outside [-1, 1]"),
+    ):
+        if wrong.any():
+            raise DataError(f"{file}: {row} {int(np.argmax(wrong)) + first} has {fault}")
+    return values.astype(np.float32), digits.astype(np.uint8)

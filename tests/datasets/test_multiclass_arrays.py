@@ -150,41 +150,6 @@ def test_costs__that_are_wrong_are_named(tmp_path, text, message):
         read(opened(tmp_path, csv(X, Y), csv(X, Y), costs=costs))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1,2,a\n3,4\n", r"train\.csv: line 2: 2 columns, expected 3 as in the first line"),
-        ("1,2,a\n\n3,x,b\n", r"train\.csv: line 3: column 1 is 'x'; expected a number"),
-        ("1,2,a\n1,inf,b\n", r"train\.csv: line 2: feature 1 \(from 0\) is not a finite number"),
-        ("1\n2\n", r"train\.csv: line 1: one column only"),
-        ('1,2,"a\n', r"train\.csv: line 1: .*expected comma-separated values"),
-    ],
-)
-def test_csv__bad_lines_are_named(tmp_path, text, message):
-    with pytest.raises(DataError, match=message):
-        read(opened(tmp_path, text, csv(X[:, :2], Y)))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "1 1:2\n2 3:1 2:5\n",
-            r"train\.svm: line 2: Feature indices .* should be sorted and unique; expected lines like",
-        ),
-        ("1 1:2\n\n2 x:1\n", r"train\.svm: line 3: invalid literal for int.*'x'; expected lines like"),
-        (
-            "1 qid:3 1:2\n",
-            r"train\.svm: has a qid; dataset=ranking reads queries, dataset=sequences_csv SVM-HMM",
-        ),
-        ("1,2 3:4\n", r"train\.svm: line 1: could not convert.*'1,2'; .* with a number for a label"),
-    ],
-)
-def test_svmlight__bad_lines_are_named(tmp_path, text, message):
-    with pytest.raises(DataError, match=message):
-        read(opened(tmp_path, text, "1 1:1\n", ".svm"))
-
-
 def test_test_file__must_fit_the_training_file(tmp_path):
     with pytest.raises(
         DataError, match=r"test\.csv: line 2: the label 5 does not occur in .*train\.csv, whose labels are -1, "
@@ -294,19 +259,37 @@ def test_csv__other_columns_than_those_of_training_are_named(tmp_path, header, s
         read(opened(tmp_path, NAMED, f"{header}\n{row}"))
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
+BAD_LINES = {
+    ".csv": [
+        ("1,2,a\n3,4\n", r"line 2: 2 columns, expected 3 as in the first line"),
+        ("1,2,a\n\n3,x,b\n", r"line 3: column 1 is 'x'; expected a number"),
+        ("1,2,a\n1,inf,b\n", r"line 2: feature 1 \(from 0\) is not a finite number"),
+        ("1,2,a\n\u3000,\u3000,\u3000\n", r"line 2: column 0 is .*; expected a number"),  # no empty line
+        ("1\n2\n", r"line 1: one column only"),
+        ('1,2,"a\n', r"line 1: .*expected comma-separated values"),
         ("a,b,a,class\n1,2,3,x\n", "line 1: two columns are called 'a'; give them different names"),
         ("a;b;class\n1;2;x\n", "line 1: has semicolons or tabs; expected commas"),
         ('a,b,class\n"1,5",2,x\n', r"line 2: column 0 \(a\) is '1,5'; expected a number, such as 1\.5"),
         ("NA,2,x\n3,4,x\n5,6,y\n", "line 1: column 0 is 'NA'; expected a number"),
         ("a,b,class\n1_0,2,x\n", r"line 2: column 0 \(a\) is '1_0'; expected a number"),
+        ("", "holds no examples"),
     ],
-)
-def test_csv__tables_that_cannot_be_read_are_named(tmp_path, text, says):
-    with pytest.raises(DataError, match=rf"train\.csv: {says}"):
-        read(opened(tmp_path, text, text))
+    ".svm": [
+        ("1 1:2\n2 3:1 2:5\n", r"line 2: Feature indices .* should be sorted and unique; expected lines like"),
+        ("1 1:2\n\n2 x:1\n", r"line 3: invalid literal for int.*'x'; expected lines like"),
+        ("1 qid:3 1:2\n", r"has a qid; dataset=ranking reads queries, dataset=sequences_csv SVM-HMM"),
+        ("1,2 3:4\n", r"line 1: could not convert.*'1,2'; .* with a number for a label"),
+        ("1 1:2\n# no example\nnan 1:2\n", r"line 3: nan for a label; expected lines like"),
+        ("1 1:2\n\n1 2:nan\n", r"line 3: feature 1 \(from 0\) is not a finite number"),
+        ("\n", "holds no example with a feature"),
+    ],
+}
+
+
+@pytest.mark.parametrize(("ending", "text", "says"), [(e, *line) for e, lines in BAD_LINES.items() for line in lines])
+def test_lines__that_cannot_be_read_are_named(tmp_path, ending, text, says):
+    with pytest.raises(DataError, match=rf"train\{ending}: {says}"):
+        read(opened(tmp_path, text, text, ending))
 
 
 SPELLINGS = ["1", "01", "10", "1_0", "1e1", "+1", "1.0"]
@@ -342,9 +325,3 @@ def test_new_tables__go_by_name(tmp_path):
     ):
         with pytest.raises(DataError, match=f"^input: expected the columns of the training data, .*; {says}$"):
             feature_map.encode(wrong)
-
-
-def test_csv__line_of_blanks_of_other_scripts_is_no_empty_line(tmp_path):
-    text = csv(X, Y) + "\u3000,\u3000,\u3000\n"
-    with pytest.raises(DataError, match=rf"line {text.count(chr(10))}: "):
-        read(opened(tmp_path, text, csv(X, Y)))
