@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -35,7 +35,7 @@ from gapwise.stages.datasets.text.sequences import (
     write_columns,
     write_splits,
 )
-from gapwise.stages.datasets.text.tables import BLANKS, Table, joined, read_tables
+from gapwise.stages.datasets.text.tables import BLANKS, Table, joined, read_table
 from gapwise.stages.datasets.text.task import OPTIONS, TokenTask
 from gapwise.stages.datasets.text.templates import Template
 
@@ -81,11 +81,13 @@ class Sequences(TextReader):
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Record:
         columns: Record = {"equal_columns": self.template is not None}
-        train = read_tables(self.paths["train"], **columns)
+        parts = {"train": [read_table(file, **columns) for file in self.paths["train"]]}
+        train = joined(parts["train"])
         columns |= {} if self.template is None else separator_of(train)
-        others = {split: read_tables(files, **columns) for split, files in self.paths.items() if split != "train"}
-        after = joined([*others.values()])
-        sizes = {split: table.start.size - 1 for split, table in others.items()}
+        for split in self.paths.keys() - {"train"}:
+            parts[split] = [read_table(file, **columns) for file in self.paths[split]]
+        others = {split: joined(parts[split]) for split in self.paths if split != "train"}
+        after, sizes = joined([*others.values()]), {split: table.start.size - 1 for split, table in others.items()}
         given: Record = {"unseen": self.unseen_labels, "task": self.task, "splits": sizes}
         if self.template is None:
             labels = train.labels(0), after.labels(0)
@@ -93,21 +95,23 @@ class Sequences(TextReader):
             facts = write_splits(sink, report, train, after, labels, attributes, **given)
             valued = attributes.train.values is not None  # values other than 1
             return {**facts, "text": {"templates": None, "valued": valued, "min_count": self.min_count}}
-        templates = read_template(self.template, same_width(train, others.values()) - 1)
+        width = same_width([table for split in self.paths for table in parts[split]])
+        templates = read_template(self.template, width - 1)
         form: Record = {"lower": [], "one_pad": False, "min_count": self.min_count}
         return write_columns(sink, report, train, after, templates, **form, **given)
 
 
-def same_width(train: Table, others: Iterable[Table]) -> int:
+def same_width(tables: Sequence[Table]) -> int:
     """Number of columns of all files; DataError if they differ, or if the label is the only column."""
-    width = len(train.rows[0])
+    first = tables[0]
+    width = len(first.rows[0])
     if width < 2:
         raise DataError(
-            f"{train.where(0)}: one column only; expected features and then the label, separated by blanks or tabs"
+            f"{first.where(0)}: one column only; expected features and then the label, separated by blanks or tabs"
         )
-    for other in others:
+    for other in tables[1:]:
         if len(other.rows[0]) != width:
-            raise DataError(f"{other.where(0)}: {len(other.rows[0])} columns, but {width} in {train.source}")
+            raise DataError(f"{other.where(0)}: {len(other.rows[0])} columns, but {width} in {first.source}")
     return width
 
 

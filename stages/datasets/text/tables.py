@@ -88,18 +88,6 @@ def read_table(file: Path, *, separator: str | None = None, equal_columns: bool 
     return parse_table(file, read_lines(file), separator=separator, equal_columns=equal_columns)
 
 
-def read_tables(files: Sequence[Path], *, separator: str | None = None, equal_columns: bool = True) -> Table:
-    """Tokens of several files as one table; DataError names file and line, also where files differ in their columns."""
-    tables = [read_table(file, separator=separator, equal_columns=equal_columns) for file in files]
-    first = tables[0]
-    for other in tables[1:] if equal_columns else ():
-        if len(other.rows[0]) != len(first.rows[0]):
-            raise DataError(
-                f"{other.where(0)}: {len(other.rows[0])} columns, but {len(first.rows[0])} in {first.source}"
-            )
-    return joined(tables)
-
-
 def parse_table(
     file: Path | str, lines: list[str], *, separator: str | None = None, equal_columns: bool = True
 ) -> Table:
