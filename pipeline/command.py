@@ -6,18 +6,30 @@ import os
 import sys
 
 import hydra
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Quote, QuotedString
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from gapwise.pipeline.config import CONF, own_conf
+from gapwise import parts
+from gapwise.pipeline.config import CONF
 from gapwise.pipeline.config.settings import explain
 from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, ConfigError, refuse
 from gapwise.pipeline.run import run
 
 ONE_RUN = "--why: explains one run, and this is a sweep; the sweep itself says which runs are complete"
+
+
+class ConfOfParts(SearchPathPlugin):
+    """Hydra also finds YAML in the folders `conf` of parts (`gapwise.parts`), behind Gapwise's own."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        for folder in parts.conf():
+            search_path.append("gapwise.parts", folder.as_uri())
 
 
 def readable(word: str, sweeps: bool = False) -> str:
@@ -61,7 +73,7 @@ def compose_and_run() -> int:
         if flags:
             return refuse(ConfigError(ONE_RUN), BAD_CONFIGURATION)
         sys.argv.append("hydra.mode=RUN")
-    own_conf.register()
+    Plugins.instance().register(ConfOfParts)
     codes = []
 
     def job(cfg: DictConfig) -> int:

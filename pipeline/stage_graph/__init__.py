@@ -1,4 +1,4 @@
-"""The stages of a run, one file each; every module of this package defines its `Stage` as STAGE.
+"""The stages of a run in their order, one file each, which defines its `Stage` as STAGE. Each needs those before it.
 
 A stage file imports its heavy dependencies inside its functions, so that a command with nothing to do can list all stages
 without loading numba or zarr.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:  # help lists the stages without loading the storage
     from gapwise.records import Facts
 
+
+ORDER = ("featurize", "init_path", "solve", "verify", "evaluate", "refit", "report")
 
 Job: TypeAlias = Any
 """`gapwise.pipeline.job.Job`; its module, like those of the next three types, imports this one."""
@@ -30,7 +30,7 @@ Export: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: what it needs, does, leaves behind and exports.
+    """One stage: what it does, leaves behind and exports.
 
     Attributes
     ----------
@@ -38,10 +38,6 @@ class Stage:
         Also the name of its module.
     run : callable
         Does the work; returns JSON-able facts, which the manifest keeps.
-    needs : tuple of str
-        Stages that must be done before.
-    uses : tuple of str
-        Stages that are done before it where they are part of the run.
     wanted : callable, optional
         Of a stage that is not part of every run: whether it is part of those with these settings.
     every_invocation : bool
@@ -63,8 +59,6 @@ class Stage:
 
     name: str
     run: Callable[[Job], Mapping[str, object]]
-    needs: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
     wanted: Callable[[Settings], bool] | None = None
     every_invocation: bool = False
     commits: bool = False
@@ -82,19 +76,8 @@ class Stage:
 
 @functools.cache
 def stages() -> Mapping[str, Stage]:
-    """Every stage by its name, each after those it needs."""
-    known: dict[str, Stage] = {}
-    for module in sorted(iter_modules(__path__), key=lambda module: module.name):
-        stage: Stage = import_module(f"{__name__}.{module.name}").STAGE
-        if stage.name != module.name:
-            raise ValueError(f"{__name__}.{module.name}: expected STAGE.name {module.name!r}, got {stage.name!r}")
-        known[stage.name] = stage
-    for stage in known.values():
-        for name in stage.needs:
-            if name not in known:
-                raise ValueError(f"{__name__}.{stage.name}: needs {name!r}; a stage is one of {', '.join(known)}")
-    order = TopologicalSorter({stage.name: (*stage.needs, *stage.uses) for stage in known.values()}).static_order()
-    return {name: known[name] for name in order}
+    """Every stage by its name, in order."""
+    return {name: import_module(f"{__name__}.{name}").STAGE for name in ORDER}
 
 
 def flow() -> dict[str, Stage]:
@@ -107,25 +90,11 @@ def flow_of(settings: Settings) -> dict[str, Stage]:
     return {name: stage for name, stage in stages().items() if stage.wanted is None or stage.wanted(settings)}
 
 
-def before(name: str) -> list[str]:
-    """All stages that stage `name` needs, directly or not, in order."""
-    needed: set[str] = set()
-    for stage in reversed([*stages().values()]):
-        if stage.name == name or stage.name in needed:
-            needed.update(stage.needs)
-    return [other for other in stages() if other in needed]
-
-
-def after(name: str) -> list[str]:
-    """All stages that need or use stage `name`, directly or not, in order."""
-    again = {name}
-    for stage in stages().values():
-        if again.intersection((*stage.needs, *stage.uses)):
-            again.add(stage.name)
-    return [other for other in stages() if other in again and other != name]
+def after(name: str) -> tuple[str, ...]:
+    """All stages that come after stage `name`, and so are done again with it, in order."""
+    return ORDER[ORDER.index(name) + 1 :]
 
 
 def up_to(name: str, settings: Settings) -> list[str]:
-    """The stages of a run that ends with stage `name`: those it needs, those it uses, and itself, in order."""
-    used = stages()[name].uses
-    return [other for other in flow_of(settings) if other in (*before(name), *used, name)]
+    """The stages of a run that ends with stage `name`, in order."""
+    return [other for other in flow_of(settings) if other not in after(name)]

@@ -93,7 +93,6 @@ def result(settings: Settings, directory: RunDir) -> dict[str, object]:
 STAGE = Stage(
     "evaluate",
     run,
-    needs=("verify",),
     outputs=("metrics.json", "predictions.npz", "predictions", f"path.zarr:{','.join(MEASURES)}"),
     unfinished=unfinished,
     discard=discard,

@@ -44,4 +44,4 @@ def export(to: Export) -> None:
     to.json("init_path.json", {name: value for name, value in facts.items() if name != "seconds"})
 
 
-STAGE = Stage("init_path", run, needs=("featurize",), export=export)
+STAGE = Stage("init_path", run, export=export)

@@ -93,7 +93,6 @@ def result(settings: Settings, directory: RunDir) -> Mapping[str, object]:
 STAGE = Stage(
     "refit",
     run,
-    needs=("evaluate",),
     wanted=wanted,
     outputs=(
         "refit/path.zarr",

@@ -44,8 +44,6 @@ def export(to: Export) -> None:
 STAGE = Stage(
     "report",
     run,
-    needs=("evaluate",),
-    uses=("refit",),
     outputs=("report.html",),
     export=export,
 )

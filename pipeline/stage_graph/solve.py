@@ -165,7 +165,6 @@ def result(settings: Settings, directory: RunDir) -> dict[str, object]:
 STAGE = Stage(
     "solve",
     run,
-    needs=("init_path",),
     commits=True,
     outputs=("path.zarr", "trace.zarr"),
     unfinished=unfinished,

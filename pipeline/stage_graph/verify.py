@@ -50,7 +50,6 @@ def result(settings: Settings, directory: RunDir) -> dict[str, object]:
 STAGE = Stage(
     "verify",
     run,
-    needs=("solve",),
     outputs=("verify.json",),
     export=export,
     result=result,
