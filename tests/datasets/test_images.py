@@ -117,13 +117,12 @@ def test_two_classes__with_a_fixed_weight_cut_no_edge_of_a_void_superpixel_in_tr
 @pytest.mark.parametrize(
     ("text", "mask"),
     [
-        (THREE, lambda mask: mask),
         (COLOURED, painted),
         (COLOURED, palette),
         (COLOURED, opaque),
         ("classes: {sky: 7, tree: 3, road: 200}\nvoid: 9\n", palette),
     ],
-    ids=["index", "colours", "palette colours", "opaque alpha", "palette numbers"],
+    ids=["colours", "palette colours", "opaque alpha", "palette numbers"],
 )
 def test_masks__of_every_kind_give_the_same_blocks(tmp_path, text, mask):
     (tmp_path / "plain").mkdir()

@@ -203,14 +203,6 @@ def test_s15__has_one_pairwise_weight_that_is_fixed(potts, weight):
     np.testing.assert_array_equal(sink.arrays("train")["unary"], own_columns(whole.unary, (16, 3, 4)))
 
 
-def test_weight__may_be_fixed_with_all_features():
-    train, _, _, meta = problems(open_dataset("horses_sample", {**SAMPLE, "potts": 0.5}))
-    whole, _, _, _ = problems(open_dataset("horses_sample", SAMPLE))
-    assert train.d == whole.d == meta["d_unary"] + 100
-    assert (train.lower[-100:] == 0.5).all()
-    assert (train.upper[-100:] == 0.5).all()
-
-
 def test_new_pictures__are_encoded_as_featurized(tmp_path):
     feature_map, stored = made({**SAMPLE, "features": "s15"}, tmp_path)
     check_same_bits(feature_map.encode([compose(0, 1, 0).rgb]), stored, pictures=True)
