@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from gapwise.stages.solver.counts import ArraySpec
 from gapwise.stages.solver.method import AnyMethod
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
-from gapwise.stages.solver.path.rule import PathRule
+
+if TYPE_CHECKING:
+    from gapwise.stages.solver.engine import Engine
 
 
 class Kind(Enum):
@@ -45,25 +47,11 @@ class Packed(NamedTuple):
     """float64, (rows, columns): the trace so far (`ledger.trace_of`)"""
 
 
-class Walking(Protocol):
-    """What an observer sees of an engine."""
-
-    solver: AnyMethod
-    rule: PathRule
-
-    @property
-    def certainty(self) -> str:
-        """What the gaps of this path are (`problems.capabilities`)."""
-
-    def pack(self) -> Packed:
-        """The present state; only at a boundary."""
-
-
 class Event(NamedTuple):
     """One message of an engine."""
 
     kind: Kind
-    engine: Walking
+    engine: Engine
     breakpoint: Breakpoint | None = None
     """of CERTIFIED"""
     status: Status | None = None
@@ -236,7 +224,7 @@ class Snapshots:
         return self.store.parts
 
 
-def progress(engine: Walking) -> dict[str, float | str]:
+def progress(engine: Engine) -> dict[str, float | str]:
     """The present lambda, breakpoint, passes, gap, its certainty and tolerance, whether both are shares of the
     dual objective (the gap is then nan where that is unknown or not positive), oracle_calls, seconds.
 
@@ -261,7 +249,7 @@ def progress(engine: Walking) -> dict[str, float | str]:
     }
 
 
-def limit_of(engine: Walking) -> Status | None:
+def limit_of(engine: Engine) -> Status | None:
     """TIME_LIMIT where the seconds are over; how an open-ended path ends that has reached its eps; else None."""
     rule = engine.rule.open_end()
     if rule and (ended := rule.ended):

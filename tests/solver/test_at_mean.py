@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import zarr
 from dense import optimum, primal_value, psi_and_loss
-from equality import assert_same_path
-from solved import options_of, path_of, solved, stopped_and_resumed
+from solved import options_of, path_of, solved
 from tiny import TINY, by_all_methods
 from verified import copy_of, run_of
 from walks import dense_dual, walked, weights
@@ -26,7 +25,6 @@ from gapwise.stages.solver.path.rules.two_sided import TwoSided
 from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage.paths import open_path
-from gapwise.storage.results import read_path
 
 METHOD = "accelerated_at_mean"
 EPS, LOWEST = 0.03, 0.02
@@ -171,17 +169,6 @@ def test_rule__keeps_the_norm_of_the_dual_point_and_not_that_of_w():
 
 # -- what is stored -------------------------------------------------------------------------------------------------------
 PATH = {"rule": "two_sided", "kappa": 0.7, "eps": 0.02, "lambda_min": 0.1}
-
-
-@pytest.mark.parametrize(("name", "method"), [("multiclass_cone", METHOD), ("multiclass", "accelerated")])
-def test_resume__is_bit_equal(tmp_path: Path, name: str, method: str) -> None:
-    problem, path = TINY[name](), path_of(**PATH)
-    options = at_mean(method=method, rebase_steps=4)
-    assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
-    assert read_path(tmp_path / "whole" / "path.zarr")[0]["dual_norm2"].size >= 3
-    stops = np.random.default_rng(1).integers(0, 4, size=30)
-    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 5
-    assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
 def test_verify__knows_the_path_and_open_path_its_models(tmp_path: Path) -> None:

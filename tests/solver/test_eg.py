@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from dense import best, primal_value
-from equality import assert_same_path
-from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import all_labels, instance, local
 
 from gapwise.stages.solver.method import AnyMethod
@@ -63,12 +59,3 @@ def test_eg__tends_to_the_optimum_and_its_dual_never_falls(name: str) -> None:
     if problem.lower.size:
         assert (solver.primal() >= problem.lower).all()
         assert (solver.primal() <= problem.upper).all()
-
-
-def test_eg__is_bit_equal_when_resumed(tmp_path: Path) -> None:
-    problem, path = instance("chain"), path_of(rule="grid", lambdas=[1.0, 0.3])
-    options = options_of(method="eg", refresh_every=3, rebase_steps=5, max_passes=20.0)
-    assert solved(problem, tmp_path / "whole", options, path) is Status.PASS_LIMIT
-    stops = np.random.default_rng(4).integers(0, 5, size=5)
-    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3
-    assert_same_path(tmp_path / "whole", tmp_path / "parts")

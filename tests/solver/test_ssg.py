@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dense import best, primal_value
-from equality import assert_same_path
 from single import LAM, never
-from solved import options_of, path_of, solved, stopped_and_resumed
+from solved import options_of, path_of, solved
 from tiny import feature_matrix, instance, local
 
 from gapwise.stages.solver.methods import method_options
@@ -19,7 +18,7 @@ from gapwise.stages.solver.oracles import answers_at
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage.mixture import model_at
-from gapwise.storage.results import read_path, read_trace
+from gapwise.storage.results import read_path
 
 pytestmark = pytest.mark.interpreted
 
@@ -91,19 +90,6 @@ def test_solve__tends_to_the_optimum_and_measures_the_primal_objective(name, ave
     np.testing.assert_allclose(np.diff(passes[:-1]), 11.0)
     assert passes[-1] >= 300.0 > passes[-2]
     assert solver.supports() is None
-
-
-# -- what goes on from a commit -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("name", "averaging"), [("multiclass", "weighted"), ("multiclass_cone", "none")])
-def test_resume__is_bit_equal(tmp_path: Path, name, averaging) -> None:
-    problem = instance(name)
-    options = options_of(method="ssg", averaging=averaging, refresh_every=2, max_passes=15.0)
-    path = path_of(rule="grid", lambdas=[0.01, 0.3])
-    assert solved(problem, tmp_path / "whole", options, path) is Status.PASS_LIMIT
-    stops = np.random.default_rng(4).integers(0, 9, size=6)
-    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3
-    assert_same_path(tmp_path / "whole", tmp_path / "parts")
-    assert read_trace(tmp_path / "whole")["primal"].size == 2 * 5
 
 
 # -- what it claims -----------------------------------------------------------------------------------------------------

@@ -46,16 +46,10 @@ class StopAtCheck:
             raise Stopped
 
 
-@pytest.mark.parametrize(
-    "choices",
-    [{"rebase_steps": 40}, {"method": "accelerated"},
-     pytest.param({"method": "mpbcfw", "averaging": "two_track"}, marks=pytest.mark.interpreted)],
-    ids=["bcfw", "accelerated", "mpbcfw"],
-)  # fmt: skip
-def test_stop__between_rebase_points_costs_no_bit(tmp_path: Path, monkeypatch, choices: dict) -> None:
+def test_stop__between_rebase_points_costs_no_bit(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sink, "KEPT_SECONDS", 0.0)
     problem, path = multiclass(n=9), path_of(**SINGLE)
-    options = options_of(**choices)
+    options = options_of(rebase_steps=40)
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)  # every step is a piece
     generations = []
@@ -103,6 +97,7 @@ def bits_of(state) -> str:
 EVERY_STOP = {
     **{name: {"method": name} for name in (*methods(), AT_MEAN)},
     "lists": {"method": AT_MEAN, "n_best": 2},
+    "ssg with average": {"method": "ssg", "averaging": "weighted"},
     "mpbcfw with two averages": {"method": "mpbcfw", "averaging": "two_track"},
 }
 
