@@ -37,9 +37,7 @@ from gapwise.stages.problems.images.graph import (
     PIXELS,
     Images,
     arcs_of,
-    bounds,
-    checked_images,
-    costs_by,
+    image_fields,
 )
 from gapwise.stages.problems.images.kernels import (
     add_cut,
@@ -53,7 +51,7 @@ from gapwise.stages.problems.images.kernels import (
 from gapwise.stages.problems.images.maxflow import workspace as cut_workspace
 from gapwise.stages.problems.images.trws import NEVER, bound, maximise, padded, value_of, workspace
 from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PER_IMAGE, PER_PIXEL, silenced
-from gapwise.stages.problems.protocol import PLAIN, U, frozen, takes
+from gapwise.stages.problems.protocol import PLAIN, U, takes
 from gapwise.stages.problems.segmentation import Segmentation
 from gapwise.stages.problems.segmentation import derived as segmentation_derived
 
@@ -255,27 +253,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Potts:
         If a field is invalid; the message names it and the block.
     """
     classes, oracle, sweeps, slack = _options(meta)
-    costs = costs_by(meta.get("loss") or PER_IMAGE, classes, meta.get("mean_area"))
-    checked = checked_images(
-        "potts", arrays, classes, costs, codes=False, features_checked=bool(meta.get("checked", False))
-    )
-    lower, upper = bounds("potts", classes * checked.unary.shape[1], checked.pairwise.shape[1], meta.get("potts"))
-    return Potts(
-        n=checked.label_ptr.size - 1,
-        d=lower.size,
-        local_ptr=frozen(classes * checked.label_ptr + checked.images.edge_ptr),
-        label_ptr=checked.label_ptr,
-        truth=checked.truth,
-        lower=lower,
-        upper=upper,
-        classes=classes,
-        oracle=ORACLES.index(oracle),
-        sweeps=sweeps,
-        slack=slack,
-        unary=checked.unary,
-        pairwise=checked.pairwise,
-        images=checked.images,
-    )
+    fields = image_fields("potts", arrays, meta, classes, loss=PER_IMAGE, rows=classes, codes=False)
+    return Potts(**fields, classes=classes, oracle=ORACLES.index(oracle), sweeps=sweeps, slack=slack)
 
 
 def _options(meta: Facts) -> tuple[int, str, int, float]:

@@ -30,10 +30,8 @@ from gapwise.stages.problems.images.cut import best_labelling, forced_scores, fo
 from gapwise.stages.problems.images.graph import (
     PIXELS,
     Images,
-    bounds,
     check_features,
-    checked_images,
-    costs_by,
+    image_fields,
 )
 from gapwise.stages.problems.images.kernels import (
     add_labelling,
@@ -45,7 +43,7 @@ from gapwise.stages.problems.images.kernels import (
 )
 from gapwise.stages.problems.images.maxflow import workspace
 from gapwise.stages.problems.losses import BALANCED, IN_WORDS, PICTURE_LOSSES, block_weights, silenced
-from gapwise.stages.problems.protocol import PLAIN, frozen
+from gapwise.stages.problems.protocol import PLAIN
 
 MOST_SUPERPIXELS = 1 << 14
 """Of an image to train on: its matrix of inner products, which every step reads, then takes 1 GiB."""
@@ -171,25 +169,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
         If a field is invalid; the message names it and the block.
     """
     scale = scale_of(arrays)
-    costs = costs_by(meta.get("loss") or BALANCED, 2, meta.get("mean_area"))
-    checked = checked_images(
-        "segmentation", arrays, 2, costs, codes=True, features_checked=bool(meta.get("checked", False))
-    )
-    lower, upper = bounds("segmentation", checked.unary.shape[1], checked.pairwise.shape[1], meta.get("potts"))
-    return Segmentation(
-        n=checked.label_ptr.size - 1,
-        d=lower.size,
-        local_ptr=frozen(checked.label_ptr + checked.images.edge_ptr),
-        label_ptr=checked.label_ptr,
-        truth=checked.truth,
-        lower=lower,
-        upper=upper,
-        unary=checked.unary,
-        unary_scale=scale,
-        pairwise=checked.pairwise,
-        images=checked.images,
-        block_weight=block_weights("segmentation", arrays, checked.label_ptr.size - 1),
-    )
+    fields = image_fields("segmentation", arrays, meta, 2, loss=BALANCED, rows=1, codes=True)
+    return Segmentation(**fields, unary_scale=scale, block_weight=block_weights("segmentation", arrays, fields["n"]))
 
 
 def scale_of(arrays: Mapping[str, np.ndarray]) -> float:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gapwise.records import Facts
 from gapwise.stages.problems.compiled import inner
 from gapwise.stages.problems.images.maxflow import adjacency
 from gapwise.stages.problems.losses import (
     BALANCED,
     BLOCK_WEIGHT,
-    PER_IMAGE,
     PER_PIXEL,
     PICTURE_LOSSES,
     VOID,
@@ -76,14 +76,9 @@ def costs_by(loss: str, classes: int, mean_area: float | None = None) -> Costs:
     def per_pixel(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
         return area / mean_area
 
-    def per_image(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
+    def shares(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
         image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
-        total = np.bincount(image, area, minlength=label_ptr.size - 1)[image]
-        return np.divide(area, total, out=np.zeros_like(area), where=total > 0.0)
-
-    def balanced(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
-        image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
-        group = classes * image + labels
+        group = classes * image + (labels if loss == BALANCED else 0)
         total = np.bincount(group, area, minlength=classes * (label_ptr.size - 1))
         present = (total.reshape(-1, classes) > 0).sum(axis=1)
         return np.divide(area, total[group] * present[image], out=np.zeros_like(area), where=area > 0.0)
@@ -92,7 +87,7 @@ def costs_by(loss: str, classes: int, mean_area: float | None = None) -> Costs:
         raise ValueError(f"loss is {loss!r}, expected {' or '.join(PICTURE_LOSSES)}")
     if loss == PER_PIXEL and (mean_area is None or not 0.0 < mean_area < np.inf):
         raise ValueError(f"loss {PER_PIXEL}: mean_area is {mean_area}, expected pixels > 0 of a mean training image")
-    return {BALANCED: balanced, PER_IMAGE: per_image, PER_PIXEL: per_pixel}[loss]
+    return per_pixel if loss == PER_PIXEL else shares
 
 
 def labelled_pixels(block: Mapping[str, np.ndarray]) -> float:
@@ -124,30 +119,10 @@ def bounds(structure: str, unary: int, pairwise: int, potts: float | None = None
     return frozen(lower), frozen(upper)
 
 
-class Checked(NamedTuple):
-    """The arrays of a split after all checks, as a problem holds them."""
-
-    label_ptr: np.ndarray
-    """int64, (n + 1,)"""
-    truth: np.ndarray
-    """uint8, (label_ptr[-1],); 0 where it is void"""
-    unary: np.ndarray
-    """float32 or uint8, (label_ptr[-1], D_U)"""
-    pairwise: np.ndarray
-    """float32, (edge_ptr[-1], D_P)"""
-    images: Images
-
-
-def checked_images(
-    structure: str,
-    arrays: Mapping[str, np.ndarray],
-    classes: int,
-    costs: Costs,
-    *,
-    codes: bool,
-    features_checked: bool,
-) -> Checked:
-    """The ragged arrays of one split (each with its ``<name>_ptr``), checked.
+def image_fields(
+    structure: str, arrays: Mapping[str, np.ndarray], meta: Facts, classes: int, *, loss: str, rows: int, codes: bool
+) -> dict[str, Any]:
+    """The fields of a problem over images, by name, from the ragged arrays of one split (each with its ``<name>_ptr``).
 
     Parameters
     ----------
@@ -156,18 +131,22 @@ def checked_images(
     arrays : Mapping
         Per image: ``unary`` (S, D_U), ``pairwise`` (E, D_P), ``edges`` (E, 2) int with ends a < b < S, ``labels`` (S,) in 0,
         ..., classes - 1 or VOID, ``area`` (S,) in labelled pixels, ``gram`` (S * S,) float32.
-    costs : function
-        As `costs_by` returns one.
+    meta : Mapping
+        ``loss`` and ``mean_area`` of `costs_by`, ``potts`` of `bounds`; ``checked``: whether every block has passed
+        `check_features`.
+    loss : str
+        The usual one.
+    rows : int
+        How often w holds weights of the unary features.
     codes : bool
         Whether uint8 unary rows stay as they are.
-    features_checked : bool
-        Whether every block has passed `check_features`.
 
     Raises
     ------
     ValueError
         If a field is invalid; the message names it and the block.
     """
+    costs = costs_by(meta.get("loss") or loss, classes, meta.get("mean_area"))
 
     def refuse(bad: np.ndarray, describe: Callable[[int], tuple[int, str]]) -> None:
         if bad.any():
@@ -207,7 +186,7 @@ def checked_images(
     within = np.repeat(sizes, edge_counts)
     bad_edge = (edges[:, 0] < 0) | (edges[:, 0] >= edges[:, 1]) | (edges[:, 1] >= within)
     refuse(bad_edge, lambda k: (block(edge_ptr, k), f"edges holds {edges[k].tolist()}, expected a < b < {within[k]}"))
-    if not features_checked:
+    if not meta.get("checked", False):
         for i in range(sizes.size):
             x, edge_x = unary[label_ptr[i] : label_ptr[i + 1]], pairwise[edge_ptr[i] : edge_ptr[i + 1]]
             check_features(x, edge_x, f"{structure}: block {i}")
@@ -226,7 +205,12 @@ def checked_images(
         most_superpixels=int(sizes.max()),
         most_edges=int(edge_counts.max()),
     )
-    return Checked(frozen(label_ptr), frozen(truth, np.uint8), unary, pairwise, images)
+    lower, upper = bounds(structure, rows * unary.shape[1], pairwise.shape[1], meta.get("potts"))
+    return {
+        "n": sizes.size, "d": lower.size, "local_ptr": frozen(rows * label_ptr + edge_ptr), "label_ptr": frozen(label_ptr),
+        "truth": frozen(truth, np.uint8), "lower": lower, "upper": upper, "unary": unary, "pairwise": pairwise,
+        "images": images,
+    }  # fmt: skip
 
 
 def check_features(unary: np.ndarray, pairwise: np.ndarray, where: str) -> None:
