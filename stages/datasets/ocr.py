@@ -165,13 +165,20 @@ def read_letter_data(file: Path) -> Words:
 def _piece(file: Path, lines: list[bytes], before: int) -> tuple[np.ndarray, ...]:
     """Pixels, letters, and word, position and fold (letters, 3), of lines with so many `before` them."""
     parts = [line.rstrip(b"\r\n\t").split(b"\t", 6) for line in lines]
-    ragged = [len(part) != 7 or part[6].count(b"\t") != PIXELS - 1 for part in parts]
-    _refuse(file, ragged, f"has not {6 + PIXELS} tab-separated columns", before)
     width = 2 * PIXELS - 1
-    _refuse(file, [len(part[6]) != width for part in parts], "has a pixel that is neither 0 nor 1", before)
+    misfit = [len(part) != 7 or len(part[6]) != width for part in parts]
+    if any(misfit):
+        ragged = [len(part) != 7 or part[6].count(b"\t") != PIXELS - 1 for part in parts]
+        _refuse(file, ragged, f"has not {6 + PIXELS} tab-separated columns", before)
+        _refuse(file, misfit, "has a pixel that is neither 0 nor 1", before)
     text = np.frombuffer(b"".join(part[6] for part in parts), dtype=np.uint8).reshape(-1, width)
     pixels = text[:, ::2] - ord("0")
-    _refuse(file, (pixels > 1).any(axis=1), "has a pixel that is neither 0 nor 1", before)
+    _refuse(
+        file,
+        (pixels > 1).any(axis=1) | (text[:, 1::2] != ord("\t")).any(axis=1),
+        "has a pixel that is neither 0 nor 1",
+        before,
+    )
     wrong = [len(part[1]) != 1 or not b"a" <= part[1] <= b"z" for part in parts]
     _refuse(file, wrong, "has a letter outside a-z", before)
     letter = np.frombuffer(b"".join(part[1] for part in parts), np.uint8) - ord("a")
