@@ -110,6 +110,7 @@ class GapwiseEstimator(BaseEstimator):
         Whether a second `fit` to the same data, with another lam or tolerance, begins at the dual solution of the first.
     n_jobs : int, optional
         Threads for exact passes, verification and prediction; None: 1, -1: all cores. No result depends on it.
+        `fit` tells its progress at level INFO: ``logging.basicConfig(level="INFO")``.
     random_state : int, RandomState or None
         Seed of the solver and of the choice of held-out blocks.
 

@@ -171,6 +171,7 @@ def fit(
         fitted = Fitted(result, path, chosen_lambda(plan.pick, result, path, validated, len(train.y)), validated)
         calibration, uncalibrated = here.calibrated(fitted, other, None if held is None else held.relative)
         if plan.auto:
+            log.info("lam %.3g was chosen; it is solved on all %s blocks", fitted.lam, f"{plan.n:,}")
             options, goal = source.options(plan.again(fitted.lam))
             again, known = here.solve(
                 whole, options, goal, data, REFIT,

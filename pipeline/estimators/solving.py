@@ -6,9 +6,10 @@ import contextlib
 import dataclasses
 import hashlib
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from gapwise.pipeline.compiling import Compiling
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.pipeline.progress import solver_line
 from gapwise.records import Record, flat
 from gapwise.stages.choice.rising_loss import RisingLoss, check_ending
 from gapwise.stages.problems.capabilities import certainty_of
@@ -23,6 +25,7 @@ from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem, leaves
 from gapwise.stages.solve import Session, identity, in_memory, never, restored, solve
 from gapwise.stages.solver.engine import Engine, Task
+from gapwise.stages.solver.events import Progress
 from gapwise.stages.solver.options import WHOLE, MethodOptions, PathOptions, Status
 from gapwise.stages.solver.supports import Supports
 from gapwise.stages.verify import Asked, asked_for, verify
@@ -41,6 +44,8 @@ RECORD = "fit.json"
 """What a folder belongs to: data and options. A solve that ends before its first commit leaves no other record."""
 IN_MEMORY = "in memory"
 """The key of a path that no folder has."""
+EVERY = 5.0
+"""Seconds between two lines about one lambda."""
 UNTIMED = ("name", "max_seconds")
 """Options of a solver that change no number."""
 
@@ -63,8 +68,21 @@ class _Compiler:
 
     def report(self, done: int, total: int, activity: str) -> None:
         if not _Compiler.said:
-            log.warning("%s: half a minute, more or less", activity)
+            log.warning("%s: half a minute to a minute", activity)
             _Compiler.said = True
+
+
+class _Teller:
+    """Logs how far a solve is, at level INFO: at each lambda, and every few seconds; the `report` of a session."""
+
+    def __init__(self) -> None:
+        self.lambdas, self.next = -1, 0.0
+
+    def __call__(self, counters: Mapping[str, Any]) -> None:
+        now = time.monotonic()
+        if log.isEnabledFor(logging.INFO) and (counters["breakpoint"] > self.lambdas or now >= self.next):
+            self.lambdas, self.next = counters["breakpoint"], now + EVERY
+            log.info("%s", solver_line(counters))
 
 
 @contextlib.contextmanager
@@ -151,7 +169,7 @@ def solved(
         science["initial"] = hashlib.sha256(b"".join(part.tobytes() for part in initial)).hexdigest()
     if ending is not None:
         science["held_out"] = held_out()
-    session = Session(spread=spread, stop=stop or never, every_seconds=every_seconds)
+    session = Session(spread=spread, report=_Teller(), stop=stop or never, every_seconds=every_seconds)
     make_directory(where)
     with locked(where / "lock"):
         _claim(where, {"data": data_digest, "format_version": FORMAT_VERSION, "science": science})
@@ -169,7 +187,8 @@ def _in_memory(engine: Engine, check: bool, ending: RisingLoss | None) -> Solved
     """Walk to the end, and give back what a folder would have."""
     sink = MemorySink()
     engine.warm_up()
-    engine.run(() if ending is None else (ending,), sink)
+    observers = (Progress(_Teller()),) if log.isEnabledFor(logging.INFO) else ()
+    engine.run(observers if ending is None else (*observers, ending), sink)
     if not sink.breakpoints:
         return _at_limit(engine, IN_MEMORY, check)
     return _given(engine, sink, IN_MEMORY, check)

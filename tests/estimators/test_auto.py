@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,13 @@ def kind(request: pytest.FixtureRequest) -> tuple[Callable[..., Any], Any, Any]:
     return (make, *data())
 
 
-def test_auto__certifies_the_model_of_all_blocks(kind: Any) -> None:
+def test_auto__certifies_the_model_of_all_blocks(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
     make, X, y = kind
-    model = make(tolerance=0.01).fit(X, y)
+    with caplog.at_level("INFO", "gapwise"):
+        model = make(tolerance=0.01).fit(X, y)
+    assert re.search(
+        r"λ #1 = .* gap .*\n(.*\n)*.*lam \S+ was chosen; it is solved on all \d+ blocks\n.*λ #1 = ", caplog.text
+    )
     n, losses, lams = len(X), model.path_["validated_loss"].values, model.path_["validated_lambda"].values
     assert model.lambda_ == lams[picked("parabola", lams, losses, model.path_["validated_error"].values)]
     held = {10: 2, 12: 2, 18: 3}[n]  # a fifth, of classes of six one each
