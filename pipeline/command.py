@@ -90,6 +90,8 @@ def compose_and_run() -> int:
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(job)()
     except SystemExit as end:  # of a sweep
+        if end.code == BAD_CONFIGURATION and any(word.startswith("--") for word in sys.argv):
+            print("error: keys have no dashes, as in path.eps=0.1; --help lists them", file=sys.stderr)
         return end.code if isinstance(end.code, int) else FAILED
     except (HydraException, OmegaConfBaseException) as error:
         print(f"error: {explain(error)}", file=sys.stderr)

@@ -46,7 +46,7 @@ def main() -> int:
         if says := hint(sys.argv[1]):
             print(f"error: {says}", file=sys.stderr)
             return BAD_CONFIGURATION
-        near = did_you_mean(sys.argv[1], cli.known())
+        near = did_you_mean(sys.argv[1], [*cli.known(), "--help"])
         print(
             f"error: {sys.argv[1]}: no such command{near}; there are {', '.join(cli.known())}. "
             "A run is configured by KEY=VALUE; --help lists keys and commands",

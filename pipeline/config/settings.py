@@ -296,8 +296,10 @@ def explain(error: Exception) -> str:
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
         if says := hint(str(cause.full_key)):
             return says
-        known = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
-        near = did_you_mean(str(cause.full_key).rpartition(".")[2], known)
+        there = cause.parent_node if isinstance(cause.parent_node, DictConfig) else DictConfig({})
+        known, wanted = sorted(map(str, there)), str(cause.full_key).rpartition(".")[2]
+        inside = [name for name in known if not OmegaConf.is_missing(there, name) and wanted in (there[name] or ())]
+        near = f" (did you mean {inside[0]}.{wanted}?)" if inside else did_you_mean(wanted, known)
         return f"{cause.full_key}: unknown key{near}; there are: {', '.join(known)}"
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("Config search path", "provider=", "Set the env"))]

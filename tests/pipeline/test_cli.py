@@ -34,6 +34,8 @@ def test_words__that_are_no_command_are_refused_with_those_there_are(given) -> N
     done = given("lss")
     assert done.code == 2
     assert done.err.startswith("error: lss: no such command (did you mean ls?); there are check, ")
+    assert " (did you mean --help?)" in given("help").err
+    assert given("--eps", "0.1").err.endswith("error: keys have no dashes, as in path.eps=0.1; --help lists them\n")
     assert given("status").err == "error: status: was removed; gapwise ls --state running\n"
     assert given("completion").err.startswith("error: completion: was removed; gapwise --help lists ")
     assert given("--version").out.startswith("gapwise ")

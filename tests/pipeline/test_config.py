@@ -155,6 +155,7 @@ def test_bad_value__names_the_key(override: str, key: str, says: str) -> None:
     [
         ("+experiment=regpath_orc", "experiment: there is no 'regpath_orc' (did you mean regpath_ocr?); there are: "),
         ("solver=bcfww", "solver: there is no 'bcfww' (did you mean bcfw?); there are: accelerated, "),
+        ("eps=0.1", "eps: unknown key (did you mean path.eps?); there are: "),
         ("path.ep=1", "path.ep: unknown key (did you mean eps?); there are: end, eps, kappa, "),
         ("path.eps=-1", "path.eps: expected a number > 0"),
     ],
