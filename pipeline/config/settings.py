@@ -296,9 +296,9 @@ def explain(error: Exception) -> str:
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
         if says := hint(str(cause.full_key)):
             return says
-        there = cause.parent_node if isinstance(cause.parent_node, DictConfig) else DictConfig({})
-        known, wanted = sorted(map(str, there)), str(cause.full_key).rpartition(".")[2]
-        inside = [name for name in known if not OmegaConf.is_missing(there, name) and wanted in (there[name] or ())]
+        groups_of = cause.parent_node if isinstance(cause.parent_node, DictConfig) else DictConfig({})
+        known, wanted = sorted(map(str, groups_of)), str(cause.full_key).rpartition(".")[2]
+        inside = [name for name in known if isinstance(groups_of.get(name), DictConfig) and wanted in groups_of[name]]
         near = f" (did you mean {inside[0]}.{wanted}?)" if inside else did_you_mean(wanted, known)
         return f"{cause.full_key}: unknown key{near}; there are: {', '.join(known)}"
     lines = [line.strip() for line in str(error).splitlines()]
