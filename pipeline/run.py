@@ -114,6 +114,7 @@ def _guarded(job: Job) -> int:
     except (Interrupted, KeyboardInterrupt) as end:
         log.warning("%s", interruption(saved_of_run(job.dir.path)))
         job.dir.ended("interrupted", "by a signal")
+        job.tracker.stop()
         return INTERRUPTED + number_of(end)
     except Exception as error:
         log.debug("%s", traceback.format_exc())

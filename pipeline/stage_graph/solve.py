@@ -24,6 +24,7 @@ def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.progress import solver_line
     from gapwise.records import flat
     from gapwise.stages.solve import Session, Spacing, Task, solve
+    from gapwise.stages.solver.counts import CERTIFIED, TRACE
 
     snapshots = job.settings.snapshots
     given = job.settings.path.given
@@ -33,6 +34,7 @@ def run(job: Job) -> dict[str, object]:
         spread=job.spread,
         report=lambda counters: job.progress.report(counters["breakpoint"], total, solver_line(counters, total)),
         stop=job.stop,
+        committed=lambda rows: job.tracker.observe(dict(zip((*TRACE, CERTIFIED), rows.T, strict=False))),
         every_seconds=settings.checkpoint.every_seconds,
     )
     options = copy.copy(settings.solver)

@@ -12,8 +12,10 @@ import contextlib
 import io
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from threading import Thread
 
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
@@ -22,6 +24,10 @@ from gapwise.pipeline.tracking.view import VERSION, project, project_sweep
 from gapwise.records import Facts, Record
 from gapwise.storage.backend import Location, location
 
+LIVE_SECONDS = 30.0
+"""Seconds between two views of a solve that goes on."""
+STOP_SECONDS = 1.0
+"""How long a run that was told to stop waits to be shown as such."""
 log = logging.getLogger("gapwise")
 
 
@@ -72,9 +78,30 @@ class Tracker(_Guarded):
         super().__init__(options)
         self._dir = directory
         self._marker = directory.path / "tracking.json"
+        self._live: Thread | None = None
+        self._last = time.monotonic()
+
+    def observe(self, trace: Facts) -> None:
+        """Show what a solve that goes on has committed, in a thread, every `LIVE_SECONDS` at most; returns at once."""
+        busy = self._live is not None and self._live.is_alive()
+        if self._uri is not None and not busy and time.monotonic() - self._last >= LIVE_SECONDS:
+            self._last = time.monotonic()
+            self._start("RUNNING", trace)
+
+    def stop(self) -> None:
+        """The run was told to stop, and waits for nobody: it is shown as KILLED only where MLflow is loaded and free."""
+        if self._live is not None and not self._live.is_alive():
+            self._start("KILLED").join(STOP_SECONDS)
+
+    def _start(self, status: str, trace: Facts | None = None) -> Thread:
+        self._live = Thread(target=self._guard, args=(self._show, status, trace), daemon=True)
+        self._live.start()
+        return self._live
 
     def finish(self, status: str) -> None:
-        """The run ended FINISHED or FAILED. (Importing MLflow takes seconds, which a run that is told to stop has not.)"""
+        """The run ended FINISHED or FAILED."""
+        if self._live is not None:
+            self._live.join()
         if self._uri is not None:
             with contextlib.suppress(OSError):  # the run itself reports a directory that cannot be written to
                 self._marker.unlink(missing_ok=True)
@@ -93,9 +120,9 @@ class Tracker(_Guarded):
         except Exception as error:
             raise OSError(f"MLflow at {self._uri}: {_first_line(error)}") from error
 
-    def _show(self, status: str) -> None:
-        trace = _stored_trace(self._dir.path)
-        if status != "FINISHED" and not trace:
+    def _show(self, status: str, trace: Facts | None = None) -> None:
+        trace = trace or _stored_trace(self._dir.path)
+        if status == "FAILED" and not trace:
             return  # it ended before there was anything to show
         run_id = project(str(self._uri), self._dir.path, trace, status)
         if status == "FINISHED":

@@ -6,6 +6,7 @@ import json
 import logging
 import shutil
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,31 @@ def test_finish__shows_a_failed_run_once_it_has_something_to_show(tmp_path: Path
     tracker.finish("FAILED")
     Tracker(TrackingOptions("none"), finished_run(tmp_path, seed=1)).finish("FAILED")
     assert shown == [("FAILED", 6)]
+
+
+def test_observe__shows_a_solve_that_goes_on_and_stop_waits_for_nobody(tmp_path: Path, monkeypatch) -> None:
+    shown: list[str] = []
+    go_on = threading.Event()
+
+    def fake(uri: str, run_dir: Path, columns: dict[str, Any], status: str) -> str:
+        shown.append(status)
+        go_on.wait(5.0)
+        return "id"
+
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.project", fake)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.STOP_SECONDS", 0.01)
+    tracker = Tracker(TrackingOptions(uri="sqlite:///none.db"), finished_run(tmp_path))
+    tracker.observe(trace())  # too soon
+    tracker.stop()  # nothing was shown, so MLflow is not loaded for it
+    assert shown == []
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
+    tracker.observe(trace())
+    tracker.observe(trace())  # the first one is at it
+    tracker.stop()
+    go_on.set()
+    tracker.finish("FAILED")
+    tracker.stop()
+    assert shown == ["RUNNING", "KILLED"]
 
 
 def client_of(uri: str) -> Any:
