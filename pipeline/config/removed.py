@@ -63,6 +63,8 @@ REMOVED = {
     "dataset=oracle_server": "use dataset=python_oracle with tests/examples/program.py, an Oracle that asks a program",
     "dataset.hash_bits": "leave it out: a vocabulary is stored; dataset.min_count=2 makes it smaller",
     "dataset.precision": "leave it out: features are stored as 32-bit floats",
+    "dataset.features=pictures": "dataset=stanford reads the release's features; dataset=images reads pictures of your own",
+    "dataset.classes=8": "leave it out: dataset=msrc has the 21 classes of its second release",
     "dataset.maps": "use dataset=tree_maps, which reads score maps of your own",
     # experiments
     "experiment=papers": "python tests/benchmarks/papers FOLDER runs the parts and makes the page",
