@@ -111,26 +111,28 @@ def swapped(worse, y, a, b):
 
 
 @njit(**JIT)
-def _added(worse, y, c, out):
-    """out (k,) += c (b - a); returns the number of swapped pairs."""
+def _add(worse, y, c, out):
     a, b = np.empty(worse.size, np.int64), np.empty(worse.size, np.int64)
     swapped(worse, y, a, b)
-    for j in range(out.size):
+    for j in range(worse.size):
         out[j] += c * (b[j] - a[j])
-    return a.sum()
-
-
-@njit(**JIT)
-def _pairs(worse, y):
-    return _added(worse, y, 0.0, np.empty(0))
 
 
 @njit(**JIT)
 def _value(worse, y, theta):
     """Sum of theta_j (b_j - a_j)."""
-    moved = np.zeros(worse.size)
-    _added(worse, y, 1.0, moved)
-    return dot(theta, moved)
+    a, b, total = np.empty(worse.size, np.int64), np.empty(worse.size, np.int64), 0.0
+    swapped(worse, y, a, b)
+    for j in range(worse.size):
+        total += theta[j] * (b[j] - a[j])
+    return total
+
+
+@njit(**JIT)
+def _pairs(worse, y):
+    a, b = np.empty(worse.size, np.int64), np.empty(worse.size, np.int64)
+    swapped(worse, y, a, b)
+    return a.sum()
 
 
 @njit(**JIT)
@@ -187,7 +189,7 @@ class Ranking(NamedTuple):
         return _value(self.worse[self.local_ptr[i] : self.local_ptr[i + 1]], y, theta) * self.share[i]
 
     def add(self, i, y, c, out):
-        _added(self.worse[self.local_ptr[i] : self.local_ptr[i + 1]], y, c * self.share[i], out)
+        _add(self.worse[self.local_ptr[i] : self.local_ptr[i + 1]], y, c * self.share[i], out)
 
     def norm2(self, i, delta):
         return _norm2(self, i, delta)
