@@ -94,7 +94,7 @@ def compose_and_run() -> int:
             print("error: keys have no dashes, as in path.eps=0.1; --help lists them", file=sys.stderr)
         return end.code if isinstance(end.code, int) else FAILED
     except (HydraException, OmegaConfBaseException) as error:
-        print(f"error: {explain(error)}", file=sys.stderr)
+        print(f"error: {explain(error, sys.argv)}", file=sys.stderr)
         return BAD_CONFIGURATION
     except ConfigError as error:
         return refuse(error, BAD_CONFIGURATION)

@@ -290,11 +290,13 @@ def method_defaults(cfg: DictConfig) -> MethodOptions:
     return options
 
 
-def explain(error: Exception) -> str:
-    """An error of Hydra or OmegaConf in one line, with the keys or choices there are."""
+def explain(error: Exception, words: Iterable[str] = ()) -> str:
+    """An error of Hydra or OmegaConf about the overrides `words` in one line, with the keys or choices there are."""
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
-        if says := hint(str(cause.full_key)):
+        given = (word.lstrip("+") for word in words)
+        values = (word for word in given if word.partition("=")[0] == cause.full_key)
+        if says := next(filter(None, map(hint, (str(cause.full_key), *values))), None):
             return says
         groups_of = cause.parent_node if isinstance(cause.parent_node, DictConfig) else DictConfig({})
         known, wanted = sorted(map(str, groups_of)), str(cause.full_key).rpartition(".")[2]

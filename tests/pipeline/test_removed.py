@@ -16,7 +16,7 @@ from gapwise.stages.solver.path.rules import rules
 @pytest.fixture
 def gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key, a value, a flag, a preset and a command as if they had been removed."""
-    for name in ("path.lanes", "path.rule=paper", "tracking.fast=true", "solver=slow", "frobnicate"):
+    for name in ("path.lanes", "path.width=2", "path.rule=paper", "tracking.fast=true", "solver=slow", "frobnicate"):
         monkeypatch.setitem(REMOVED, name, f"instead of {name}")
 
 
@@ -25,6 +25,7 @@ def gone(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("path.lanes=2", "path.lanes"),
         ("+path.lanes=2", "path.lanes"),
+        ("path.width=2", "path.width=2"),
         ("path.rule=paper", "path.rule=paper"),
         ("+tracking.fast=true", "tracking.fast=true"),
         ("solver=slow", "solver=slow"),
