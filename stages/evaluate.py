@@ -17,11 +17,11 @@ from gapwise.records import Record
 from gapwise.stages.choice.criteria import criterion_of
 from gapwise.stages.choice.grid import different_models, end_of, in_between
 from gapwise.stages.choice.rules import LOSS, PICKS, selected, standard_error
-from gapwise.stages.featurize import VALIDATION
 from gapwise.stages.model.measures import measured, nothing_learnt
 from gapwise.stages.model.predict import predict
 from gapwise.stages.model.predictions import write_predictions
 from gapwise.stages.problems import build
+from gapwise.stages.problems.held_out import VALIDATION
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location

@@ -205,6 +205,14 @@ def open_features(path: Location) -> Features:
     return Features(path)
 
 
+def damaged(target: Location) -> str | None:
+    """What in a feature store differs from what was written, or None; reads the whole store once."""
+    try:
+        return open_features(target).damage()
+    except DamagedError as error:
+        return str(error)
+
+
 def features_of(run: Location, facts: Facts) -> Features | None:
     """The features of a run: beside it, where they are made, also if both were moved; else where they were; None if gone.
 

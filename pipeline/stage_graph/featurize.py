@@ -62,8 +62,7 @@ def make_features(
 
 def use_as_they_are(path: Location) -> None:
     """ValueError, which says what to do, unless undamaged features are at `path`, in a folder that cannot be written."""
-    from gapwise.stages.featurize import damaged
-    from gapwise.storage.features import is_complete
+    from gapwise.storage.features import damaged, is_complete
 
     unwritable = f"{path.parent} cannot be written"
     if not is_complete(path):

@@ -25,7 +25,8 @@ def run(job: Job) -> dict[str, object]:
 def _refuse_unmeasured(job: Job) -> None:
     """Raise ConfigError before anything is solved if the data do not have the measure that is to choose lambda."""
     from gapwise.stages.choice.criteria import criterion_of, refuse_unmeasured
-    from gapwise.stages.featurize import VALIDATION, open_problem
+    from gapwise.stages.featurize import open_problem
+    from gapwise.stages.problems.held_out import VALIDATION
     from gapwise.storage.features import open_features
 
     features, key = open_features(job.features_path), "run.criterion"

@@ -81,8 +81,9 @@ def ending_of(job: Job) -> RisingLoss | None:
     if job.settings.path.end != LOSS_RISES:
         return None
     from gapwise.stages.choice.rising_loss import RisingLoss
-    from gapwise.stages.featurize import VALIDATION, open_problem
+    from gapwise.stages.featurize import open_problem
     from gapwise.stages.model.predict import predict
+    from gapwise.stages.problems.held_out import VALIDATION
 
     held_out = open_problem(job.features_path, VALIDATION)
     return RisingLoss(lambda w: predict(held_out, w, job.spread, VALIDATION)[1])

@@ -17,7 +17,7 @@ from gapwise.stages.choice.criteria import Criterion, criterion_of
 from gapwise.stages.choice.grid import common_grid, end_of
 from gapwise.stages.choice.held_out import Held, of_each
 from gapwise.stages.choice.rules import LOSS, PICKS, Edge, picked_in_words, selected, standard_error
-from gapwise.stages.featurize import VALIDATION
+from gapwise.stages.problems.held_out import VALIDATION
 from gapwise.storage.backend import DamagedError, Location
 from gapwise.storage.features import open_features
 from gapwise.storage.files import read_json, write_json

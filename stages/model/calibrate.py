@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from gapwise.stages.featurize import VALIDATION
 from gapwise.stages.model.calibration import Calibration, fitted
 from gapwise.stages.model.confidence import refuse_without_margins, scores_of
 from gapwise.stages.model.from_run import features_of_run
 from gapwise.stages.model.model import Model
 from gapwise.stages.problems import build
+from gapwise.stages.problems.held_out import VALIDATION
 from gapwise.stages.problems.losses import VOID
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem

@@ -15,6 +15,9 @@ from functools import lru_cache
 
 import numpy as np
 
+VALIDATION = "validation"
+"""The split that lambda is chosen on."""
+
 
 @dataclass(frozen=True)
 class HeldOut:
