@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -34,16 +36,15 @@ BLOCKS = 5
 """Blocks of a compiled structure that the contract is tried on."""
 READ = 1000
 """Most blocks of a split whose truth, features and loss are read."""
-TIMED = 40
-"""Most calls of an oracle that are timed."""
-PASSES = 40
-"""Effective passes that a path to a usual accuracy takes, about."""
+TIMED = ("max_oracle", "decode", "features", "loss")
+"""Methods of an oracle whose calls are timed."""
+CALLS = 40
+"""Most calls of each."""
 STEP = 3e-5
 """Seconds of a step besides the oracle, if it calls Python."""
-NAMED = ("oracle", "module")
-"""Options of a data set that name a user's own class."""
 SLOW = 1e-3
 """Seconds of a call from which on workers pay, and a solver that calls less often."""
+UNBOUNDED = "so path.relative=true certifies no λ below the last one that is solved"
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,10 @@ class Report:
         return self.blocks * (self.seconds["max_oracle"] + (STEP if self.calls_python else 0.0))
 
     def advice(self, workers: int) -> list[str]:
-        """Settings to run it with on so many workers."""
-        return advice(self.seconds.get("max_oracle", 0.0), self.calls_python, workers)
+        """Settings to run it with on so many workers; what they cost is measured in tests/benchmarks/README.md."""
+        slow = self.seconds.get("max_oracle", 0.0) >= SLOW
+        compute = ("processes" if workers > 1 and slow else "serial") if self.calls_python else "threads"
+        return ["solver=expensive_oracle" if slow else "solver=bcpfw_gap_cache", f"compute={compute}"]
 
     def facts(self, workers: int) -> Record:
         """All of it, for JSON."""
@@ -100,14 +103,6 @@ class Report:
         return True
 
 
-def advice(seconds: float, python: bool, workers: int) -> list[str]:
-    """Settings for an oracle whose call takes `seconds`; what they cost is measured in tests/benchmarks/README.md."""
-    solver = "solver=expensive_oracle" if seconds >= SLOW else "solver=bcpfw_gap_cache"
-    if not python:
-        return [solver, "compute=threads"]
-    return [solver, "compute=processes" if workers > 1 and seconds >= SLOW else "compute=serial"]
-
-
 def check(name: str, options: Facts, seconds: float = 10.0) -> Report:
     """Try the data set `name` with these options.
 
@@ -121,8 +116,8 @@ def check(name: str, options: Facts, seconds: float = 10.0) -> Report:
     ValueError
         If there is nothing to try: no such reader, module or class, or data that cannot be read.
     """
-    reader, called = open_dataset(name, options), [str(options[key]) for key in NAMED if key in options]
-    label = (called or [name])[0]
+    reader = open_dataset(name, options)
+    label = str(options.get("oracle", options.get("module", name)))
     if isinstance(reader, PythonOracleReader):
         return _check_oracle(label, reader, seconds)
     sink = Blocks(reader.structure)
@@ -142,31 +137,26 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
     report = Report(label, True, len(oracle), int(oracle.d))
     blocks: list[dict[str, np.ndarray]] = []
 
-    def read(split: str, of: Oracle) -> str:
-        end, size = time.monotonic() + seconds, len(of)
-        for i in range(min(size, READ)):
-            block = block_of(of, split, i)
-            if split == "train":
-                blocks.append(block)
-            if time.monotonic() > end:
-                break
-        return f"{size} truths" if i + 1 == size else f"the first {i + 1} of {size} truths"
+    def another(split: str) -> Oracle:
+        return load_oracle(reader.oracle, split, reader.given)
+
+    def read(split: str) -> str:
+        of = oracle if split == "train" else another(split)
+        found = [block_of(of, split, i) for i in _while(range(min(len(of), READ)), seconds)]
+        blocks.extend(found if split == "train" else ())
+        return f"{len(found)} truths" if len(found) == len(of) else f"the first {len(found)} of {len(of)} truths"
 
     says = "{} are labellings with finite features and loss 0"
-    ok = report.note("train", says, lambda: read("train", oracle))
-    for split in reader.splits[1:]:
-        report.note(split, says, lambda split=split: read(split, load_oracle(reader.oracle, split, reader.given)))  # type: ignore[misc]
-    if not ok:
+    kept = {split: report.note(split, says, partial(read, split)) for split in reader.splits}
+    if not kept["train"]:
         return report
     problem = reader.problem_of(blocks)
     report.certainty = certainty_of(problem)
     what = "its answers are worth at least as much as" if report.certainty == EXACT else "its bound exceeds"
     says = f"at w = 0 and random w {what} the truth, the decoded labelling and {{}} others; it repeats its answers"
-    another = lambda: _same_again(problem, load_oracle(reader.oracle, "train", reader.given))  # noqa: E731
     if report.note("max_oracle", says, lambda: try_oracle(problem, seconds, drawn=True)):
-        report.note(
-            "again", "a second object of the class, as other processes make it, gives the same answers", another
-        )
+        says = "a second object of the class, as other processes make it, gives the same answers"
+        report.note("again", says, lambda: _same_again(problem, another("train")))
         try:
             report.seconds = _times(problem, seconds)
             _note_oracle(report, problem)
@@ -186,15 +176,8 @@ def _same_again(problem: PythonOracle, other: Oracle) -> None:
     rng = np.random.default_rng(2)
     for i, truth, p in _blocks_of(problem):
         theta = rng.normal(size=p)
-        for method, given in (
-            ("truth", None), ("coordinates", None), ("max_oracle", theta), ("decode", theta), ("features", truth),
-            ("loss", truth),
-        ):  # fmt: skip
-            entries = p if method == "features" else truth.size
-            first, second = (
-                np.asarray(answer_of(one, method, i, given, size=entries, split="train"))
-                for one in (problem.oracle, other)
-            )
+        for method in ("truth", "coordinates", *TIMED):
+            first, second = (np.asarray(_answer(one, method, i, theta, truth)) for one in (problem.oracle, other))
             if not np.array_equal(first, second):
                 raise ValueError(
                     f"{problem.name}.{method}: train block {i}: the first object of the class answers {first.tolist()}, "
@@ -202,22 +185,24 @@ def _same_again(problem: PythonOracle, other: Oracle) -> None:
                 )
 
 
+def _answer(oracle: Oracle, method: str, i: int, theta: np.ndarray, truth: np.ndarray) -> Any:
+    """What a method of a user's oracle answers for train block i, given what it takes: local scores, a labelling, none."""
+    given = {"max_oracle": theta, "decode": theta, "features": truth, "loss": truth}.get(method)
+    return answer_of(oracle, method, i, given, size=theta.size if method == "features" else truth.size, split="train")
+
+
 def _times(problem: PythonOracle, seconds: float) -> dict[str, float]:
     """Median seconds of one call of each method; ValueError names the method and the block that raise an error."""
-    rng, medians = np.random.default_rng(3), {}
-    w = rng.normal(size=problem.d)
-    for method in ("max_oracle", "decode", "features", "loss"):
-        end, took = time.monotonic() + seconds / 4, []
-        for k in range(TIMED):
+    w, medians = np.random.default_rng(3).normal(size=problem.d), {}
+    for method in TIMED:
+        took = []
+        for k in _while(range(CALLS), seconds / len(TIMED)):
             i = k % problem.n
             theta, truth = np.empty(size(problem, i)), truth_of(problem, i)
             problem.scores(i, w, theta)
-            given = theta if method in ("max_oracle", "decode") else truth
             began = time.perf_counter()
-            answer_of(problem.oracle, method, i, given, size=theta.size if method == "features" else truth.size)
+            _answer(problem.oracle, method, i, theta, truth)
             took.append(time.perf_counter() - began)
-            if time.monotonic() > end:
-                break
         medians[method] = float(np.median(took))
     return medians
 
@@ -227,16 +212,12 @@ def _note_oracle(report: Report, problem: PythonOracle) -> None:
     touched = [np.mean(local(problem, i, truth) != 0.0) for i, truth, _ in _blocks_of(problem)]
     whole = problem.ids.size == 0
     if whole and report.d >= 1000 and max(touched) < 0.1:
-        share = f"{100 * max(touched):.2g} %"
-        report.notes.append(
-            f"features are mostly 0 (at most {share} are not): coordinates(i) would save memory and time"
-        )
+        few = f"at most {100 * max(touched):.2g} % are not"
+        report.notes.append(f"features are mostly 0 ({few}): coordinates(i) would save memory and time")
     elif whole and 8 * report.blocks * report.d > 1e9:
         report.notes.append(f"the state takes {8e-9 * report.blocks * report.d:.1f} GB; coordinates(i) would save some")
     if not any(problem.least_loss(i) for i, _, _ in _blocks_of(problem)):
-        report.notes.append(
-            "least_loss is not given, so path.relative=true certifies no λ below the last one that is solved"
-        )
+        report.notes.append(f"least_loss is not given, {UNBOUNDED}")
     if report.certainty == ESTIMATE:
         report.notes.append("the oracle is approximate and has no max_bound: gaps are estimates and certify nothing")
 
@@ -278,29 +259,21 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
             rivals[i] = sampled(called, i, rng)
         return sum(map(len, rivals.values()))
 
+    def tried(on_block: Callable[..., object]) -> int:
+        return len([on_block(called, i, rivals[i], rng) for i in _while(rivals, seconds)])
+
     if not report.note("compiles", "{} labellings at hand to compare with", sample):
         return report
     no_margins, no_list = (optional_of(problem, name) is None for name in ("max_marginals", "n_best"))
     absent = {"max-marginals": no_margins, "n best": no_list, "several answers": not lists_several(problem)}
-    for what, of in CHECKS.items():
-        if absent.get(what, False):
-            continue
-
-        def tried(of: Callable[..., object] = of) -> int:
-            done = 0
-            for i in _while(list(rivals), seconds):
-                of(called, i, rivals[i], rng)
-                done += 1
-            return done
-
-        says = " ".join((of.__doc__ or "").split()).removesuffix(".")
-        report.note(what, f"{says[0].lower()}{says[1:]} (blocks tried: {{}})", tried)
+    for what, on_block in CHECKS.items():
+        if not absent.get(what, False):
+            says = " ".join((on_block.__doc__ or "").split()).removesuffix(".")
+            report.note(what, f"{says[0].lower()}{says[1:]} (blocks tried: {{}})", partial(tried, on_block))
     if report.ok:
         report.seconds["max_oracle"] = _compiled_seconds(problem, draw_w(problem, rng), seconds)
         if not any(problem.least_loss(i) for i in some):
-            report.notes.append(
-                "least_loss is 0, so path.relative=true certifies no λ below the last one that is solved"
-            )
+            report.notes.append(f"least_loss is 0, {UNBOUNDED}")
         if no_margins:
             report.notes.append("max_marginals is not given: predictions have no margins")
         elif no_list:
@@ -308,7 +281,7 @@ def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
     return report
 
 
-def _while(blocks: list[int], seconds: float) -> Iterator[int]:
+def _while(blocks: Iterable[int], seconds: float) -> Iterator[int]:
     """The blocks, until `seconds` are over, which begin after the first one: that one may compile."""
     end = math.inf
     for i in blocks:
