@@ -16,7 +16,7 @@ from pathlib import Path
 from gapwise.pipeline.rundir import write_json
 from gapwise.records import Facts
 from gapwise.storage.backend import Location
-from gapwise.storage.files import aside, fetched, publish
+from gapwise.storage.files import aside, fetched, publish, replaced
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,5 @@ class Export:
 
     def tree(self, name: str, *without: str) -> None:
         """The folder `name` of the run, except what matches a pattern in `without`."""
-        shutil.rmtree(aside(self.folder / name), ignore_errors=True)
-        shutil.copytree(fetched(self.run / name), aside(self.folder / name), ignore=shutil.ignore_patterns(*without))
-        publish(self.folder / name)
+        with replaced(self.folder / name) as made:
+            shutil.copytree(fetched(self.run / name), made, ignore=shutil.ignore_patterns(*without))

@@ -92,6 +92,18 @@ class RunDir:
         self.key = key
         self.manifest: Record = {}
 
+    @classmethod
+    def opened(cls, path: Location) -> RunDir:
+        """A run that exists, with its manifest; FileNotFoundError if it has none, DamagedError if it is damaged."""
+        manifest = read_json(path / "manifest.json", seal=True)
+        if manifest is None:
+            raise FileNotFoundError(
+                f"{path / 'manifest.json'}: missing, so nothing is known of this run; give its command again"
+            )
+        directory = cls(path, str(manifest["key"]))
+        directory.manifest = manifest
+        return directory
+
     def prepare(self, settings: Settings, source: Mapping[str, object], command: str = "") -> None:
         """Make the directory and its manifest, or check the manifest that exists: ValueError lists the keys that differ.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from gapwise.storage.backend import DamagedError, Location, UrlPath
 from gapwise.storage.backend.remote import download, send
 from gapwise.storage.backend.staging import cache_root
-from gapwise.storage.files import aside, locked, make_durable, publish, read_json
+from gapwise.storage.files import locked, make_durable, read_json, replaced
 from gapwise.storage.integrity import changed, unsealed
 
 
@@ -49,13 +49,10 @@ def local_copy(source: Location, check: bool = False) -> Path:
     with locked(_lock(copy), _patiently):
         if copy.is_dir():
             return copy
-        folder = aside(copy)
-        shutil.rmtree(folder, ignore_errors=True)
-        download(source, folder)
-        if damage := changed(folder, _files(folder)):
-            shutil.rmtree(folder)
-            raise DamagedError(f"{source}: {damage}; run.until=featurize makes the features again")
-        publish(copy)
+        with replaced(copy) as folder:
+            download(source, folder)
+            if damage := changed(folder, _files(folder)):
+                raise DamagedError(f"{source}: {damage}; run.until=featurize makes the features again")
     return copy
 
 

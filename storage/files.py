@@ -156,6 +156,23 @@ def write(path: Location, data: bytes) -> None:
 
 
 @contextlib.contextmanager
+def replaced(folder: Location) -> Iterator[Path]:
+    """A path on this machine, with nothing there, for a folder that takes the place of `folder` when the block ends.
+
+    If the block writes nothing or raises an error, `folder` stays as it is and nothing is left of the other.
+    """
+    make_directory(folder.parent)
+    made = aside(folder)
+    shutil.rmtree(made, ignore_errors=True)
+    try:
+        yield made
+        if made.exists():
+            publish(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@contextlib.contextmanager
 def written_to(path: Location) -> Iterator[Path]:
     """A folder on this machine to write to freely: `path` itself, or one that is sent there when the block ends."""
     if isinstance(path, Path):

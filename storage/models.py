@@ -6,7 +6,6 @@ plain .npy files. The folder is written aside and then published, so it is whole
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from gapwise.records import Record
 from gapwise.storage.backend import DamagedError, Location
-from gapwise.storage.files import aside, make_directory, publish, read_json, write_json
+from gapwise.storage.files import read_json, replaced, write_json
 from gapwise.storage.format import FORMAT_VERSION, check_format
 from gapwise.storage.integrity import checked_array, checksums, sealed, unsealed
 
@@ -55,10 +54,7 @@ def write_model(
         If the weights written are not those given; what lies at `folder` stays as it is.
     """
     refuse_others(folder)
-    make_directory(folder.parent)
-    made = aside(folder)
-    shutil.rmtree(made, ignore_errors=True)
-    try:
+    with replaced(folder) as made:
         (made / SHARED).mkdir(parents=True)
         np.save(made / WEIGHTS, np.ascontiguousarray(weights, np.float64), allow_pickle=False)
         for name, array in shared.items():
@@ -66,9 +62,6 @@ def write_model(
         check_written(np.load(made / WEIGHTS, allow_pickle=False), weights, folder)
         files = checksums(made)
         write_json(made / FILE, sealed({"kind": KIND, "format_version": FORMAT_VERSION, **facts, "files": files}))
-        publish(folder)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def check_written(read: np.ndarray, weights: np.ndarray, target: Location) -> None:

@@ -162,26 +162,17 @@ def _npz(predicted: Prediction) -> bytes:
 
 def write(out: Location, what: Shown | bytes) -> None:
     """Write a file, or a folder of files, whole or not at all."""
-    import shutil
-
-    from gapwise.storage.files import aside, make_directory, publish
+    from gapwise.storage.files import make_directory, replaced
     from gapwise.storage.files import write as write_file
 
-    make_directory(out.parent)
-    data = what if isinstance(what, bytes) else what.text.encode(errors="backslashreplace")
-    files = None if isinstance(what, bytes) else what.files
-    if files is None:
-        write_file(out, data)
+    if isinstance(what, bytes) or what.files is None:
+        make_directory(out.parent)
+        write_file(out, what if isinstance(what, bytes) else what.text.encode(errors="backslashreplace"))
         return
-    made = aside(out)
-    shutil.rmtree(made, ignore_errors=True)
-    made.mkdir()
-    try:
-        for name, content in files:
+    with replaced(out) as made:
+        made.mkdir()
+        for name, content in what.files:
             (made / name).write_bytes(content)
-        publish(out)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 COMMAND = Command("Predicts labels of new data with the model of a run, at any λ.", arguments, run)

@@ -10,7 +10,7 @@ from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import add_root, add_run
 
 if TYPE_CHECKING:
-    from gapwise.records import Record
+    from gapwise.pipeline.rundir import RunDir
     from gapwise.storage.backend import Location
     from gapwise.storage.features import Features
 
@@ -53,50 +53,36 @@ def of_run(run_dir: Location, target: Location | None) -> Location:
     from gapwise.stages.report import write_report
 
     if target is not None:
-        return write_report(run_dir, features(run_dir, manifest_of(run_dir)), target)
+        return write_report(run_dir, features(RunDir.opened(run_dir)), target)
     with locked(run_dir / "lock"):
-        began, manifest = time.monotonic(), manifest_of(run_dir)
-        made = write_report(run_dir, features(run_dir, manifest))
-        directory = RunDir(run_dir, str(manifest["key"]))
-        directory.manifest = manifest
-        if "evaluate" in manifest["stages"]:
+        began, directory = time.monotonic(), RunDir.opened(run_dir)
+        made = write_report(run_dir, features(directory))
+        if "evaluate" in directory.manifest["stages"]:
             directory.record("report", seconds=round(time.monotonic() - began, 3), report=made.name)
     return made
 
 
 def draw_again(run_dir: Location, formats: list[str]) -> None:
     """Draw the figures of a run in these formats; ValueError for an unknown format, or if its features are gone."""
-    from gapwise.pipeline.rundir import locked
+    from gapwise.pipeline.rundir import RunDir, locked
     from gapwise.stages.reports import FORMATS
     from gapwise.stages.reports.figures import draw
 
     if unknown := [form for form in formats if form not in FORMATS]:
         raise ValueError(f"--figures: expected some of {', '.join(FORMATS)}, got {unknown[0]!r}")
     with locked(run_dir / "lock"):
-        stored = features(run_dir, manifest_of(run_dir))
+        stored = features(RunDir.opened(run_dir))
         if stored is None:
             raise ValueError(f"{run_dir}: its features are gone, and figures need them; run.until=featurize makes them")
         draw(run_dir, stored, tuple(formats))
 
 
-def manifest_of(run_dir: Location) -> Record:
-    """The manifest of a run; FileNotFoundError if it is missing."""
-    from gapwise.pipeline.rundir import read_json
-
-    manifest: Record | None = read_json(run_dir / "manifest.json", seal=True)
-    if manifest is None:
-        raise FileNotFoundError(
-            f"{run_dir / 'manifest.json'}: missing, so nothing is known of this run; give its command again"
-        )
-    return manifest
-
-
-def features(run_dir: Location, manifest: Record) -> Features | None:
+def features(run: RunDir) -> Features | None:
     """The features of a run; None if they are gone, or were never made."""
     from gapwise.storage.features import features_of
 
-    facts = manifest["stages"].get("featurize")
-    return None if facts is None else features_of(run_dir, facts)
+    facts = run.manifest["stages"].get("featurize")
+    return None if facts is None else features_of(run.path, facts)
 
 
 COMMAND = Command("Makes the report of a run or a sweep, one HTML file for people.", arguments, run)

@@ -52,12 +52,8 @@ def synced(path: Location, uri: str) -> dict[str, str]:
     said = {"run": str(path), "uri": uri, "status": "", "error": ""}
     try:
         with locked(path / "lock"):
-            run = run_state(path)
-            if not run.manifest:
-                raise ValueError(run.why)
-            directory = RunDir(path, str(run.manifest["key"]))
-            directory.manifest = dict(run.manifest)
-            done = run.result is not None and directory.damaged() is None
+            directory = RunDir.opened(path)
+            done = run_state(path).result is not None and directory.damaged() is None
             said["status"] = "FINISHED" if done else "KILLED"
             Tracker(TrackingOptions("mlflow", uri), directory).sync(said["status"])
     except (LockedError, ValueError, OSError) as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import tempfile
 import warnings
 from pathlib import Path
@@ -19,7 +18,7 @@ from gapwise.stages.model.from_run import example_of
 from gapwise.stages.model.model import VERSIONS, Model
 from gapwise.stages.problems.user_code import UntrustedError
 from gapwise.storage.backend import Location
-from gapwise.storage.files import aside, make_directory, publish
+from gapwise.storage.files import replaced
 
 ENDING = "mlflow"
 CODE = Path(__file__).with_name("_code.py")
@@ -31,17 +30,10 @@ def write(model: Model, target: Location, run: Location) -> None:
     """Write the folder of an MLflow model, with a signature and an input example; anything there but one is refused."""
     if target.exists() and not (target.is_dir() and ((target / FILE).is_file() or not any(target.iterdir()))):
         raise ValueError(f"{target}: exists and is no MLflow model; nothing is overwritten. Give another place")
-    make_directory(target.parent)
-    made = aside(target)
-    shutil.rmtree(made, ignore_errors=True)
-    try:
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # hints of MLflow's about types and environments
-            model.save(Path(folder) / "model")
-            _save(model, Path(folder) / "model", made, example_of(run))
-        publish(target)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+    with replaced(target) as made, tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # hints of MLflow's about types and environments
+        model.save(Path(folder) / "model")
+        _save(model, Path(folder) / "model", made, example_of(run))
 
 
 def _save(model: Model, folder: Path, made: Path, example: object) -> None:

@@ -9,7 +9,6 @@ and F1 of each.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -20,7 +19,7 @@ from gapwise.stages.datasets.common.files import csv_text
 from gapwise.stages.problems import capabilities
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
-from gapwise.storage.files import aside, publish
+from gapwise.storage.files import aside, publish, replaced
 from gapwise.storage.integrity import below
 
 FOLDER = "predictions"
@@ -50,18 +49,11 @@ def write_readable(
     labels
         What was predicted for it, flat.
     """
-    made = aside(run_dir / FOLDER)
-    shutil.rmtree(made, ignore_errors=True)
-    try:
-        made.mkdir()
+    with replaced(run_dir / FOLDER) as made:
         for name, data in _files(problem, arrays, meta, labels):
             file = below(made, name)
-            file.parent.mkdir(exist_ok=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
-        if any(made.iterdir()):
-            publish(run_dir / FOLDER)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def _files(

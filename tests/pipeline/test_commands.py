@@ -83,9 +83,7 @@ def test_state__of_a_killed_run_is_interrupted_and_of_a_held_one_running(chain, 
 @pytest.mark.parametrize("state", ["interrupted", "failed", "partial"])
 def test_state__is_how_the_last_invocation_ended(chain, tmp_path: Path, state: str) -> None:
     run = half_way(chain.run, tmp_path, "verify")
-    directory = RunDir(run, "key")
-    directory.manifest = read_json(run / "manifest.json", seal=True)
-    directory.ended(state, "as told")
+    RunDir.opened(run).ended(state, "as told")
     assert (run_state(run).state, run_state(run).why, run_state(run).stage) == (state, "as told", "verify")
 
 

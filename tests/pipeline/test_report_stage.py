@@ -9,7 +9,7 @@ import pytest
 
 import gapwise.pipeline.cli.report as command
 from gapwise.pipeline.cli import carry_out
-from gapwise.pipeline.rundir import read_json, write_json
+from gapwise.pipeline.rundir import RunDir, read_json, write_json
 
 
 @pytest.fixture
@@ -53,8 +53,10 @@ def test_features__are_found_beside_a_run_that_has_moved(tmp_path: Path) -> None
 
     with FeatureWriter(tmp_path / "features" / "some-1") as writer:
         writer.meta = {"structure": "chain", "key": "k"}
-    facts = {"path": "/gone/features/some-1", "key": "k"}
+    facts, run = {"path": "/gone/features/some-1", "key": "k"}, RunDir(tmp_path / "run", "k")
     for changed, expected in (({}, True), ({"path": "/gone/features/other"}, False), ({"key": "another"}, False)):
-        store = command.features(tmp_path / "run", {"stages": {"featurize": {**facts, **changed}}})
+        run.manifest = {"stages": {"featurize": {**facts, **changed}}}
+        store = command.features(run)
         assert (store is not None and store.path == tmp_path / "features" / "some-1") is expected, changed
-    assert command.features(tmp_path / "run", {"stages": {}}) is None
+    run.manifest = {"stages": {}}
+    assert command.features(run) is None
