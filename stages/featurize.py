@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from gapwise.records import Facts
-from gapwise.stages.choice.division import SplittingSink, divide, divisible
+from gapwise.stages.choice.held_out import SplittingSink, divide, divisible
 from gapwise.stages.datasets import MapBlocks, Report, open_dataset, version_of
 from gapwise.stages.problems import build
 from gapwise.stages.problems.held_out import VALIDATION, HeldOut

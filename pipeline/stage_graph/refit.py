@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.interrupt import Interrupted
     from gapwise.pipeline.progress import solver_line
-    from gapwise.stages.choice.division import join
+    from gapwise.stages.choice.held_out import join
     from gapwise.stages.featurize import open_problem
     from gapwise.stages.problems import calls_python
     from gapwise.stages.refit import measure, refit

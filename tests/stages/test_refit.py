@@ -11,7 +11,7 @@ import pytest
 from predict_runs import text
 from python_task import Pairs
 
-from gapwise.stages.choice.division import join
+from gapwise.stages.choice.held_out import join
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.storage.features import Features, open_features
 
