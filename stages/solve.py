@@ -7,31 +7,26 @@ uninterrupted solve: the commit contains everything that determines the trajecto
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from gapwise.records import Record
 from gapwise.stages import Stopped
-from gapwise.stages.certify.verdict import claims
 from gapwise.stages.choice.rising_loss import RisingLoss, check_ending
-from gapwise.stages.problems.capabilities import certainty_of
+from gapwise.stages.model.solved_path import attributes, cells_of, kept_of, status_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Progress, Report, Snapshots, Spacing, Stop
 from gapwise.stages.solver.ledger import iterations_of, trace_of
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
-from gapwise.stages.solver.path.rule import attributes_of
 from gapwise.storage.backend import Location
 from gapwise.storage.commits import Commit, CommitStore, StateError
 from gapwise.storage.files import make_directory, remove_leftovers
-from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.layout import read_group
-from gapwise.storage.results import path_arrays, read_path, write_path, write_trace
-from gapwise.storage.sink import CommitSink, MemorySink
+from gapwise.storage.results import read_path, write_path, write_trace
+from gapwise.storage.sink import CommitSink
 from gapwise.storage.snapshots import SnapshotParts
 
 __all__ = ["Session", "Spacing", "Task", "goes_on", "solve"]
@@ -116,7 +111,7 @@ def solve(
         if not goes_on(status, task.path, float(former["eps"])):
             parts.remove()
             return status
-    store = CommitStore(run_dir / "state", identity(key, science))
+    store = CommitStore(run_dir / "state", {"key": key, **(science or {})})
     sink = CommitSink(store, session.every_seconds, taken, session.committed)
     engine = _engine(task, sink.load(), taken, session.spread, store.folder)
     rule = engine.rule.open_end()
@@ -160,11 +155,6 @@ def solve(
     return status
 
 
-def identity(key: str, science: Mapping[str, object] | None) -> Record:
-    """What a committed state belongs to."""
-    return {"key": key, **(science or {})}
-
-
 def _engine(task: Task, commit: Commit | None, snapshots: Snapshots, spread: Spread, folder: Location) -> Engine:
     """The engine at its last commit, or at the beginning."""
     snapshots.resume([] if commit is None else commit.attrs.get("snapshots", []))
@@ -192,66 +182,3 @@ def goes_on(status: Status, path: PathOptions, certified: float) -> bool:
     if status is Status.TIME_LIMIT or not path.can.open_ended:
         return status is Status.TIME_LIMIT
     return status is Status.INTERRUPTED or (status in ENDED and certified > path.eps)
-
-
-NUMBERS = ("lambda", "lambda_low", "gap", "hinge", "loss_dual", "norm2")
-"""The argument of `PathRule.model`."""
-
-
-def status_of(engine: Engine, sink: CommitSink | MemorySink) -> Status:
-    """How the walk ended; given lambdas have ended with the first limit that one of them reached."""
-    assert engine.status is not None
-    if engine.status is not Status.CONVERGED or not engine.task.path.given:
-        return engine.status
-    statuses = [list(Status)[int(code)] for code in sink.columns(("status",))["status"]]
-    return next((status for status in statuses if status is not Status.CONVERGED), Status.CONVERGED)
-
-
-def cells_of(engine: Engine, sink: CommitSink | MemorySink) -> dict[str, np.ndarray]:
-    """The model of every lambda of a path (`PathRule.model`); {} of given lambdas."""
-    columns = sink.columns(NUMBERS)
-    order = np.argsort(-columns["lambda"], kind="stable")
-    return engine.rule.model({name: column[order] for name, column in columns.items()})
-
-
-def kept_of(engine: Engine) -> list[int] | None:
-    """Numbers of the breakpoints that the certificate of an open-ended path rests on; None: all."""
-    rule = engine.rule.open_end()
-    return None if rule is None else rule.supporting
-
-
-def attributes(engine: Engine, status: Status, key: str) -> Record:
-    """The attributes of path.zarr."""
-    task, solver, start, rule = engine.task, engine.solver, engine.start, engine.rule.open_end()
-    dual_point = solver.options.certifies
-    return {
-        "key": key,
-        "seed": task.seed,
-        "status": status.value,
-        "status_meanings": [s.value for s in Status],
-        "method": solver.options.method,
-        **attributes_of(task.path),
-        "certified": claims(
-            exact=task.path.can.exact,
-            dual_point=solver.options.certifies,
-            sense=certainty_of(task.problem),
-        ),
-        "certainty": engine.certainty,
-        "dual_point": dual_point,
-        "view": solver.it.views[0],
-        "cached_view": solver.it.views[1],
-        "between": engine.rule.between,
-        "own_primal": solver.rewrites_w,
-        **solver.facts(),
-        "n": task.problem.n,
-        "d": task.problem.d,
-        **({} if start is None else start.scalars()),
-        **({} if rule is None else rule.attributes()),
-    }
-
-
-def in_memory(engine: Engine, sink: MemorySink, key: str) -> tuple[dict[str, np.ndarray], Record]:
-    """(arrays, attributes) as `storage.results.read_path` would read them, had the walk been written."""
-    arrays = path_arrays([b.record() for b in sink.breakpoints], cells_of(engine, sink), kept_of(engine))
-    attrs = {"format_version": FORMAT_VERSION, **attributes(engine, status_of(engine, sink), key)}
-    return arrays, json.loads(json.dumps(attrs))

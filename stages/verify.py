@@ -17,17 +17,14 @@ from gapwise.records import Facts, Record
 from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from gapwise.stages.certify.cells import VERIFIERS
 from gapwise.stages.certify.recompute import Rebuilt, share, worst
-from gapwise.stages.certify.verdict import Verdict, claims, ends_of, judge, no_tighter, not_the_path
-from gapwise.stages.problems.capabilities import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
+from gapwise.stages.certify.verdict import Verdict, ends_of, judge, no_tighter, not_the_path
+from gapwise.stages.model.solved_path import Asked, asked_for, certainty_here, differences, specs_of
+from gapwise.stages.problems.capabilities import UPPER_BOUNDED, accuracy_of, certainty_of
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.methods import method_options
-from gapwise.stages.solver.options import ENDED, PathOptions, Status
-from gapwise.stages.solver.path.rule import attributes_of
-from gapwise.stages.solver.path.rules import path_rule, rules
 from gapwise.storage.backend import Location
 from gapwise.storage.files import write_json
-from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, PATH
+from gapwise.storage.layout import misfits
 from gapwise.storage.results import weights_of, without_weights
 
 __all__ = ["Asked", "CertificateError", "Source", "asked_for", "in_memory", "verify"]
@@ -70,55 +67,6 @@ def in_memory(
     weights = arrays["weights"]
     others = {name: array for name, array in arrays.items() if name != "weights"}
     return Source("in memory", others, attrs, lambda b: weights[b], keep=keep)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a run was asked for: the path has to be the answer to this and to nothing else."""
-
-    attributes: Facts
-    """Attributes of path.zarr by name, as they have to be."""
-    eps: float = math.inf
-    """The largest eps that the path may be certified for, where its rule says which it is, if it has come to its end."""
-    lambdas: tuple[float, ...] = ()
-    """Given lambdas, which all have to be there unless time ran out."""
-
-
-def asked_for(
-    path: PathOptions, method: str, *, seed: int, key: str, status: str | None = None, certainty: str = EXACT
-) -> Asked:
-    """What a configuration asks for.
-
-    Parameters
-    ----------
-    status : str, optional
-        How the solve stage says it ended, if that is known.
-    certainty : str
-        What the gaps of the problem are (`problems.capabilities`).
-
-    Raises
-    ------
-    ValueError
-        If there is no such method or path rule.
-    """
-    can = method_options(method=method)
-    own = {"own_primal": False} if path.can.finds_lambdas and not path.can.two_points else {}
-    attributes = {
-        "key": key,
-        "seed": seed,
-        "method": method,
-        **attributes_of(path),
-        "certified": claims(exact=path.can.exact, dual_point=can.certifies, sense=certainty),
-        "certainty": certainty if path.can.exact else ESTIMATE,
-        "dual_point": can.certifies,
-        "between": path.can.between,
-        **own,
-    }
-    if path.can.open_ended:  # its eps is the one reached
-        del attributes["eps"]
-    if status is not None:
-        attributes["status"] = status
-    return Asked(attributes, path.eps if path.can.open_ended else math.inf, path.given)
 
 
 def verify(
@@ -166,6 +114,9 @@ def verify(
         )
     sense, numbers = certainty_here(problem, attrs), Record()
     try:
+        known = {"block": problem.n, "block_edge": problem.n + 1, "side": 2}
+        if faults := misfits(arrays, specs_of(attrs, certainty_of(problem)), known):
+            raise BaselessError([f"lambda of every breakpoint: {fault}" for fault in faults])
         kind = VERIFIERS[str(attrs["rule"])]
         audit = Audit(problem, arrays, attrs, spread, report, source.weights, kind, asked.eps)
         verdict, numbers = _recomputed(audit, sense, samples, seed)
@@ -220,12 +171,6 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Verd
     }
 
 
-def certainty_here(problem: Problem, attrs: Facts) -> str:
-    """What the gaps of a stored path are: estimates where stale gaps decided."""
-    rule = attrs.get("rule")
-    return certainty_of(problem) if rule not in rules() or path_rule(rule).exact else ESTIMATE
-
-
 def loose_of(solved: Sequence[Rebuilt], between: float, relative: bool) -> int:
     """How many solved lambdas have a certificate that says no more than the dual value 0, which needs no solve.
 
@@ -251,55 +196,3 @@ def bounds_of(audit: Audit) -> Record:
         "bound_slack": float(np.mean(slack)),
         "bound_slack_share": float(np.mean(shares or [0.0])),
     }
-
-
-def differences(problem: Problem, arrays: Mapping[str, np.ndarray], attrs: Facts, asked: Asked) -> list[str]:
-    """What of a stored path is not as the problem and `asked` say, each with its name; [] if all is."""
-    certainty = certainty_here(problem, attrs)
-    if certainty_of(problem) == EXACT:
-        attrs = {"certainty": certainty, **attrs}  # paths solved before there was another
-    claim = {"certified": False} if certainty == ESTIMATE else {}
-    wanted = {"n": problem.n, "d": problem.d, "certainty": certainty, **claim, **asked.attributes}
-    faults = [
-        f"attribute {name}: {attrs[name]!r} is stored, {value!r} was asked for"
-        if name in attrs
-        else f"attribute {name}: nothing is stored, {value!r} was asked for"
-        for name, value in wanted.items()
-        if name not in attrs or attrs[name] != value
-    ]
-    faults += [f"{part}: nothing is stored that can be used" for part in unusable(arrays, attrs)]
-    # that rounding ended it above the eps asked for is for its verifier to check
-    if attrs.get("status") in ENDED - {Status.ROUNDING_LIMIT} and not float(attrs.get("eps", math.inf)) <= asked.eps:
-        faults.append(f"attribute eps: {attrs.get('eps')!r} is stored, at most {asked.eps!r} was asked for")
-    if attrs.get("status") != "TIME_LIMIT" and "lambda" in arrays:
-        missing = [lam for lam in asked.lambdas if not np.any(arrays["lambda"] == lam)]
-        if missing:
-            faults.append(f"lambda: {arrays['lambda'].tolist()} are stored, {missing} were asked for as well")
-    return faults
-
-
-def unusable(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[str]:
-    """Arrays and attributes of a stored path, without its weights, that are missing or cannot be what solve writes."""
-    rule = attrs.get("rule")
-    if rule not in rules():
-        return [f"attribute rule: {rule!r}, one of {', '.join(rules())}"]
-    of_path = path_rule(rule).finds_lambdas
-    cells = (*CELLS, *(CELL_CERTIFICATES if attrs.get("between") else ())) if of_path else ()
-    rows = arrays["cell_low"].size if "cell_low" in arrays else 0
-    faults = [f"array {spec.name}" for spec in PATH if spec.name != "weights" and spec.name not in arrays]
-    for spec in cells:
-        shape = (rows, 2)[: len(spec.dims)]
-        if spec.name not in arrays or arrays[spec.name].shape != shape:
-            faults.append(f"array {spec.name}")
-    known = [status.value for status in Status]
-    meanings = attrs.get("status_meanings")
-    if not (isinstance(meanings, list) and meanings and meanings == known[: len(meanings)]):  # later versions add some
-        faults.append("attribute status_meanings")
-    elif "status" in arrays and not np.isin(arrays["status"], np.arange(len(meanings))).all():
-        faults.append("array status")
-    if not isinstance(attrs.get("own_primal"), bool):
-        faults.append("attribute own_primal")
-    for name in ("lam_top", "hinge_at_zero", "psi_norm2") if of_path else ():
-        if not isinstance(attrs.get(name), int | float):
-            faults.append(f"attribute {name}")
-    return faults

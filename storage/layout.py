@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -148,6 +148,23 @@ is `evaluated`."""
 def path_specs(names: Container[str]) -> tuple[ArraySpec, ...]:
     """PATH, and those of BOUNDS and TWO_POINTS that are among `names`."""
     return (*PATH, *(spec for spec in (*BOUNDS, *TWO_POINTS) if spec.name in names))
+
+
+def misfits(
+    arrays: Mapping[str, np.ndarray | zarr.Array], specs: Iterable[ArraySpec], sizes: Mapping[str, int]
+) -> list[str]:
+    """A line for each array with another dtype or shape than its spec; dimensions have the given `sizes`, or one common."""
+    known, faults = dict(sizes), []
+    for spec in specs:
+        array, expected = arrays[spec.name], f"{spec.dims}"
+        fits = spec.dtype == "label" or array.dtype == np.dtype(spec.dtype)
+        if fits and array.ndim == len(spec.dims):
+            shape = tuple(known.setdefault(dim, size) for dim, size in zip(spec.dims, array.shape, strict=True))
+            if array.shape == shape:
+                continue
+            expected = f"{shape}"
+        faults.append(f"{spec.name}: is {array.dtype} {array.shape}, expected {spec.dtype} {expected}")
+    return faults
 
 
 def _chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

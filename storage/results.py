@@ -22,6 +22,7 @@ from gapwise.storage.layout import (
     Names,
     array_of,
     create_array,
+    misfits,
     new_group,
     open_group,
     path_specs,
@@ -226,16 +227,9 @@ def check_path(path: Location) -> None:
     with readable(path, "an array or attribute"):
         names = {name for name, _ in group.members()}
         needed = (*SERVING, *(spec.name for spec in CELLS if "cell_low" in names or "cell_interval" in names))
-        specs = {spec.name: spec for spec in (*path_specs(names), *CELL_SPECS)}
-        sizes: dict[str, tuple[int, str]] = {"side": (2, "the layout")}
-        for name in (*needed, *sorted(names & {spec.name for spec in specs.values()} - {*needed})):
-            array, spec = whole(path, name, group[name]), specs[name]
-            if (spec.dtype != "label" and array.dtype != np.dtype(spec.dtype)) or array.ndim != len(spec.dims):
-                raise TypeError(f"{name} is {array.dtype}{array.shape}, expected {spec.dtype}{spec.dims}")
-            for dim, size in zip(spec.dims, array.shape, strict=True):
-                known, by = sizes.setdefault(dim, (size, name))
-                if size != known:
-                    raise ValueError(f"{name} has {size} entries along {dim}, {by} has {known}")
+        present = [spec for spec in (*path_specs(names), *CELL_SPECS) if spec.name in {*needed, *names}]
+        if faults := misfits({s.name: whole(path, s.name, group[s.name]) for s in present}, present, {"side": 2}):
+            raise ValueError(faults[0])
         eps, relative = attrs.get("eps"), attrs.get("relative")
         if isinstance(eps, bool) or not isinstance(eps, int | float) or not isinstance(relative, bool):
             raise ValueError(f"eps is {eps!r} and relative {relative!r}; expected a number, and true or false")

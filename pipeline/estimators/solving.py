@@ -20,16 +20,17 @@ from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.progress import solver_line
 from gapwise.records import Record, flat
 from gapwise.stages.choice.rising_loss import RisingLoss, check_ending
+from gapwise.stages.model.solved_path import Asked, asked_for, in_memory
 from gapwise.stages.problems.capabilities import certainty_of
 from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.problems.protocol import Problem, leaves
-from gapwise.stages.solve import Session, identity, in_memory, never, restored, solve
+from gapwise.stages.solve import Session, never, restored, solve
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Progress
 from gapwise.stages.solver.options import WHOLE, MethodOptions, PathOptions, Status
 from gapwise.stages.solver.supports import Supports
-from gapwise.stages.verify import Asked, asked_for, verify
 from gapwise.stages.verify import in_memory as source_in_memory
+from gapwise.stages.verify import verify
 from gapwise.storage.backend import Location, location
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.files import locked, make_directory, read_json, write_json
@@ -178,7 +179,7 @@ def solved(
             raise Interrupted(stop.signal if stop is not None else 2)
         if (where / "path.zarr").is_dir():
             return _loaded(where, data_digest, status, task, spread, check)._replace(data=data_digest)
-        commit = CommitStore(where / "state", identity(data_digest, science)).load()
+        commit = CommitStore(where / "state", {"key": data_digest, **science}).load()
         assert commit is not None  # time ran out at a boundary, whose state is committed
         return _at_limit(restored(task, commit, spread, where / "state"), data_digest, check)._replace(data=data_digest)
 

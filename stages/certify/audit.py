@@ -30,9 +30,6 @@ REBUILDING, SAMPLING = "solved λ's recomputed", "λ's between them checked"
 
 Report = Callable[[int, int, str], None]
 
-COLUMNS = ("lambda_low", "gap", "primal", "dual", "hinge", "loss_dual", "norm2", "status")
-"""The arrays of numbers, one a breakpoint, besides `lambda`."""
-
 
 class CertificateError(RuntimeError):
     """A certificate that does not hold; says which lambda and which number."""
@@ -55,7 +52,7 @@ class Audit:
     Parameters
     ----------
     arrays, attrs : mapping
-        Those of path.zarr, without the weights.
+        Those of path.zarr, without the weights; arrays have the layout's shapes.
     weights : callable
         weights(b): the stored weights (d,) of breakpoint b.
     kind : type
@@ -66,7 +63,7 @@ class Audit:
     Raises
     ------
     BaselessError
-        If an array does not fit the problem, so that compiled code must not read it.
+        If supports do not fit the problem, so that compiled code must not read them.
     """
 
     def __init__(
@@ -91,11 +88,7 @@ class Audit:
         self.zero = Zero(0.0, 0.0, np.empty(0), 0.0)
         self.apart, self.of_path = bool(attrs["own_primal"]), kind.of_path
         """Whether w is the stored one, which then need not follow from the supports; whether a path is certified."""
-        columns = (
-            *(("bound_slack", "proven") if self.bounded else ()),
-            *(("dual_norm2",) if self.apart and self.of_path else ()),
-        )
-        if faults := faults_of(self.problem, arrays, columns, dual_point=bool(attrs["dual_point"])):
+        if faults := faults_of(self.problem, arrays, dual_point=bool(attrs["dual_point"])):
             raise BaselessError(faults)
         limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT", "BOUND_LIMIT", "STALLED")
         self.unfinished = limited and not float(arrays["gap"][-1]) <= self.allowed(-1)
@@ -300,33 +293,18 @@ def where(arrays: Mapping[str, np.ndarray], b: int) -> str:
     return f"lambda {float(arrays['lambda'][b]):.9g} (breakpoint {b})"
 
 
-def faults_of(
-    problem: Problem, arrays: Mapping[str, np.ndarray], more: tuple[str, ...], *, dual_point: bool
-) -> list[str]:
-    """A line for each array that has another size than the problem asks for, or refers to what is not there.
-
-    Parameters
-    ----------
-    more : tuple of str
-        Further arrays with a number a breakpoint.
-    dual_point : bool
-        Whether the path has dual points.
-    """
-    A, total = arrays, arrays["lambda"].size
+def faults_of(problem: Problem, arrays: Mapping[str, np.ndarray], *, dual_point: bool) -> list[str]:
+    """A line for each breakpoint whose supports refer to what is not there, if the path has dual points."""
+    A = arrays
     try:
-        check_array("lambda", A["lambda"], (total or 1,), np.float64, finite=True)
-        for name in (*COLUMNS, *more):
-            check_array(name, A[name], (total,), A[name].dtype)
-        check_array("support_offset", A["support_offset"], (total, problem.n + 1), np.int64)
-    except KeyError as error:
-        return [f"lambda of every breakpoint: the array {error} is missing"]
+        check_array("lambda", A["lambda"], (A["lambda"].size or 1,), np.float64, finite=True)
     except ValueError as error:
         return [f"lambda of every breakpoint: {error}"]
     faults = []
     names = ("support_alpha", "support_loss", "support_label", "label_offset")
-    for b in range(total if dual_point else 0):
+    for b in range(A["lambda"].size if dual_point else 0):
         try:
             check_supports(problem, A["support_offset"][b], *(A[name] for name in names))
-        except (KeyError, ValueError) as error:
+        except ValueError as error:
             faults.append(f"{where(A, b)}: {error}")
     return faults

@@ -205,11 +205,6 @@ def verdict_of(record: Facts | None) -> Verdict:
         raise ValueError(f"no verdict: {error}") from error
 
 
-def claims(*, exact: bool, dual_point: bool, sense: str) -> bool:
-    """Whether a path claims to be certified, the attribute `certified` of path.zarr; `exact`: that exact gaps decided."""
-    return dual_point and exact and sense != ESTIMATE
-
-
 def judge(
     attrs: Facts,
     *,

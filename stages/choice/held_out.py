@@ -1,4 +1,4 @@
-"""Blocks that are held out of training: divided from the others, joined again for a refit, and what models are worth there."""
+"""Blocks held out of training: divided from the others, joined again for a refit, and what models are worth on them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from dense import optimum
 from solved import PATHS, StopAfter, options_of, path_of, solved
 from tiny import TINY
 
-from gapwise.stages.solve import in_memory
+from gapwise.stages.model.solved_path import in_memory
 from gapwise.stages.solver import engine as library
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.engine import Engine, Task

@@ -12,8 +12,8 @@ from locations import fresh
 from solved import PATHS, DieAfter, Killed, StopAfter, options_of, path_of
 from tiny import TINY
 
+from gapwise.stages.model.solved_path import NUMBERS, cells_of
 from gapwise.stages.problems.parallel import HERE, Spread
-from gapwise.stages.solve import NUMBERS, cells_of
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Event, Kind, Observer, Stop
 from gapwise.stages.solver.options import Status

@@ -27,7 +27,6 @@ from gapwise.stages.certify.verdict import (
     Reach,
     Verdict,
     claimed,
-    claims,
     no_tighter,
     verdict_in,
     verdict_of,
@@ -65,8 +64,8 @@ def verdict_on(sense: str, path: str, end: str) -> Verdict:
         findings |= {"lam_low": 0.2, "lam_high": 1.0}
     if not dual:
         findings["largest_gap"] = math.nan
-    said = claims(exact=not heuristic, dual_point=dual, sense=sense)
-    return judged(**{**attrs, "certainty": word, "certified": said, "findings": findings})
+    certified = dual and word != "estimate"
+    return judged(**{**attrs, "certainty": word, "certified": certified, "findings": findings})
 
 
 def expected(sense: str, path: str, end: str) -> tuple[Reach, Doubt | None]:

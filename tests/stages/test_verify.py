@@ -18,11 +18,11 @@ from tiny import TINY
 from verified import copy_of, problem_of, run_of
 
 from gapwise.records import Facts
-from gapwise.stages import solve as outcome
 from gapwise.stages.certify import cells, recompute
 from gapwise.stages.certify.recompute import rebuild_zero
 from gapwise.stages.certify.rounding import slack_of
 from gapwise.stages.certify.verdict import verdict_of
+from gapwise.stages.model import solved_path as outcome
 from gapwise.stages.problems import build
 from gapwise.stages.problems.parallel import Spread
 from gapwise.stages.solver.engine import Engine, Task

@@ -15,7 +15,7 @@ import numpy as np
 
 from gapwise.stages.problems.capabilities import ESTIMATE, certainty_of
 from gapwise.stages.solver.objective import Goal, Product, plain_product
-from gapwise.stages.solver.options import WHOLE, PathOptions, Status
+from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.cells import SolvedPoint, bound_of
 
 if TYPE_CHECKING:
@@ -325,18 +325,6 @@ def rounding_floor(start: PathStart, unit: float, least: float) -> float:
     """
     bound = WORST_SUM * float(np.finfo(float).eps) * start.psi_scale**2
     return max(least, bound / (UNSEEN * unit) if unit > 0.0 else 0.0)
-
-
-def attributes_of(path: PathOptions) -> dict[str, Json]:
-    """What path.zarr says of the options that its path was solved with."""
-    return {
-        "rule": path.rule,
-        "eps": path.eps if path.can.finds_lambdas else path.tolerance,
-        "relative": path.relative,
-        "kappa": path.kappa,
-        "lambda_min": path.lambda_min,
-        **({"end": path.end} if path.end != WHOLE else {}),
-    }
 
 
 def certainty_of_path(problem: Problem, path: PathOptions) -> str:
