@@ -18,27 +18,27 @@ from gapwise.pipeline.cli._models import (
     with_calibration,
 )
 from gapwise.pipeline.errors import DONE
-from gapwise.pipeline.model_formats import form, known
+from gapwise.pipeline.model_formats import ENDINGS, write
 from gapwise.pipeline.overview.states import add_run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser, "run")
     add_lambda(parser)
-    parser.add_argument("--format", choices=known(), default="gapwise", help="form of the model (gapwise)")
+    parser.add_argument("--format", choices=[*ENDINGS], default="gapwise", help="form of the model (gapwise)")
     add_output(parser, "file or folder (RUN's name and the form, here)")
 
 
 def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.model.from_run import BEST, model_of
 
-    there, made = run_or_model(asked.run, asked.root), form(asked.format)
-    target = output(asked.out or f"{there.name}.{made.ENDING}")
+    there = run_or_model(asked.run, asked.root)
+    target = output(asked.out or f"{there.name}.{ENDINGS[asked.format]}")
     refuse_existing(target, asked.force)
     model = with_calibration(model_of(there, asked.lam or BEST), there, asked.calibrate)
     if is_link(target):
         target.unlink()
-    made.write(model, target, there)
+    write(asked.format, model, target, there)
     print(f"{target}: the model at lambda {model.lambda_:g}, {_worth(model.certificate)}")
     if model.code is not None:
         print(f"it predicts with {model.code!r}, which predict runs only with --trust")

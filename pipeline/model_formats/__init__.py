@@ -1,22 +1,23 @@
-"""Forms in which a model leaves a run, one file each: ``gapwise export RUN --format NAME``.
-
-A module offers ``write(model, target, run)``, which writes a `stages.model.model.Model` of a run to a location, whole
-or not at all, and ``ENDING``, of the name that the target gets if none is given. A module whose name begins with an
-underscore is none.
-"""
+"""Forms in which a model leaves a run: ``gapwise export RUN --format NAME``."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from pkgutil import iter_modules
-from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gapwise.stages.model.model import Model
+    from gapwise.storage.backend import Location
+
+ENDINGS = {"gapwise": "model", "mlflow": "mlflow"}
+"""What ends the name of a target, by form: a folder with model.json and .npy files, which `predict` and `load_model` read;
+a folder that ``mlflow.pyfunc.load_model`` loads."""
 
 
-def known() -> list[str]:
-    """Names of all forms; imports none of them."""
-    return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+def write(form: str, model: Model, target: Location, run: Location) -> None:
+    """Write a model of `run` to `target`, whole or not at all; what is there and no model of this form is refused."""
+    if form == "mlflow":
+        from gapwise.pipeline.model_formats.mlflow import write_mlflow
 
-
-def form(name: str) -> ModuleType:
-    """The module of the form called `name`."""
-    return import_module(f"{__name__}.{name}")
+        write_mlflow(model, target, run)
+    else:
+        model.save(target)

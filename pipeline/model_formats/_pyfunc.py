@@ -1,4 +1,4 @@
-"""A model of Gapwise behind MLflow's interface; what `_code` runs."""
+"""A model of Gapwise behind MLflow's interface; what `mlflow.CODE` runs."""
 
 from __future__ import annotations
 

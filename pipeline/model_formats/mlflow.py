@@ -20,13 +20,13 @@ from gapwise.stages.problems.user_code import UntrustedError
 from gapwise.storage.backend import Location
 from gapwise.storage.files import replaced
 
-ENDING = "mlflow"
-CODE = Path(__file__).with_name("_code.py")
+CODE = "from gapwise.pipeline.model_formats._pyfunc import set_model\n\nset_model()\n"
+"""The code of an exported model, which MLflow runs when the model is loaded."""
 FILE = "MLmodel"
 log = logging.getLogger("gapwise")
 
 
-def write(model: Model, target: Location, run: Location) -> None:
+def write_mlflow(model: Model, target: Location, run: Location) -> None:
     """Write the folder of an MLflow model, with a signature and an input example; anything there but one is refused."""
     if target.exists() and not (target.is_dir() and ((target / FILE).is_file() or not any(target.iterdir()))):
         raise ValueError(f"{target}: exists and is no MLflow model; nothing is overwritten. Give another place")
@@ -51,10 +51,11 @@ def _save(model: Model, folder: Path, made: Path, example: object) -> None:
         except UntrustedError:
             log.warning("the MLflow model gets no input example: to label one would run %r", model.code)
     logging.getLogger("mlflow").setLevel(logging.WARNING)
-    versions = model.origin["versions"]
+    versions, code = model.origin["versions"], folder.with_name("model.py")
+    code.write_text(CODE, encoding="utf-8")
     mlflow.pyfunc.save_model(
         str(made),
-        python_model=str(CODE),
+        python_model=str(code),
         artifacts={"model": str(folder)},
         pip_requirements=[f"{name}=={versions[name]}" for name in VERSIONS if name in versions],
         metadata={"lambda": model.lambda_, "certificate": model.certificate, "run": model.origin["run"]},

@@ -33,15 +33,13 @@ def log_model(client: MlflowClient, run_id: str, run_dir: Location, register: bo
                 _register(client, run_id)
 
 
-def _exported(form_name: str, run_dir: Location, to: Path) -> bool:
+def _exported(form: str, run_dir: Location, to: Path) -> bool:
     """Write the model of the best lambda in a form of `model_formats`; False if the run no longer has what it takes."""
-    from gapwise.pipeline.model_formats import form
+    from gapwise.pipeline.model_formats import write
     from gapwise.stages.model.from_run import model_of
 
     try:
-        form(form_name).write(
-            model_of(run_dir, "best", trust=True), to, run_dir
-        )  # a command may refuse it none the less
+        write(form, model_of(run_dir, "best", trust=True), to, run_dir)  # a command may refuse it none the less
     except (ValueError, OSError, KeyError):
         return False
     return True
