@@ -104,39 +104,35 @@ def progress(facts: Facts) -> str:
 
 def in_full(run: RunState) -> list[str]:
     """What came out or where it is, what was asked for, and its directory, alone on the last line."""
-    return [*outcome(run), *origin(run), f"run: {run.run}"]
-
-
-def outcome(run: RunState) -> list[str]:
-    """The summary that the run printed at its end, or where it is."""
     if run.state != "complete" or run.result is None:
-        return unfinished(run)
-    from gapwise.pipeline.result import summary
+        outcome = unfinished(run)
+    else:
+        from gapwise.pipeline.result import summary
 
-    solve = run.stages.get("solve", {})
-    return summary(run.result, run.run, took=seconds_of(run), solve=solve).splitlines()
+        solve = run.stages.get("solve", {})
+        outcome = summary(run.result, run.run, took=seconds_of(run), solve=solve).splitlines()
+    return [*outcome, *origin(run), f"run: {run.run}"]
 
 
-def unfinished(run: RunState, now: float | None = None) -> list[str]:
-    """What is known of one run, in few lines; `now` in seconds since the epoch."""
-    now = time.time() if now is None else now
+def unfinished(run: RunState) -> list[str]:
+    """What is known of one run that is not complete, in few lines."""
     resumable = ", resumable" if run.state in RESUMABLE else ""
     out = [f"{run.run.name}: {run.state}{resumable}" + (f" ({run.why})" if run.why else "")]
     rows = []
     if run.holder is not None:
-        spent = "" if run.holder.since is None else f", for {duration(now - run.holder.since)}"
+        spent = "" if run.holder.since is None else f", for {duration(time.time() - run.holder.since)}"
         rows.append(("held by", f"{run.holder}{spent}"))
     if run.manifest:
         stage = f"{'in' if run.state == 'running' else 'next:'} {run.stage}" if run.stage else ""
         done = f"done: {', '.join(run.stages) or 'none'}"
         rows.append(("stages", " · ".join(part for part in (stage, done) if part)))
     if run.log is not None:
-        rows.append(("log", f"{run.log}, last written {ago(run.changed, now)}"))
+        rows.append(("log", f"{run.log}, last written {ago(run.changed)}"))
     if run.commit is not None:
         counts = run.commit["counts"]
         where = f" at λ {int(counts['breakpoint']) + 1} ({number(counts['lam'])})" if "lam" in counts else ""
-        rows.append(("commit", f"number {run.commit['generation']}{where}, {ago(run.commit['at'], now)}"))
-    elif run.manifest and run.state != "complete" and "solve" not in run.stages:
+        rows.append(("commit", f"number {run.commit['generation']}{where}, {ago(run.commit['at'])}"))
+    elif run.manifest and "solve" not in run.stages:
         rows.append(("commit", "none yet"))
     if run.state in RESUMABLE and run.manifest.get("command"):
         rows.append(("go on", f"the command that began it: {run.manifest['command']}"))

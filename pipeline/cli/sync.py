@@ -10,6 +10,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
+from gapwise.pipeline.errors import one_line
 from gapwise.pipeline.overview.states import add_root, add_run
 from gapwise.pipeline.overview.tables import as_json
 
@@ -57,7 +58,7 @@ def synced(path: Location, uri: str) -> dict[str, str]:
             said["status"] = "FINISHED" if done else "KILLED"
             Tracker(TrackingOptions("mlflow", uri), directory).sync(said["status"])
     except (LockedError, ValueError, OSError) as error:
-        said["error"] = f"error: {' '.join(str(error).split())}"
+        said["error"] = f"error: {one_line(error)}"
     return said
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gapwise.pipeline.errors import one_line
 from gapwise.pipeline.overview.find import bytes_below, folders
 from gapwise.pipeline.overview.run_state import RunState, run_state
 from gapwise.storage.files import holder, locked, remove
@@ -115,7 +116,7 @@ def remove_all(root: Path, items: Sequence[Rubbish], named: Sequence[Path] = ())
                     _remove(item)
             yield item, ""
         except (OSError, RuntimeError) as error:
-            yield item, " ".join(str(error).split())
+            yield item, one_line(error)
 
 
 def _still(root: Path, item: Rubbish, named: Sequence[Path]) -> bool:

@@ -103,25 +103,19 @@ def run_state(run: Location) -> RunState:
     try:
         state = dataclasses.replace(state, holder=holder(run / "lock"))
         manifest = record(run / "manifest.json") if _has_manifest(run) else None
-    except PermissionError as error:
-        return dataclasses.replace(state, state="unreadable", why=one_line(error))
     except (OSError, ValueError) as error:
-        return dataclasses.replace(state, why=_line(error))
+        barred = isinstance(error, PermissionError)
+        return dataclasses.replace(state, state="unreadable" if barred else "damaged", why=one_line(error))
     if manifest is None and not state.holder:
-        return _without_manifest(run)
+        if _is_begun(run):
+            return RunState(run, "damaged", "manifest.json is missing")
+        return RunState(run, "foreign", "no manifest.json of a run")
     try:
         known = _state_of(dataclasses.replace(state, manifest=manifest or {}))
         known.facts()  # so that nothing that has another form than ours is met later
         return known
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        return dataclasses.replace(state, why=f"{run}: {_line(error)}")
-
-
-def _without_manifest(run: Location) -> RunState:
-    """Of a folder without a manifest of ours, which nobody works on."""
-    if _is_begun(run):
-        return RunState(run, "damaged", "manifest.json is missing")
-    return RunState(run, "foreign", "no manifest.json of a run")
+        return dataclasses.replace(state, why=f"{run}: {one_line(error)}")
 
 
 def _has_manifest(run: Location) -> bool:
@@ -147,7 +141,7 @@ def _state_of(known: RunState) -> RunState:
     try:
         result = record(run / "result.json")
     except ValueError as error:
-        known = dataclasses.replace(known, why=_line(error))
+        known = dataclasses.replace(known, why=one_line(error))
         result = None
     if result is not None and (harm := _harm(known)) is not None:
         known = dataclasses.replace(known, why=harm)
@@ -201,7 +195,3 @@ def _unfinished(known: RunState) -> tuple[str, str]:
     if ended:
         return str(ended["state"]), str(ended["why"])
     return "interrupted", f"killed in {known.stage}" if known.stage else "killed at its end"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
