@@ -9,6 +9,7 @@ import python_task
 from memory_sink import read
 
 from gapwise.stages.datasets import DataError, open_dataset
+from gapwise.stages.datasets.python_oracle import PythonOracleReader
 
 
 def features(**arguments: object) -> tuple:
@@ -52,3 +53,12 @@ def test_reader__says_that_files_are_not_seen_unless_they_are_declared(caplog, m
     with caplog.at_level(logging.WARNING, logger="gapwise"):
         features(n=6)
     assert ("python_task:Lying does not define files()" in caplog.text) is not declares
+
+
+@pytest.mark.parametrize("given", ["new.txt", "../new", "", "two words"])
+def test_new_input__that_cannot_be_a_split_is_refused(given: str) -> None:
+    reader, meta = PythonOracleReader, {"oracle": "my:Own"}
+    assert reader.read_new(["new-1"], meta).raw == "new-1"
+    assert reader.read_new(['{"split": "new"}'], meta).raw == {"split": "new"}
+    with pytest.raises(DataError, match=r"my:Own reads its inputs itself; expected the name of a split"):
+        reader.read_new([given], meta)

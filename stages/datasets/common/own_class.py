@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,8 +96,13 @@ class OwnClassReader(Reader):
         if len(inputs) != 1:
             own = meta[str(cls.code)]
             raise DataError(f"expected one split of {own}, got {len(inputs)} inputs; predict them one after the other")
-        if not inputs[0].lstrip().startswith("{"):
+        if re.fullmatch(r"[\w-]+", inputs[0]):
             return NewInput(inputs[0])
+        if not inputs[0].lstrip().startswith("{"):
+            raise DataError(
+                f"input: {inputs[0]}: {meta[str(cls.code)]} reads its inputs itself; expected the name of a split that it "
+                'serves, or its arguments as JSON, e.g. {"split": "new", "file": "new.txt"}'
+            )
         try:
             return NewInput(json.loads(inputs[0]))
         except ValueError as error:
