@@ -154,16 +154,15 @@ def misfits(
     arrays: Mapping[str, np.ndarray | zarr.Array], specs: Iterable[ArraySpec], sizes: Mapping[str, int]
 ) -> list[str]:
     """A line for each array with another dtype or shape than its spec; dimensions have the given `sizes`, or one common."""
-    known, faults = dict(sizes), []
+    known, faults = {dim: (size, "the layout") for dim, size in sizes.items()}, []
     for spec in specs:
-        array, expected = arrays[spec.name], f"{spec.dims}"
-        fits = spec.dtype == "label" or array.dtype == np.dtype(spec.dtype)
-        if fits and array.ndim == len(spec.dims):
-            shape = tuple(known.setdefault(dim, size) for dim, size in zip(spec.dims, array.shape, strict=True))
-            if array.shape == shape:
-                continue
-            expected = f"{shape}"
-        faults.append(f"{spec.name}: is {array.dtype} {array.shape}, expected {spec.dtype} {expected}")
+        array, wrong = arrays[spec.name], f"expected {spec.dtype}{spec.dims}"
+        if (spec.dtype == "label" or array.dtype == np.dtype(spec.dtype)) and array.ndim == len(spec.dims):
+            pairs = zip(spec.dims, array.shape, strict=True)
+            others = [(dim, *known.setdefault(dim, (size, spec.name)), size) for dim, size in pairs]
+            wrong = ", ".join(f"{by} has {size} along {dim}" for dim, size, by, own in others if own != size)
+        if wrong:
+            faults.append(f"{spec.name}: is {array.dtype} {array.shape}, {wrong}")
     return faults
 
 

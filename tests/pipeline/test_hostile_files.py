@@ -87,7 +87,7 @@ MODEL: dict[str, tuple[Edit, str]] = {
 PATH: dict[str, tuple[Edit, str]] = {
     "lambda claims": (zarr_array("lambda", shape=[HUGE]), "path.zarr: lambda: says that it has"),
     "lambda negative": (zarr_array("lambda", shape=[-3]), "path.zarr: an array or attribute"),
-    "lambda int8": (zarr_array("lambda", data_type="int8", fill_value=1), "path.zarr: .*lambda is int8"),
+    "lambda int8": (zarr_array("lambda", data_type="int8", fill_value=1), "path.zarr: .*lambda: is int8"),
     "a lambda fewer": (zarr_array("lambda", shape=[1]), "path.zarr: .*lambda has 1"),
     "no lambda": (lambda path: shutil.rmtree(path / "lambda"), "path.zarr: .*'lambda'"),
     "version": (fact("attributes", "format_version", value=[], file="zarr.json"), r"path.zarr: format version \[\]"),
