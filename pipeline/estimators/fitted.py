@@ -12,10 +12,9 @@ from gapwise.pipeline.estimators.certificate import ModelCertificate, certificat
 from gapwise.pipeline.estimators.solving import Solved
 from gapwise.stages.choice.criteria import Criterion
 from gapwise.stages.choice.grid import common_grid
-from gapwise.stages.choice.held_out import Held, of_each
+from gapwise.stages.choice.held_out import Held, nearest, of_each
 from gapwise.stages.choice.rules import Edge, edge_of, standard_error
 from gapwise.stages.problems.parallel import Spread
-from gapwise.stages.refit import nearest
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.storage.mixture import PathInMemory
 

@@ -18,12 +18,11 @@ from gapwise.pipeline.estimators.fitted import Fitted, HeldValues, Validated
 from gapwise.pipeline.estimators.plan import Plan
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
 from gapwise.pipeline.interrupt import Stop
-from gapwise.stages.choice.held_out import Held
+from gapwise.stages.choice.held_out import Held, nearest, start_of_all, supports_of
 from gapwise.stages.choice.rising_loss import RisingLoss
 from gapwise.stages.choice.rules import picked
 from gapwise.stages.model.calibration import Calibration
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.refit import nearest, start_of_all, supports_of
 from gapwise.stages.solver.options import LOSS_RISES, MethodOptions, PathOptions
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.backend import Location, location

@@ -1,4 +1,7 @@
-"""Blocks held out of training: divided from the others, joined again for a refit, and what models are worth on them."""
+"""Blocks held out of training: divided from the others, what models are worth on them, and joined again for a refit.
+
+The refit begins at the path's dual point; blocks that were held out begin at their truth.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,10 @@ from gapwise.stages.problems.losses import has_void
 from gapwise.stages.problems.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.scale import Scale
+from gapwise.stages.solver.supports import Supports
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features, FeatureWriter, damaged, is_complete, open_features
+from gapwise.storage.mixture import AnyPath
 
 STORED = ("format_version", "key", "dataset", "reader", "structure", "checked", "files")
 """Entries of a store's meta that are not a reader's facts."""
@@ -270,3 +275,46 @@ def of_each(
         before = w
         done(len(rows))
     return np.array(rows)
+
+
+def supports_of(path: AnyPath, row: int) -> Supports:
+    """The dual solution at a breakpoint."""
+    offset = np.asarray(path["support_offset"][row])
+    atoms = slice(int(offset[0]), int(offset[-1]))
+    label_offset = np.asarray(path["label_offset"][atoms.start : atoms.stop + 1])
+    labels = np.asarray(path["support_label"][int(label_offset[0]) : int(label_offset[-1])])
+    alpha, losses = np.asarray(path["support_alpha"][atoms]), np.asarray(path["support_loss"][atoms])
+    used = np.zeros(alpha.size, np.int64)
+    return Supports(offset - offset[0], alpha, losses, used, labels, label_offset - label_offset[0])
+
+
+def nearest(path: AnyPath, lam: float) -> int:
+    """The breakpoint nearest to lambda, on a logarithmic scale."""
+    return int(np.argmin(np.abs(np.log(np.asarray(path["lambda"]) / lam))))
+
+
+def start_of_all(whole: Problem, path: AnyPath, lam: float) -> Supports | None:
+    """The dual point at which all blocks begin at lambda; None: at w = 0, as the path has no dual solutions.
+
+    Parameters
+    ----------
+    whole : Problem
+        All blocks: first those of the path, then those that were held out.
+    path : SolvedPath or PathInMemory
+        Of the first blocks.
+    """
+    return extended(supports_of(path, nearest(path, lam)), whole) if path.attrs["dual_point"] else None
+
+
+def extended(supports: Supports, whole: Problem) -> Supports:
+    """`supports` of the first blocks of `whole`; each block behind them has its truth alone, with weight 1."""
+    first = supports.offset.size - 1
+    more, ptr = whole.n - first, whole.label_ptr[first:]
+    return Supports(
+        np.append(supports.offset, supports.offset[-1] + np.arange(1, more + 1)),
+        np.append(supports.alpha, np.ones(more)),
+        np.append(supports.losses, np.zeros(more)),
+        np.append(supports.used, np.zeros(more, np.int64)),
+        np.append(supports.label.astype(whole.truth.dtype), whole.truth[ptr[0] :]),
+        np.append(supports.label_offset, supports.label_offset[-1] + ptr[1:] - ptr[0]),
+    )

@@ -17,9 +17,9 @@ from gapwise import ChainSVM, MulticlassSVM, StructuredSVM, load_model, open_pat
 from gapwise.pipeline.estimators.held_out import held_out
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.choice import rising_loss
+from gapwise.stages.choice.held_out import extended, supports_of
 from gapwise.stages.choice.rules import Edge, edge_of, picked
 from gapwise.stages.problems import build
-from gapwise.stages.refit import extended, supports_of
 
 KINDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "chain": (ChainSVM, sentences),
