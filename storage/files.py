@@ -155,6 +155,22 @@ def write(path: Location, data: bytes) -> None:
         publish(path)
 
 
+def refuse_others(folder: Location, mark: str, what: str, own: Callable[[str], bool]) -> None:
+    """Raise ValueError unless `folder` may be replaced: nothing is there, an empty folder, or `what`.
+
+    That is a folder with the file `mark` in which all names are `own`.
+    """
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / mark).is_file():
+        why, hint = f"exists and is not {what}", f"It has no {mark}; give"
+    elif others := sorted(path.name for path in folder.iterdir() if not own(path.name)):
+        why, hint = f"holds {others[0]} besides {what}", "Give"
+    else:
+        return
+    raise ValueError(f"{folder}: {why}; nothing is overwritten. {hint} another place, or delete it")
+
+
 @contextlib.contextmanager
 def replaced(folder: Location) -> Iterator[Path]:
     """A path on this machine, with nothing there, for a folder that takes the place of `folder` when the block ends.

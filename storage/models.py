@@ -13,7 +13,7 @@ import numpy as np
 
 from gapwise.records import Record
 from gapwise.storage.backend import DamagedError, Location
-from gapwise.storage.files import read_json, replaced, write_json
+from gapwise.storage.files import read_json, refuse_others, replaced, write_json
 from gapwise.storage.format import FORMAT_VERSION, check_format
 from gapwise.storage.integrity import checked_array, checksums, sealed, unsealed
 
@@ -53,7 +53,7 @@ def write_model(
     DamagedError
         If the weights written are not those given; what lies at `folder` stays as it is.
     """
-    refuse_others(folder)
+    refuse_others(folder, FILE, "a model", {FILE, WEIGHTS, SHARED.rstrip("/")}.__contains__)
     with replaced(folder) as made:
         (made / SHARED).mkdir(parents=True)
         np.save(made / WEIGHTS, np.ascontiguousarray(weights, np.float64), allow_pickle=False)
@@ -68,24 +68,6 @@ def check_written(read: np.ndarray, weights: np.ndarray, target: Location) -> No
     """Raise DamagedError unless the weights read again, `read`, are those that were to be written for `target`."""
     if not np.array_equal(read, np.asarray(weights, np.float64)):
         raise DamagedError(f"{target}: the written weights differ from the model's; it was not replaced, try again")
-
-
-def refuse_others(folder: Location) -> None:
-    """Raise ValueError if there is anything at `folder` but a model."""
-    if not folder.exists():
-        return
-    if folder.is_dir() and not any(folder.iterdir()):
-        return
-    if not is_model(folder):
-        raise ValueError(
-            f"{folder}: exists and is not a model; nothing is overwritten. Give another place, or delete it"
-        )
-    own = {FILE, WEIGHTS, SHARED.rstrip("/")}
-    others = sorted(path.name for path in folder.iterdir() if path.name not in own)
-    if others:
-        raise ValueError(
-            f"{folder}: holds {others[0]} besides a model; nothing is overwritten. Give another place, or delete it"
-        )
 
 
 def read_model(folder: Location) -> StoredModel:

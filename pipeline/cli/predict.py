@@ -110,6 +110,8 @@ def tell(known: Known | None) -> None:
 
 def _check_place(out: Location | None, folder: bool, force: bool) -> None:
     """Raise ValueError, before anything is computed, unless predictions can be written there."""
+    from gapwise.storage.files import refuse_others
+
     if out is None:
         if folder:
             raise ValueError("masks are several files; give a folder for them: -o FOLDER")
@@ -117,19 +119,8 @@ def _check_place(out: Location | None, folder: bool, force: bool) -> None:
     if not folder and out.is_dir():
         raise ValueError(f"{out}: is a folder; give a file")
     refuse_existing(out, force)
-    if folder and out.exists() and not is_link(out) and (other := _besides_predictions(out)):
-        raise ValueError(f"{out}: {other}; nothing is overwritten. Give another folder, or delete it")
-
-
-def _besides_predictions(out: Location) -> str:
-    """Why --force does not replace what is at `out` by a folder of predictions; empty if it may."""
-    if not out.is_dir():
-        return "is a file, and predictions for pictures are a folder"
-    names = sorted(path.name for path in out.iterdir())
-    others = [name for name in names if name != LABELS and not name.endswith(PREDICTED)]
-    if others:
-        return f"holds {others[0]} besides predictions"
-    return f"has no {LABELS}, as folders of predictions have" if names and LABELS not in names else ""
+    if folder and not is_link(out):
+        refuse_others(out, LABELS, "a folder of predictions", lambda name: name == LABELS or name.endswith(PREDICTED))
 
 
 def _source(calibration: Calibration) -> str:

@@ -18,7 +18,7 @@ from gapwise.stages.model.from_run import example_of
 from gapwise.stages.model.model import VERSIONS, Model
 from gapwise.stages.problems.user_code import UntrustedError
 from gapwise.storage.backend import Location
-from gapwise.storage.files import replaced
+from gapwise.storage.files import refuse_others, replaced
 
 CODE = "from gapwise.pipeline.model_formats._pyfunc import set_model\n\nset_model()\n"
 """The code of an exported model, which MLflow runs when the model is loaded."""
@@ -28,8 +28,7 @@ log = logging.getLogger("gapwise")
 
 def write_mlflow(model: Model, target: Location, run: Location) -> None:
     """Write the folder of an MLflow model, with a signature and an input example; anything there but one is refused."""
-    if target.exists() and not (target.is_dir() and ((target / FILE).is_file() or not any(target.iterdir()))):
-        raise ValueError(f"{target}: exists and is no MLflow model; nothing is overwritten. Give another place")
+    refuse_others(target, FILE, "an MLflow model", lambda name: True)  # MLflow chooses the names
     with replaced(target) as made, tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # hints of MLflow's about types and environments
         model.save(Path(folder) / "model")
