@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 from library import Bits, bits, blobs, sentences
+from memory_sink import read
 from sklearn.base import clone
 
 from gapwise import ChainSVM, MulticlassSVM, StructuredSVM, load_model, open_path
 from gapwise.pipeline.estimators.held_out import held_out
+from gapwise.pipeline.estimators.solving import digest
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.choice import rising_loss
 from gapwise.stages.choice.held_out import extended, supports_of
 from gapwise.stages.choice.rules import Edge, edge_of, picked
+from gapwise.stages.datasets import open_dataset
 from gapwise.stages.problems import build
 
 KINDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -179,3 +182,24 @@ def test_extended__keeps_the_dual_point_and_adds_truths() -> None:
     assert set(new.alpha[atoms:]) == {1.0}
     assert set(new.losses[atoms:]) == {0.0}
     assert new.label_offset.tolist() == list(range(new.alpha.size + 1))
+
+
+def of_reader(name: str, root: Path, **options: str) -> str:
+    reader = open_dataset(name, {"name": name, "root": str(root), **options})
+    sink, facts = read(reader)
+    return digest(build(reader.structure, sink.arrays("train"), facts))
+
+
+def test_ocr__is_the_problem_of_the_reader(shared_data: Path) -> None:
+    with np.load(shared_data / "ocr" / "ocr_letters.npz") as data:
+        ends, small = data["word_start"][1:-1], np.flatnonzero(data["word_fold"] == 0)
+        pixels, letters = np.split(data["pixels"], ends), np.split(data["letter"], ends)
+    ours = ChainSVM(loss="per_sequence").problem([pixels[i] for i in small], [letters[i] for i in small])
+    assert digest(ours) == of_reader("ocr", shared_data / "ocr", size="small")
+
+
+def test_usps__is_the_problem_of_the_reader(shared_data: Path) -> None:
+    with np.load(shared_data / "usps" / "usps.npz") as data:
+        images, digits = (data["X_train"] / 1000.0).astype(np.float32), data["y_train"]
+    ours = MulticlassSVM(fit_intercept=False).problem(images, digits)
+    assert digest(ours) == of_reader("usps", shared_data / "usps")

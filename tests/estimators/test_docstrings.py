@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import inspect
 import os
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -39,3 +41,15 @@ def test_example__runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     runner.run(example, out=said.append)
     assert runner.failures == 0, "".join(said)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_names__are_those_of_the_modules_that_define_them() -> None:
+    assert sorted([*gapwise.HOME, "__version__"]) == sorted(gapwise.__all__) == sorted(dir(gapwise))
+    assert gapwise.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    for name, module in gapwise.HOME.items():
+        assert getattr(gapwise, name) is getattr(importlib.import_module(module), name)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        gapwise.nothing  # noqa: B018

@@ -10,8 +10,10 @@ from configs import composed
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from gapwise.pipeline.cli import command
+from gapwise.pipeline.cli import command, known
 from gapwise.pipeline.command import readable
+from gapwise.pipeline.config import choices, groups
+from gapwise.pipeline.config.removed import REMOVED
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.config.settings import CONF, Settings, by_user_name, on_this_machine, read
 from gapwise.pipeline.errors import ConfigError
@@ -19,8 +21,9 @@ from gapwise.pipeline.help import GROUPS, comments, summary
 from gapwise.pipeline.tracking.mlflow import store_uri
 from gapwise.records import flat
 from gapwise.stages.datasets import open_dataset
-from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.methods import method_options, methods
 from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.path.rules import rules
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 ROOT = CONF.parent
@@ -244,3 +247,38 @@ def test_home__is_meant_by_a_tilde_in_every_path(tmp_path: Path, monkeypatch: py
 )
 def test_eps__is_that_of_estimators_where_data_of_ones_own_choose_lambda(words: tuple[str, ...], eps: float) -> None:
     assert read(composed(*words)).path.eps == eps
+
+
+@pytest.fixture
+def gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key, a value, a flag, a preset and a command as if they had been removed."""
+    for name in ("path.lanes", "path.width=2", "path.rule=paper", "tracking.fast=true", "solver=slow", "frobnicate"):
+        monkeypatch.setitem(REMOVED, name, f"instead of {name}")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("path.lanes=2", "path.lanes"),
+        ("+path.lanes=2", "path.lanes"),
+        ("path.width=2", "path.width=2"),
+        ("path.rule=paper", "path.rule=paper"),
+        ("+tracking.fast=true", "tracking.fast=true"),
+        ("solver=slow", "solver=slow"),
+        ("frobnicate", "frobnicate"),
+    ],
+)
+def test_command__refuses_what_is_gone(
+    given, gone: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = given(*words.split())
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(f"{name}: was removed; instead of {name}\n")
+    assert done.err.count("\n") == 1
+
+
+def test_table__names_nothing_that_is_there() -> None:
+    there = {f"{group}={choice}" for group in groups() for choice in choices(group)} | {*known()}
+    there |= {f"solver.method={name}" for name in methods()} | {f"path.rule={name}" for name in rules()}
+    assert not there & {*REMOVED}

@@ -12,8 +12,13 @@ from pathlib import Path
 import pytest
 from configs import composed
 
+from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import Settings, read
 from gapwise.pipeline.data import refuse_others, source_of
+from gapwise.pipeline.overview.run_state import run_state
+from gapwise.pipeline.run import locations
+from gapwise.pipeline.rundir import read_json
+from gapwise.pipeline.tracking.names import experiment_of
 from gapwise.stages import datasets
 from gapwise.stages.datasets import DataError
 from gapwise.stages.problems.user_code import imported_names, oracle_source
@@ -145,3 +150,18 @@ def test_version__of_a_part_of_ones_own_is_its_code(tmp_path: Path, monkeypatch:
     assert datasets.version_of("keyed_part", "multiclass") != before
     assert datasets.version_of("hard_and_easy", "multiclass") == "1.1"
     del sys.modules["gapwise.stages.datasets.keyed_part"]
+
+
+def test_label__names_the_run_everywhere_and_changes_no_key(tmp_path: Path) -> None:
+    words = ("dataset=ocr", "dataset.root=x", f"run.root={tmp_path}")
+    plain, named = (read(composed(*words, *more)) for more in ((), ("dataset.label=receipts",)))
+    assert (named.science, named.dataset) == (plain.science, plain.dataset)
+    (ours, features, key), (theirs, same, other) = (locations(settings, {}) for settings in (named, plain))
+    assert ours.path.name == f"receipts-bcpfw_gap_cache-{theirs.key[:8]}"
+    assert (features, key) == (same, other)  # features are shared
+    ours.prepare(named, {})
+    manifest = read_json(ours.path / "manifest.json", seal=True)
+    assert run_state(ours.path).facts()["dataset"] == "receipts"
+    assert experiment_of(manifest["science"], manifest["label"]) == "receipts-path"
+    with pytest.raises(ConfigError, match=r"^dataset\.label: expected a name for directories"):
+        read(composed(*words, "dataset.label=a/b"))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
 from configs import composed
 
+from gapwise.pipeline.errors import one_line
 from gapwise.pipeline.run import run
 
 ORACLES = """
@@ -134,3 +136,15 @@ def test_failure__keeps_a_run_that_has_something(folder: Path, capsys, monkeypat
     monkeypatch.setattr("gapwise.stages.featurize.featurize", fail)
     assert run(composed(*words, "run.until=init_path")) == 1
     assert manifest.is_file()
+
+
+def test_one_line__says_whose_a_file_is_that_may_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = PermissionError(13, "Permission denied", str(tmp_path / "run" / "lock"))
+    (tmp_path / "run").mkdir()
+    assert "it is yours" in one_line(error)
+    monkeypatch.setattr(os, "getuid", lambda: -1)
+    monkeypatch.setattr(Path, "owner", lambda self: self.stat() and "alice")
+    assert "belongs to alice" in one_line(error)
+    assert one_line(ValueError("a\n  b")) == "a b"

@@ -1,10 +1,11 @@
-"""Processes that compile while the first stages work: for the right types, everything, and never in anybody's way."""
+"""Processes that compile while the first stages work, never in anybody's way; and that compiling is said and counted."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +14,11 @@ import precompile_parts
 import psutil
 import pytest
 from configs import composed
+from numba.core import event
 from tiny import segmentation
 
-from gapwise.pipeline.compiling import WHAT
+from gapwise.pipeline.cli.predict import saying_that_it_compiles
+from gapwise.pipeline.compiling import WHAT, Compiling
 from gapwise.pipeline.config.settings import CONF, read
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.precompile import Precompile, choices, mark_of, worthwhile
@@ -183,3 +186,22 @@ def test_mark__depends_on_what_is_called_and_not_on_numbers(settings) -> None:
     ):
         assert (mark_of(read(composed(*SAMPLE, *words))) == mark) is same, words
     assert choices({"degree": 2.0}) == choices({"degree": 1.0}) != choices({"step": "fw"})
+
+
+def test_compiling__is_said_while_it_lasts_and_counted_once() -> None:
+    said, began = Said(), time.monotonic()
+    with Compiling(said) as compiling:  # type: ignore[arg-type]
+        time.sleep(1.2)
+        assert said.activities == []
+        with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
+            time.sleep(3.3)
+        assert set(said.activities) == {WHAT}
+    assert 3.3 <= compiling.seconds < time.monotonic() - began - 1.1  # not twice, and not what was before
+
+
+def test_predict__says_once_that_it_compiles(capsys: pytest.CaptureFixture[str]) -> None:
+    with saying_that_it_compiles(needed=True) as compiling:
+        assert isinstance(compiling, Compiling)
+        for _ in range(2):
+            compiling._progress.report(0, 0, WHAT)
+    assert capsys.readouterr().err == f"predict: {WHAT}\n"

@@ -6,15 +6,17 @@ import json
 import math
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from in_process import Here
 from real_runs import Sandbox
 
+from gapwise.pipeline import source_code
 from gapwise.pipeline.cli import carry_out
 from gapwise.pipeline.rundir import read_json, write_json
-from gapwise.pipeline.stage_graph import flow
+from gapwise.pipeline.stage_graph import Stage, after, flow, stages
 from gapwise.stages import evaluate, report
 
 PATH_FIELDS = {"lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds", "status"}
@@ -124,3 +126,45 @@ def test_json__is_strict_and_whole(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(ValueError, match=r"bad\.json"):
         read_json(tmp_path / "bad.json")
+
+
+def test_flow__is_in_order_and_the_refit_is_no_part_of_every_run() -> None:
+    assert list(flow()) == ["featurize", "init_path", "solve", "verify", "evaluate", "report"]
+    assert set(stages()) - set(flow()) == {"refit"}
+    assert after("solve") == ("verify", "evaluate", "refit", "report")
+
+
+def test_has_more__for_a_stage_that_is_not_done_or_may_go_on() -> None:
+    stage = Stage("a", lambda job: {}, unfinished=lambda facts, settings: facts["left"] > 0)
+    assert stage.has_more({}, None)
+    assert stage.has_more({"a": {"left": 1}}, None)
+    assert not stage.has_more({"a": {"left": 0}}, None)
+    assert not Stage("a", lambda job: {}).has_more({"a": {}}, None)
+
+
+def git(root: Path, *words: str) -> str:
+    names = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(["git", "-C", str(root), *names, *words], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_commit__is_the_one_checked_out_and_says_what_differs(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "code.py").write_text("x = 1\n")
+    git(tmp_path, "add", "code.py")
+    git(tmp_path, "commit", "-qm", "first")
+    head = git(tmp_path, "rev-parse", "HEAD")
+    source_code.commit.cache_clear()
+    assert source_code.commit(tmp_path) == head
+    (tmp_path / "code.py").write_text("x = 2\n")
+    source_code.commit.cache_clear()
+    assert source_code.commit(tmp_path) == f"{head}-dirty"
+    inside = tmp_path / "site-packages"
+    inside.mkdir()
+    assert source_code.commit(inside) is None  # installed into another project's checkout
+
+
+def test_commit__without_git_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("PATH", "")
+    assert source_code.commit(tmp_path) is None

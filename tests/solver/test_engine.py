@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import shutil
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from dense import optimum
-from solved import PATHS, StopAfter, options_of, path_of, solved
-from tiny import TINY
+from equality import assert_same_path
+from solved import PATHS, SINGLE, StopAfter, options_of, path_of, solved
+from tiny import TINY, instance
 
 from gapwise.stages.model.solved_path import in_memory
 from gapwise.stages.solver import engine as library
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Event, Kind, Progress, Stop
+from gapwise.stages.solver.methods import methods
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import Status
 from gapwise.stages.verify import CertificateError, verify
@@ -201,3 +206,32 @@ def test_without_steps__has_the_bits_of_a_resume_with_no_pass_left(tmp_path: Pat
     assert {**attrs, "status": None} == {**resumed.attrs, "status": None}
     assert read_json(tmp_path / "run" / "state" / "HEAD.json")["generation"] == 1  # the run itself can go on
     assert engine.run() in (Status.CONVERGED, Status.PASS_LIMIT)
+
+
+CLOCKS = ("perf_counter", "thread_time", "process_time", "monotonic")
+ENDED = (Status.CONVERGED, Status.PASS_LIMIT)
+
+
+def let_clocks_jump(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Each look at a clock finds it microseconds or a second later than the last one."""
+    rng, now = np.random.default_rng(seed), itertools.count(1.0, 0.0)
+    steps = itertools.accumulate(rng.choice([1e-6, 1e-4, 0.3, 1.0], size=1_000_000))
+    for clock in CLOCKS:
+        monkeypatch.setattr(time, clock, lambda: next(now) + next(steps))
+
+
+SELDOM = pytest.mark.slow
+"""The methods that no other test compiles."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in ("bcfw", "accelerated") else pytest.param(name, marks=SELDOM) for name in methods()]
+)
+def test_methods__have_the_same_bits_whatever_clocks_say(name, tmp_path, monkeypatch):
+    along = path_of(**{**SINGLE, "tolerance": 1e-4})
+    options = options_of(method=name, max_passes=30.0)
+    for run, seed in (("one", 0), ("other", 1)):
+        with monkeypatch.context() as patch:
+            let_clocks_jump(patch, seed)
+            assert solved(instance("chain"), tmp_path / run, options, along) in ENDED
+    assert_same_path(tmp_path / "one", tmp_path / "other")

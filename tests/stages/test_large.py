@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+from configs import composed
 from tiny import chain, multiclass
 
+from gapwise.pipeline.run import run
 from gapwise.stages.certify.recompute import rebuild_zero
 from gapwise.stages.problems import build
 from gapwise.stages.problems.protocol import Problem
@@ -94,3 +97,30 @@ def test_verify__has_no_false_alarm_at_a_very_small_lambda(tmp_path: Path, name:
     result = verify(problem, tmp_path)
     assert result["broken"] == []
     assert result["max_rebuild_error"] < 1e-10
+
+
+M = 20_000
+
+
+def test_run__of_many_noisy_blocks_ends_by_itself_and_is_certified(tmp_path: Path) -> None:
+    """Three classes that overlap, in columns of noise."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=M + 2000)
+    x = rng.normal(size=(labels.size, 4))
+    x[:, :2] += 0.3 * (labels[:, None] == [0, 1])
+    np.savez(
+        tmp_path / "own.npz",
+        x_train=x[:M],
+        y_train=labels[:M],
+        x_test=x[M:],
+        y_test=labels[M:],
+    )
+    words = ["dataset=multiclass_arrays", f"dataset.file={tmp_path}/own.npz", "path.eps=0.2", "tracking=none"]
+    assert run(composed(*words, f"run.root={tmp_path}/runs")) == 0
+    (file,) = (tmp_path / "runs").glob("*/result.json")
+    result = json.loads(file.read_text(encoding="utf-8"))
+    assert result["problem"]["n"] == M
+    assert result["status"] == "LAMBDA_NEGLIGIBLE"
+    assert result["verify"]["certified"]
+    assert result["verify"]["max_rebuild_error"] < 1e-7
+    assert result["evaluate"]["test_loss"] < 0.66  # the classes alone give 2/3

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from configs import composed
 from equality import assert_same_path
 from solved import (
     PATHS,
@@ -18,6 +19,7 @@ from solved import (
 )
 from tiny import TINY, multiclass
 
+from gapwise.pipeline.run import run
 from gapwise.stages.solver.options import Status
 from gapwise.storage.commits import StateError
 from gapwise.storage.results import read_path, read_trace
@@ -118,3 +120,21 @@ def test_state__of_another_configuration_is_refused(tmp_path: Path) -> None:
     solved(problem, tmp_path, options, path, stop=StopAfter(3), science={"solver.step": "pairwise"})
     with pytest.raises(StateError, match=r"solver\.step: 'pairwise' there, 'away' here"):
         solved(problem, tmp_path, options, path, science={"solver.step": "away"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rule", "breakpoints", "passes"), [("two_sided", 7, 30.6), ("paper", 154, 222.5)])
+def test_ocr_small__takes_as_many_passes_as_before(
+    shared_data: Path, tmp_path: Path, rule: str, breakpoints: int, passes: float
+) -> None:
+    """Rounding moves the passes: between two processors by up to 6.6 %."""
+    words = [
+        f"dataset.root={shared_data / 'ocr'}",
+        f"run.root={tmp_path}",
+        "tracking=none",
+        "run.until=solve",
+    ]
+    assert run(composed("+experiment=regpath_ocr", f"path.rule={rule}", "path.eps=0.1", *words)) == 0
+    (target,) = tmp_path.glob("*/path.zarr")
+    made = read_path(target, ("effective_passes",))[0]["effective_passes"]
+    assert (made.size, made.sum()) == (pytest.approx(breakpoints, rel=0.02), pytest.approx(passes, rel=0.07))
