@@ -15,6 +15,7 @@ from in_process import Here
 from real_runs import Done
 
 from gapwise.pipeline import entry
+from gapwise.pipeline.cli import carry_out
 from gapwise.pipeline.interrupt import Stop
 from gapwise.pipeline.sweep.plan import Asked, Planned, plan
 
@@ -36,6 +37,20 @@ def given(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         return Done(code, *capsys.readouterr())
 
     return give
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """refused(*words): the one line that a command ends with, exit code 1."""
+
+    def refuse(*words: object) -> str:
+        capsys.readouterr()
+        assert carry_out([str(word) for word in words]) == 1
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1), out + err
+        return err
+
+    return refuse
 
 
 @pytest.fixture

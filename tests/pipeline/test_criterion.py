@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from configs import composed
-from in_process import Here
+from in_process import Here, issued, result_of
 
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import read
@@ -40,18 +39,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return f"dataset.file={folder / 'own.npz'}", f"dataset.costs={folder / 'costs.csv'}"
 
 
-def issued(root: Path, data: tuple[str, ...], *more: str) -> tuple[Path, str]:
-    done = Here(root, (*WORDS, *data)).issue(*more)
-    assert done.code == 0, done.err
-    return Path(done.out.rsplit("run: ", 1)[1].strip()), done.out
-
-
-def result_of(run: Path) -> dict[str, Any]:
-    result = read_json(run / "result.json", seal=True)
-    assert isinstance(result, dict)
-    return result
-
-
 def one_lambda(run: Path, said: str) -> float:
     """The lambda that was picked, which everything names that the run leaves or says."""
     result = result_of(run)
@@ -78,14 +65,14 @@ def one_lambda(run: Path, said: str) -> float:
 
 
 def test_error_rate__chooses_lambda_and_refits_there(data: tuple[str, str], tmp_path: Path) -> None:
-    run, said = issued(tmp_path / "by_error", data, BY_ERROR)
+    run, said = issued(tmp_path / "by_error", *WORDS, *data, BY_ERROR)
     lam, best = one_lambda(run, said), result_of(run)["evaluate"]
     assert (best["criterion"], "one_se_lambda" in best) == ("error_rate", False)
     assert result_of(run)["refit"]["verdict"]["certified"]
     assert f"(best error rate on 24 validation examples: {best['validation_error_rate']:.3g}) · test loss" in said
     assert "while error rate chose λ." in (run / "report.html").read_text()
     assert set(by_split(read_json(run / "metrics.json"))["picked_on_test"]) == {"best_lambda", "test_error_rate"}
-    other, _ = issued(tmp_path, data)
+    other, _ = issued(tmp_path, *WORDS, *data)
     assert other.name != run.name
     assert result_of(other)["evaluate"]["best_lambda"] != lam
     ours, theirs = (read_path(some / "path.zarr")[0]["weights"] for some in (run, other))
@@ -93,7 +80,8 @@ def test_error_rate__chooses_lambda_and_refits_there(data: tuple[str, str], tmp_
 
 
 def test_every_rule__names_one_lambda_everywhere(data: tuple[str, str], tmp_path: Path) -> None:
-    lams = [one_lambda(*issued(tmp_path, data, "dataset.validation=0.5", f"run.pick={pick}")) for pick in PICKS]
+    words = (*WORDS, *data, "dataset.validation=0.5")
+    lams = [one_lambda(*issued(tmp_path, *words, f"run.pick={pick}")) for pick in PICKS]
     assert len({*lams}) == len(PICKS)
 
 

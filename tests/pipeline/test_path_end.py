@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from configs import composed
-from in_process import Here
+from in_process import Here, issued
 
 from gapwise.pipeline.config.run_options import ConfigError
 from gapwise.pipeline.config.settings import read
@@ -38,19 +38,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"dataset.file={file}"
 
 
-def issued(root: Path, data: str, *more: str) -> tuple[Path, str]:
-    done = Here(root, (*WORDS, data)).issue(*more)
-    assert done.code == 0, done.err
-    return Path(done.out.rsplit("run: ", 1)[1].strip()), done.out
-
-
 @pytest.fixture(scope="module")
 def ended(data: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    return issued(tmp_path_factory.mktemp("rises"), data, RISES)
+    return issued(tmp_path_factory.mktemp("rises"), *WORDS, data, RISES)
 
 
 def test_run__ends_where_the_validation_loss_has_risen(ended: tuple[Path, str], data: str, tmp_path: Path) -> None:
-    (run, said), (whole, _) = ended, issued(tmp_path, data)
+    (run, said), (whole, _) = ended, issued(tmp_path, *WORDS, data)
     arrays, attrs = read_path(run / "path.zarr")
     every, of_whole = read_path(whole / "path.zarr")
     solved = arrays["lambda"].size
@@ -78,7 +72,7 @@ def test_killed_run__ends_at_the_same_lambda_with_the_same_bits(
         patch.setattr(Stop, "__call__", lambda self: next(asked) > 40)
         patch.setattr(Stop, "signal", 2, raising=False)
         assert Here(tmp_path / "killed", (*WORDS, data)).issue(*often).code == 130
-    (run, _), (other, _) = issued(tmp_path / "killed", data, *often), issued(tmp_path / "whole", data, *often)
+    (run, _), (other, _) = (issued(tmp_path / name, *WORDS, data, *often) for name in ("killed", "whole"))
     ours, theirs = (read_path(some / "path.zarr") for some in (run, other))
     assert ours[1]["status"] == theirs[1]["status"] == "LOSS_RISES"
     assert {name: values.tobytes() for name, values in ours[0].items() if name != "seconds"} == {

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -37,19 +36,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_of(made: Path, kind: str) -> Path:
     (run,) = (path.parent for path in (made / "runs" / kind).glob("*/manifest.json"))
-    return run
-
-
-@pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """refused(*words): the one line that the command ends with, exit code 1."""
-
-    def run(*words: object) -> str:
-        assert carry_out([str(word) for word in words]) == 1
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-        return err
-
     return run
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from configs import composed
-from in_process import Here
+from in_process import issued, result_of
 
 from gapwise.pipeline.cli import carry_out
 from gapwise.pipeline.config.run_options import ConfigError
@@ -53,25 +52,14 @@ def picked_by(rule: str, arrays: Mapping[str, np.ndarray]) -> float:
     return float(arrays[COLUMNS[0]][picked(rule, *(arrays[name] for name in COLUMNS))])
 
 
-def sandbox(root: Path, data: str, *words: str) -> Here:
-    return Here(root, (*WORDS, data, *words))
-
-
-def issued(where: Here, *more: str) -> Path:
-    done = where.issue(*more)
-    assert done.code == 0, done.err
-    return Path(done.out.rsplit("run: ", 1)[1].strip())
-
-
-def result_of(run: Path) -> dict[str, Any]:
-    result = read_json(run / "result.json", seal=True)
-    assert isinstance(result, dict)
-    return result
+def refitted(root: Path, data: str, *more: str) -> Path:
+    """A run with blocks held out, whose lambda is solved once more on all of them."""
+    return issued(root, *WORDS, data, "dataset.validation=0.2", *more)[0]
 
 
 @pytest.fixture(scope="module")
 def run(data: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return issued(sandbox(tmp_path_factory.mktemp("runs"), data, "dataset.validation=0.2"))
+    return refitted(tmp_path_factory.mktemp("runs"), data)
 
 
 def test_refit__certifies_lambda_on_all_blocks(run: Path, data: str, tmp_path: Path) -> None:
@@ -82,7 +70,9 @@ def test_refit__certifies_lambda_on_all_blocks(run: Path, data: str, tmp_path: P
     assert refit["verdict"]["certified"]
     assert refit["verdict"]["verified"]
     assert refit["gap"] <= 1e-3 * refit["dual"]
-    alone = issued(sandbox(tmp_path, data, "path=single", "solver=bcpfw_gap_cache"), f"path.lambda={refit['lambda']!r}")
+    alone = issued(tmp_path, *WORDS, data, "path=single", "solver=bcpfw_gap_cache", f"path.lambda={refit['lambda']!r}")[
+        0
+    ]
     other = result_of(alone)["path"][0]
     assert abs(other["primal"] - refit["primal"]) <= max(other["gap"], refit["gap"])
     assert not (run / "refit" / "features").exists()
@@ -91,7 +81,7 @@ def test_refit__certifies_lambda_on_all_blocks(run: Path, data: str, tmp_path: P
 def test_hard_refit__goes_on_with_accelerated_steps(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bcfw, "HARD", 0.0)
     monkeypatch.setattr(bcfw, "CALLS", 1)
-    run = issued(sandbox(tmp_path, data, "dataset.validation=0.2"))
+    run = refitted(tmp_path, data)
     _, attrs = read_path(run / "refit" / "path.zarr", ())
     refit = result_of(run)["refit"]
     assert attrs["accelerated_from"] == refit["lambda"]
@@ -159,11 +149,10 @@ def test_model__has_the_same_numbers_wherever_a_run_shows_them(
 
 
 def test_another_rule__picks_another_lambda_in_the_same_run(data: str, tmp_path: Path) -> None:
-    where = sandbox(tmp_path, data, "dataset.validation=0.2")
-    run = issued(where, "run.pick=least")
+    run = refitted(tmp_path, data, "run.pick=least")
     least = result_of(run)
     assert (least["evaluate"]["picked_by"], least["refit"]["lambda"]) == ("least", least["evaluate"]["best_lambda"])
-    assert issued(where, "run.pick=one_se") == run
+    assert refitted(tmp_path, data, "run.pick=one_se") == run
     other = result_of(run)
     arrays, _ = read_group(run / "path.zarr", COLUMNS)
     assert (other["evaluate"]["picked_by"], other["refit"]["lambda"]) == ("one_se", picked_by("one_se", arrays))
@@ -171,12 +160,12 @@ def test_another_rule__picks_another_lambda_in_the_same_run(data: str, tmp_path:
 
 
 def test_refit__of_another_lambda_begins_anew(data: str, tmp_path: Path) -> None:
-    run = issued(sandbox(tmp_path, data, "dataset.validation=0.2"))
+    run = refitted(tmp_path, data)
     weights = read_path(run / "refit" / "path.zarr")[0]["weights"].tobytes()
     record = read_json(run / "refit" / "refit.json")
     write_json(run / "refit" / "refit.json", {**record, "initial": "of a path that has gone on since"})
     (run / "refit" / "metrics.json").unlink()
-    assert issued(sandbox(tmp_path, data, "dataset.validation=0.2")) == run
+    assert refitted(tmp_path, data) == run
     assert read_json(run / "refit" / "refit.json") == record
     assert read_path(run / "refit" / "path.zarr")[0]["weights"].tobytes() == weights
 

@@ -16,8 +16,7 @@ import numcodecs
 import numpy as np
 import pytest
 import python_task
-from in_process import Here
-from reseal import reseal
+from reseal import reseal, reseal_facts
 
 import gapwise
 from gapwise.pipeline.cli import carry_out, known
@@ -26,7 +25,7 @@ from gapwise.stages.problems.user_code import UntrustedError, only
 from gapwise.storage.backend import UrlPath, location_in
 from gapwise.storage.files import DamagedError, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.integrity import checksums, sealed
+from gapwise.storage.integrity import sealed
 
 WORDS = "P\tw=a\tw=b\nQ\tw=b\n\nQ\tw=c\n\nP\tw=a\nP\tw=c\nQ\tw=b\n\nQ\tw=b\nP\tw=d\n"
 HOSTILE: dict[str, Callable[[Path], dict[str, Any]]] = {
@@ -40,15 +39,10 @@ HOSTILE: dict[str, Callable[[Path], dict[str, Any]]] = {
 """What the facts of features say instead of the truth; each would make `marker`."""
 
 
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def honest(chain) -> Path:
     """A run of ours, complete."""
-    folder = tmp_path_factory.mktemp("honest")
-    (folder / "train.txt").write_text(WORDS)
-    asked = ["dataset=sequences_csv", f"dataset.file={folder}/train.txt", f"dataset.test_file={folder}/train.txt"]
-    sandbox = Here(folder / "runs", [*asked, "path.eps=0.2", "tracking=none", "compute=serial"])
-    sandbox.finish()
-    return sandbox.run
+    return chain.run
 
 
 @pytest.fixture
@@ -70,14 +64,6 @@ def hostile(request: pytest.FixtureRequest, honest: Path, tmp_path: Path, marker
     write_json(meta, sealed({**read_json(meta), **HOSTILE[request.param](marker)}))
     reseal(root)
     return root / honest.name
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    """The one line that a command ends with, exit code 1."""
-    assert carry_out([str(word) for word in words]) == 1
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1), out + err
-    return err
 
 
 Words = list[list[object]]
@@ -131,8 +117,8 @@ def test_commands__run_nothing_that_files_name(opened, hostile, marker, tmp_path
     assert "touching" not in sys.modules
 
 
-def test_commands__say_what_they_do_not_run(hostile, marker, tmp_path, capsys):
-    told = refused(capsys, "predict", hostile, "test", "-o", tmp_path / "out")
+def test_commands__say_what_they_do_not_run(hostile, marker, tmp_path, refused):
+    told = refused("predict", hostile, "test", "-o", tmp_path / "out")
     assert "is named by these files alone" in told
     assert "--trust" in told
     assert "touch" in told
@@ -177,9 +163,8 @@ def test_load_model__predicts_with_the_class_that_is_given(honest, tmp_path, mar
     file = tmp_path / "model" / "model.json"
     stored = read_json(file)
     np.save(tmp_path / "model" / "weights.npy", np.arange(7.0))
-    files = {name: facts for name, facts in checksums(file.parent).items() if name != "model.json"}
     features = {**stored["features"], **facts, "d": 7, "dataset": "python_oracle", "label_names": []}
-    write_json(file, sealed({**stored, "features": features, "files": files}))
+    reseal_facts(file, features=features)
     predicted = gapwise.load_model(tmp_path / "model", oracle=python_task.Pairs).answer({"split": "fresh", "n": 3})
     asked = python_task.Pairs("fresh", n=3)
     assert [predicted.named(i) for i in range(3)] == [asked.decode(i, np.arange(7.0)).tolist() for i in range(3)]
@@ -205,13 +190,13 @@ def test_sync__takes_no_server_and_no_environment_from_a_run(honest, tmp_path, m
     assert {*opened} == {own}
 
 
-def test_features__are_not_opened_at_a_url_that_a_run_names(honest, tmp_path, capsys):
+def test_features__are_not_opened_at_a_url_that_a_run_names(honest, tmp_path, refused):
     shutil.copytree(honest, tmp_path / honest.name)
     file = tmp_path / honest.name / "manifest.json"
     manifest = read_json(file)
     manifest["stages"]["featurize"]["path"] = "reference://::file:///stranger.json"
     write_json(file, sealed(manifest))
-    told = refused(capsys, "export", file.parent, "-o", tmp_path / "model")
+    told = refused("export", file.parent, "-o", tmp_path / "model")
     assert "names reference://::file:///stranger.json, which is not opened" in told
     assert location_in("memory://a/features", UrlPath("memory://b/run")) == UrlPath("memory://a/features")
     for words in ("memory://a::file://b", "http://a"):
@@ -252,7 +237,7 @@ def test_only__holds_for_the_block_and_nested(marker):
     assert marker.exists()
 
 
-def test_outputs__replace_nothing_without_force_and_never_write_through_a_link(honest, tmp_path, capsys):
+def test_outputs__replace_nothing_without_force_and_never_write_through_a_link(honest, tmp_path, capsys, refused):
     (tmp_path / "new.txt").write_text(WORDS)
     (tmp_path / "target").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "target")
@@ -260,9 +245,9 @@ def test_outputs__replace_nothing_without_force_and_never_write_through_a_link(h
     predict = ["predict", honest, tmp_path / "new.txt", "-o"]
     for name, what in (("link", "is a symbolic link"), ("nowhere", "is a symbolic link"), ("target", "exists")):
         for command in (predict, ["export", honest, "-o"]):
-            told = refused(capsys, *command, tmp_path / name)
+            told = refused(*command, tmp_path / name)
             assert f"{tmp_path / name}: {what}; nothing is overwritten. Give another place, or --force" in told
-    assert "is neither a file nor a folder" in refused(capsys, *predict, "/dev/null", "--force")
+    assert "is neither a file nor a folder" in refused(*predict, "/dev/null", "--force")
     for name in ("link", "nowhere"):
         assert carry_out([str(word) for word in (*predict, tmp_path / name, "--force")]) == 0
         assert not (tmp_path / name).is_symlink()
@@ -274,11 +259,11 @@ def test_outputs__replace_nothing_without_force_and_never_write_through_a_link(h
         assert carry_out([*words, str(link), "--force"]) == 0
         assert (tmp_path / "target").read_text() == "mine"
         capsys.readouterr()
-        assert "exists; nothing is overwritten" in refused(capsys, *words, link)
+        assert "exists; nothing is overwritten" in refused(*words, link)
         assert carry_out([*words, str(link), "--force"]) == 0
 
 
-def test_predict__compares_a_model_with_its_run_where_that_is_at_hand(honest, tmp_path, capsys, caplog):
+def test_predict__compares_a_model_with_its_run_where_that_is_at_hand(honest, tmp_path, capsys, caplog, refused):
     root = tmp_path / "runs"
     shutil.copytree(honest.parent, root)
     model, run = tmp_path / "model", root / honest.name
@@ -293,15 +278,14 @@ def test_predict__compares_a_model_with_its_run_where_that_is_at_hand(honest, tm
     for what, changed in changes.items():
         write_json(model / "model.json", sealed({**stored, what: changed}))
         capsys.readouterr()
-        assert f"its {what} is not what {run} gives" in refused(capsys, *predict, root)
+        assert f"its {what} is not what {run} gives" in refused(*predict, root)
     weights = np.load(model / "weights.npy")
     np.save(model / "weights.npy", 2.0 * weights)
-    files = {name: facts for name, facts in checksums(model).items() if name != "model.json"}
-    write_json(model / "model.json", sealed({**stored, "files": files}))
-    assert f"its weights is not what {run} gives" in refused(capsys, *predict, root)
+    reseal_facts(model / "model.json", **stored)
+    assert f"its weights is not what {run} gives" in refused(*predict, root)
     with pytest.raises(DamagedError, match="its weights"):
         gapwise.load_model(model, run=run)
     assert carry_out([*predict, str(tmp_path / "elsewhere")]) == 0, "the run is not at hand"
-    write_json(model / "model.json", sealed({**stored, "files": files, "origin": {**stored["origin"], "digest": "0"}}))
+    reseal_facts(model / "model.json", origin={**stored["origin"], "digest": "0"})
     assert carry_out([*predict, str(root)]) == 0
     assert "has changed since, or is another one" in caplog.text

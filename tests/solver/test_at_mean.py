@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
-from dense import optimum, primal_value, psi_and_loss
+from dense import optimum, primal_value
 from solved import options_of, path_of, solved
 from tiny import TINY, by_all_methods
 from verified import copy_of, run_of
-from walks import dense_dual, walked, weights
+from walks import assert_pair_bounds, assert_within, dense_dual, walked
 
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.objective import Goal, Mixture
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.path.cells import GapBound, Pair, solved_point
+from gapwise.stages.solver.path.cells import Pair, solved_point
 from gapwise.stages.solver.path.rule import Solved
 from gapwise.stages.solver.path.rules.two_sided import TwoSided
 from gapwise.stages.solver.state import truth_pool
@@ -51,34 +51,20 @@ def test_cells__hold_at_random_lambdas(name, method):
     assert np.isfinite([b.dual_norm2 for b in records]).all()
     assert any(not np.allclose(b.dual_norm2, (b.point.lam**2) * b.point.norm2, rtol=1e-3) for b in records)
     lowest = max(LOWEST, sides.cells[-1].low)
-    for lam in np.exp(np.random.default_rng(5).uniform(np.log(lowest), np.log(2.0 * start.lam_top), 8)):
-        cell = next(c for c in sides.cells if c.low <= lam)
-        primal = primal_value(problem, weights(records, cell), lam)
-        assert primal - optimum(problem, lam) <= EPS * (primal if relative else 1.0) * (1 + 1e-6)
+    lams = np.exp(np.random.default_rng(5).uniform(np.log(lowest), np.log(2.0 * start.lam_top), 8))
+    assert_within(problem, records, sides.cells, lams, EPS, relative)
 
 
-@pytest.mark.parametrize("name", ["multiclass_cone"])
-def test_pair__bounds_both_values_where_w_is_not_that_of_alpha(name):
-    problem, _, records, start, _ = tiny_path(name)
+def test_pair__bounds_both_values_where_w_is_not_that_of_alpha():
+    problem, _, records, start, _ = tiny_path("multiclass_cone")
     a, b = records[1], records[2]
-    (psi_a, ell_a), (psi_b, ell_b) = (dense_dual(problem, x.supports) for x in (a, b))
-    clipped = [np.clip(x, problem.lower, problem.upper) if problem.lower.size else x for x in (psi_a, psi_b)]
+    clipped = [np.clip(dense_dual(problem, x.supports)[0], problem.lower, problem.upper) for x in (a, b)]
     for record, q in zip((a, b), clipped, strict=True):
         assert record.dual_norm2 == pytest.approx(float(q @ q), rel=1e-9)
         assert record.point.dual == pytest.approx(record.point.ell - record.dual_norm2 / (2.0 * record.point.lam))
     points = [solved_point(x.point, dual_norm2=x.dual_norm2) for x in (a, b)]
     pair = Pair(*points, float(a.weights @ b.weights), float(clipped[0] @ clipped[1]), start.hinge_at_zero)
-    psis, losses = psi_and_loss(problem)
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        t, tau = rng.dirichlet(np.ones(3), size=2)[:, :2]
-        lam = float(np.exp(rng.uniform(np.log(b.point.lam / 3), np.log(a.point.lam * 3))))
-        w, psi = t[0] * a.weights + t[1] * b.weights, tau[0] * psi_a + tau[1] * psi_b
-        q = np.clip(psi, problem.lower, problem.upper) if problem.lower.size else psi
-        hinge = np.mean([np.max(loss - rows @ w) for rows, loss in zip(psis, losses, strict=True)])
-        assert pair.primal(lam, tuple(t)) >= 0.5 * lam * float(w @ w) + hinge - 1e-9
-        assert pair.dual(lam, tuple(tau)) <= tau[0] * ell_a + tau[1] * ell_b - float(q @ q) / (2 * lam) + 1e-9
-        assert GapBound(EPS, False).excess(pair.primal(lam, tuple(t)), pair.dual(lam, tuple(tau))) >= -1.0
+    assert_pair_bounds(problem, pair, a, b)
 
 
 @pytest.mark.parametrize("name", by_all_methods(["chain", "multiclass_cone", "segmentation"]))
@@ -95,9 +81,8 @@ def test_path__certifies_lambdas_between_solved_ones_without_an_oracle_call(name
         assert primal - optimum(problem, b.point.lam) <= b.point.gap <= 0.98 * EPS
 
 
-@pytest.mark.parametrize("name", ["multiclass_cone"])
-def test_mixture__is_the_best_point_between_the_solved_ones_around_lambda(name):
-    problem, _, records, start, _ = tiny_path(name)
+def test_mixture__is_the_best_point_between_the_solved_ones_around_lambda():
+    problem, _, records, start, _ = tiny_path("multiclass_cone")
     points = [b.point for b in records[:3]]
     rule = TwoSided.begin(PathOptions(eps=EPS, lambda_min=LOWEST), start)
     for k, b in enumerate(records[:3]):
@@ -119,11 +104,16 @@ def test_mixture__is_the_best_point_between_the_solved_ones_around_lambda(name):
 SHARES = [(a, b) for a in np.linspace(0, 1, 201) for b in np.linspace(0, 1, 201) if a + b <= 1.0 + 1e-12]
 
 
-def test_lambda__ends_at_a_mixture_only_where_its_gap_is_small_enough():
+def at_second_lambda():
+    """A problem, the second breakpoint of its path, and a solver that begins at its lambda."""
     problem, _, records, _, _ = tiny_path("multiclass")
-    b = records[1]
     solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3)
-    solver.start_lambda(b.point.lam, 0)
+    solver.start_lambda(records[1].point.lam, 0)
+    return problem, records[1], solver
+
+
+def test_lambda__ends_at_a_mixture_only_where_its_gap_is_small_enough():
+    problem, b, solver = at_second_lambda()
     for most, calls in ((b.point.gap - 1e-3, True), (b.point.gap + 0.5, False)):
         solver.start_lambda(b.point.lam, 0)
         before = solver.it.counts.gap_passes
@@ -136,10 +126,7 @@ def test_lambda__ends_at_a_mixture_only_where_its_gap_is_small_enough():
 
 def test_lambda__that_has_called_oracles_ends_at_no_mixture():
     """Verify takes the hinge of such a lambda for that of an exact pass, and that of a mixture is only a bound."""
-    problem, _, records, _, _ = tiny_path("multiclass")
-    b = records[1]
-    solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3)
-    solver.start_lambda(b.point.lam, 0)
+    problem, b, solver = at_second_lambda()
     mixture = Mixture(b.weights, b.point.hinge + 1e-3, b.point.gap + 2e-3)
     status, point = solver.solve(Goal(1e-4, mixture=mixture), lambda _: None)
     assert status is Status.CONVERGED
@@ -149,10 +136,7 @@ def test_lambda__that_has_called_oracles_ends_at_no_mixture():
 
 @pytest.mark.parametrize("hinge", [np.nan, np.inf])
 def test_lambda__ends_at_no_mixture_without_a_number(hinge):
-    problem, _, records, _, _ = tiny_path("multiclass")
-    b = records[1]
-    solver = method("accelerated").begin(problem, at_mean(), truth_pool(problem), 3)
-    solver.start_lambda(b.point.lam, 0)
+    _, b, solver = at_second_lambda()
     _, point = solver.solve(Goal(0.02, mixture=Mixture(b.weights, hinge, 1.0)), lambda _: None)
     assert point.gap <= 0.02
 

@@ -103,9 +103,19 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(margins_kept, mo
     np.testing.assert_allclose(total, 1.0)
 
 
+def after_steps(change=lambda solver: None):
+    """A solver after 40 steps, before which `change` is made, and the numbers of its state."""
+    solver = solver_of(TINY["multiclass"](), LAM, cache="gap", refresh_every=0)
+    solver.it.rebase()
+    change(solver)
+    run_steps(solver.it, solver.it.flags(), np.empty(0, np.int64), 40)
+    S = solver.it.state
+    return solver, (S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used)
+
+
 def test_steps__go_on_where_rows_run_out(margins_kept, monkeypatch):
     """As if there had been enough: a step never begins without the rows that it may need."""
-    problem, ends, asked = TINY["multiclass"](), [], 0
+    asked = 0
 
     def few(known, pool):
         nonlocal asked
@@ -113,22 +123,16 @@ def test_steps__go_on_where_rows_run_out(margins_kept, monkeypatch):
         rows = with_rows(known, pool)
         return rows._replace(left=np.minimum(rows.left, pool.counts.max() + 2))
 
-    for scarce in (False, True):
-        solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
-        solver.it.rebase()
-        if scarce:
-            monkeypatch.setattr(margins, "with_rows", few)
-            solver.it.margins.make_room(solver.it.state.pool)
-        run_steps(solver.it, solver.it.flags(), np.empty(0, np.int64), 40)
-        S = solver.it.state
-        ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
+    _, expected = after_steps()
+    monkeypatch.setattr(margins, "with_rows", few)
+    _, found = after_steps(lambda solver: solver.it.margins.make_room(solver.it.state.pool))
     assert asked > 3
-    for enough, short in zip(*ends, strict=True):
+    for enough, short in zip(expected, found, strict=True):
         np.testing.assert_array_equal(enough, short)
 
 
 def test_steps__do_not_depend_on_vectors_that_were_forgotten(margins_kept, monkeypatch):
-    problem, ends, forgotten = TINY["multiclass"](), [], 0
+    forgotten = 0
 
     def counted(known, pool):
         nonlocal forgotten
@@ -137,22 +141,19 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(margins_kept, monke
         forgotten += bool(before and not (pool.row >= 0).any())
         return rows
 
-    for bounded in (False, True):
-        solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
-        solver.it.rebase()
-        if bounded:
-            monkeypatch.setattr(margins, "with_rows", counted)
-            monkeypatch.setattr(margins, "SPARE", 0)
-            monkeypatch.setattr(margins, "MOST_BYTES", 0)
-            solver.it.margins.rows = no_rows(problem.d)
-            solver.it.state.pool.row[:] = -1
-        run_steps(solver.it, solver.it.flags(), np.empty(0, np.int64), 40)
-        S = solver.it.state
-        ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
+    def bounded(solver):
+        monkeypatch.setattr(margins, "with_rows", counted)
+        monkeypatch.setattr(margins, "SPARE", 0)
+        monkeypatch.setattr(margins, "MOST_BYTES", 0)
+        solver.it.margins.rows = no_rows(solver.problem.d)
+        solver.it.state.pool.row[:] = -1
+
+    _, expected = after_steps()
+    solver, found = after_steps(bounded)
     assert forgotten > 3
-    assert len(solver.it.margins.rows.psi) <= 2 * S.pool.counts.max()
-    for unbounded, bounded in zip(*ends, strict=True):
-        np.testing.assert_array_equal(unbounded, bounded)
+    assert len(solver.it.margins.rows.psi) <= 2 * solver.it.state.pool.counts.max()
+    for whole, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(whole, other)
 
 
 def test_exhausted__looks_at_no_block(margins_kept):

@@ -14,7 +14,7 @@ from dense import optimum, primal_value, psi_and_loss
 from equality import assert_same_path
 from solved import options_of, path_methods, path_of, solved, stopped_and_resumed
 from tiny import TINY, by_all_methods, multiclass
-from walks import EPS, dense_dual, walked, weights
+from walks import EPS, assert_pair_bounds, assert_within, walked, weights
 
 from gapwise.stages.problems import build
 from gapwise.stages.solver.engine import Engine, Task
@@ -77,21 +77,7 @@ def test_pair__bounds_the_primal_from_above_and_the_dual_from_below(name):
     pair = Pair(
         solved_point(a.point), solved_point(b.point), inner, a.point.lam * b.point.lam * inner, start.hinge_at_zero
     )
-    rng = np.random.default_rng(1)
-    (psi_a, ell_a), (psi_b, ell_b) = (dense_dual(problem, x.supports) for x in (a, b))
-    psis, losses = psi_and_loss(problem)
-    for _ in range(20):
-        t, tau = rng.dirichlet(np.ones(3), size=2)[:, :2]
-        lam = float(np.exp(rng.uniform(np.log(b.point.lam / 3), np.log(a.point.lam * 3))))
-        w, psi = t[0] * a.weights + t[1] * b.weights, tau[0] * psi_a + tau[1] * psi_b
-        q = np.clip(psi, problem.lower, problem.upper) if problem.lower.size else psi
-        dual = tau[0] * ell_a + tau[1] * ell_b - float(q @ q) / (2 * lam)
-        hinge = np.mean([np.max(loss - psi @ w) for psi, loss in zip(psis, losses, strict=True)])
-        primal = 0.5 * lam * float(w @ w) + hinge
-        assert pair.primal(lam, tuple(t)) >= primal - 1e-9
-        assert pair.dual(lam, tuple(tau)) <= dual + 1e-9
-        if not problem.lower.size:
-            assert pair.dual(lam, tuple(tau)) == pytest.approx(dual, abs=1e-9)
+    assert_pair_bounds(problem, pair, a, b)
 
 
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
@@ -124,10 +110,8 @@ def test_cells__are_refused_where_the_middle_fails():
 def test_path__is_eps_optimal_at_every_lambda(name, relative):
     problem, status, records, start, sides = tiny_path(name, relative)
     assert status is Status.CONVERGED
-    for lam in np.geomspace(max(LOWEST, sides.cells[-1].low), 2.0 * start.lam_top, 14):
-        cell = next(c for c in sides.cells if c.low <= lam)
-        primal = primal_value(problem, weights(records, cell), lam)
-        assert primal - optimum(problem, lam) <= EPS * (primal if relative else 1.0) * (1 + 1e-6)
+    lams = np.geomspace(max(LOWEST, sides.cells[-1].low), 2.0 * start.lam_top, 14)
+    assert_within(problem, records, sides.cells, lams, relative=relative)
 
 
 @pytest.mark.parametrize("name", by_all_methods())
@@ -160,9 +144,7 @@ def test_path__holds_with_every_method(method):
     problem = TINY["multiclass" if method == "cutting_plane" else "multiclass_cone"]()  # it takes no bounds
     options = options_of(method=method, max_passes=math.inf)
     _, records, _, sides = walked(problem, solver=options, lambda_min=LOWEST)
-    for lam in np.geomspace(LOWEST, 3.0 * records[0].point.lam, 7):
-        cell = next(c for c in sides.cells if c.low <= lam)
-        assert primal_value(problem, weights(records, cell), lam) - optimum(problem, lam) <= EPS * (1 + 1e-6)
+    assert_within(problem, records, sides.cells, np.geomspace(LOWEST, 3.0 * records[0].point.lam, 7))
 
 
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
@@ -178,9 +160,7 @@ def test_path__solves_between_where_its_steps_were_too_long(name, monkeypatch):
     lams = [b.point.lam for b in order]
     assert lams != sorted(lams, reverse=True)
     records = sorted(order, key=lambda b: -b.point.lam)
-    for lam in np.geomspace(LOWEST, records[0].point.lam, 9):
-        cell = next(c for c in sides.cells if c.low <= lam)
-        assert primal_value(problem, weights(records, cell), lam) - optimum(problem, lam) <= 0.02 * (1 + 1e-5)
+    assert_within(problem, records, sides.cells, np.geomspace(LOWEST, records[0].point.lam, 9), eps=0.02)
 
 
 def test_path__needs_fewer_breakpoints_than_that_of_the_paper():

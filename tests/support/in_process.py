@@ -13,6 +13,7 @@ import io
 import logging
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -21,6 +22,7 @@ from omegaconf import DictConfig
 from real_runs import Done, Sandbox
 
 from gapwise.pipeline.run import run
+from gapwise.pipeline.rundir import read_json
 from gapwise.stages.reports import figures
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
@@ -64,6 +66,19 @@ class Here(Sandbox):
             finally:
                 log.removeHandler(screen)
         return Done(code, out.getvalue(), err.getvalue())
+
+
+def issued(root: Path, *words: str) -> tuple[Path, str]:
+    """The run directory below `root` of a command, which must succeed, and what it says."""
+    said = Here(root, [*words]).finish().out
+    return Path(said.rsplit("run: ", 1)[1].strip()), said
+
+
+def result_of(run: Path) -> dict[str, Any]:
+    """The content of result.json, whose seal must hold."""
+    result = read_json(run / "result.json", seal=True)
+    assert isinstance(result, dict)
+    return result
 
 
 def here(sandbox: Sandbox) -> Here:

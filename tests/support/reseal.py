@@ -6,6 +6,7 @@ The project's own functions compute them, so only arithmetic can tell the differ
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from gapwise.pipeline.rundir import RunDir, write_json
 from gapwise.storage.files import output_checksum, read_json, tree_checksum
@@ -16,11 +17,16 @@ from gapwise.storage.integrity import checksums, sealed
 def reseal(root: Path) -> None:
     """All seals and checksums below the folder of runs `root`: features, committed states, manifests, results."""
     for meta in root.glob("features/*/meta.json"):
-        files = {name: facts for name, facts in checksums(meta.parent).items() if name != "meta.json"}
-        write_plain(meta, sealed({**read_json(meta), "files": files}))
+        reseal_facts(meta)
     for manifest in root.glob("*/manifest.json"):
         reseal_state(manifest.parent / "state")
         reseal_run(manifest.parent)
+
+
+def reseal_facts(file: Path, **changes: Any) -> None:
+    """The facts of features or of a model, changed if asked for, with the checksums of all files beside them."""
+    files = {name: facts for name, facts in checksums(file.parent).items() if name != file.name}
+    write_plain(file, sealed({**read_json(file), **changes, "files": files}))
 
 
 def reseal_run(run: Path) -> None:
