@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import json
 import pickle
 import warnings
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from solved import Kept, bits_of, restored
 
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, open_path, path, solve
 from gapwise.pipeline.estimators import base, solving
@@ -222,31 +222,6 @@ WEIGHTED = {
 }
 
 
-class Boundaries:
-    """A sink that keeps every state that it is offered."""
-
-    def __init__(self) -> None:
-        self.states: list[tuple[dict[str, np.ndarray], Any]] = []
-
-    def offer(self, pack: Callable[[], Any], breakpoints: Any) -> bool:
-        state = pack()
-        self.states.append((dict(state.arrays), json.loads(json.dumps(state.attrs))))
-        return True
-
-    def commit(self, pack: Callable[[], Any], breakpoints: Any) -> None:
-        self.offer(pack, breakpoints)
-
-    def end(self, breakpoints: Any) -> None:
-        """Nothing to do."""
-
-
-def bits_of(state: tuple[dict[str, np.ndarray], Any]) -> tuple[dict[str, bytes], str]:
-    """What is committed, without what is measured."""
-    arrays, attrs = state
-    attrs["method"]["counts"] |= {"seconds": 0.0, "seconds_before": 0.0}
-    return {name: array.tobytes() for name, array in arrays.items() if name != "trace"}, str(attrs)
-
-
 @pytest.mark.parametrize(
     ("name", "solver"),
     [
@@ -266,13 +241,13 @@ def test_fit__goes_on_from_every_boundary_to_the_same_bits(
     to_the_end = solving._in_memory
 
     def stopped_everywhere(engine: Engine, *others: Any) -> Any:
-        whole = Boundaries()
+        whole = Kept()
         engine.run(sink=whole)
-        for state, after in itertools.pairwise(whole.states):
-            left, here = [None, Status.INTERRUPTED], Boundaries()
-            again = Engine.restored(engine.task, *copy.deepcopy(state))
+        for state, after in itertools.pairwise(whole.offers):
+            left, here = [None, Status.INTERRUPTED], Kept()
+            again = restored(engine.task, state)
             again.run([lambda event, left=left: left.pop(0) if event.kind is Kind.BOUNDARY else None], here)
-            assert bits_of(here.states[-1]) == bits_of(after)
+            assert bits_of(here.state) == bits_of(after)
         return to_the_end(Engine.begin(engine.task), *others)
 
     monkeypatch.setattr(solving, "_in_memory", stopped_everywhere)

@@ -33,15 +33,6 @@ def other_eps(run: Path) -> None:
     zarr.open_group(run / "path.zarr", mode="a").attrs["eps"] = 0.2
 
 
-def without_breakpoint(run: Path) -> None:
-    """The cells match; the second breakpoint is missing."""
-    for _, array in list(zarr.open_group(run / "path.zarr", mode="a").arrays()):
-        if array.metadata.dimension_names[0] == "breakpoint":
-            values = np.delete(array[...], 1, axis=0)
-            array.resize(values.shape)
-            array[...] = values
-
-
 def other_label(run: Path) -> None:
     """Another label of a token in the features of the training blocks."""
     (file,) = run.parent.glob("features/*/train/labels.npy")
@@ -56,7 +47,6 @@ CAUGHT = {
     "supports": ("solved", entry("support_label")),
     "cells": ("solved", entry("cell_high")),
     "an attribute": ("solved", other_eps),
-    "a breakpoint gone": ("solved", without_breakpoint),
     "features": ("solved", other_label),
     "a segment": ("halfway", entry("dual", "state/s*.zarr")),
     "a state": ("halfway", entry("support_offset", "state/g*.zarr")),

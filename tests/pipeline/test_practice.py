@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -29,13 +28,6 @@ def letters(folder: Path) -> None:
             lines.append("\t".join(map(str, [*head, *pixels.astype(int)])) + "\t")
     folder.mkdir()
     (folder / "letter.data").write_text("\n".join(lines) + "\n")
-
-
-def test_practice__shows_settings_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(SCRIPT))
-    shown = runpy.run_path(str(SCRIPT / "__main__.py"))["_shown"]
-    assert shown({"params": {"c1": 0.1, "c2": 1.0}}) == "c1 = 0.1, c2 = 1.0"
-    assert shown({"model__C": 0.1}) == "C = 0.1"
 
 
 @pytest.mark.slow

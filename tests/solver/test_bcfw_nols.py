@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import best, primal_value
-from parts_of import take_steps
-from single import LAM, never, solver_of
+from single import LAM, never, solver_of, take_steps
 from tiny import feature_matrix, instance, local
 
 from gapwise.stages.solver.objective import Goal

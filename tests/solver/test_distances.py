@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from parts_of import slots_of
 from single import ACCELERATED_LAM as LAM
-from single import accelerated_of
+from single import accelerated_of, slots_of
 from tiny import TINY, by_all_methods, feature_matrix, local
 
 from gapwise.stages.solver.block.pairs import cached_steps_driver, with_room

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from dense import best, primal_value
-from parts_of import dual_of, slots_of, take_steps
-from single import LAM, never, solver_of
+from single import LAM, dual_of, never, slots_of, solver_of, take_steps
 from solved import options_of
 from tiny import COMPILED, KINDS, TINY, by_all_methods, instance
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from dense import optimum
 from equality import assert_same_path
-from parts_of import slots_of
 from single import ACCELERATED_LAM as LAM
-from single import accelerated_of, never, solver_of
+from single import accelerated_of, never, slots_of, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, feature_matrix, local, potts
 

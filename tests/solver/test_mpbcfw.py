@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import best, primal_value
-from parts_of import slots_of, take_steps
-from single import LAM, never, solver_of
+from single import LAM, never, slots_of, solver_of, take_steps
 from tiny import KINDS, instance, multiclass
 
 from gapwise.stages.solver.codes import RETIRED

@@ -16,8 +16,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from parts_of import take_steps
-from single import never
+from single import never, take_steps
 from tiny import TINY
 
 from gapwise.stages.init_path import init_path

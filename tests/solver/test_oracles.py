@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from parts_of import take_steps
+from single import take_steps
 from spreads import elsewhere
 from tiny import TINY, by_all_methods
 

@@ -8,8 +8,7 @@ import itertools
 import numpy as np
 import pytest
 from dense import optimum, primal_value, psi_and_loss
-from parts_of import dual_of, pass_of
-from single import never
+from single import dual_of, never, pass_of
 from solved import method_named
 from tiny import TINY, all_labels, by_all_methods, chain, instance, multiclass
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import numpy as np
 import pytest
 from equality import assert_same_path
 from single import solver_of
-from solved import AT_MEAN, SINGLE, options_of, path_of, solved
+from solved import AT_MEAN, SINGLE, Kept, bits_of, options_of, path_of, restored, solved
 from tiny import chain, multiclass
 
 from gapwise.stages import Stopped
@@ -23,7 +21,6 @@ from gapwise.stages.problems import parallel
 from gapwise.stages.problems.parallel import MOST_VISITS, MOST_WORK, Pace, Spread
 from gapwise.stages.solver import dual_point, ledger
 from gapwise.stages.solver.block.by_margins import Margins
-from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.exact import exact_pass
 from gapwise.stages.solver.methods import methods
@@ -63,37 +60,6 @@ def test_stop__between_rebase_points_costs_no_bit(tmp_path: Path, monkeypatch) -
     assert_same_path(tmp_path / "parts", tmp_path / "whole")
 
 
-class Kept:
-    """A sink in memory that holds every offer, or none: `state` is what was committed last."""
-
-    def __init__(self, held: bool = True, state=None) -> None:
-        self.held, self.state, self.offers = held, state, []
-
-    def offer(self, pack, breakpoints) -> bool:
-        self.offers.append(pack())
-        return self.held
-
-    def commit(self, pack=None, breakpoints=()) -> None:
-        if pack is not None:
-            self.state = pack()
-        elif self.offers:
-            assert self.held, "this stop loses the work since the last commit"
-            self.state = self.offers[-1]
-
-    def end(self, breakpoints) -> None:
-        pass
-
-
-def bits_of(state) -> str:
-    """A hash of all of a committed state that no clock has written."""
-    timed = [TRACE.index("seconds"), TRACE.index("timestamp_ms")]
-    arrays = {**state.arrays, "trace": np.delete(state.arrays["trace"], timed, axis=1)}
-    attrs = json.loads(json.dumps(state.attrs))
-    counts = {name: value for name, value in attrs["method"].pop("counts").items() if "seconds" not in name}
-    data = {name: array.tolist() for name, array in arrays.items() if "seconds" not in name}
-    return sha256(json.dumps([data, counts, attrs], sort_keys=True).encode()).hexdigest()
-
-
 EVERY_STOP = {
     **{name: {"method": name} for name in (*methods(), AT_MEAN)},
     "lists": {"method": AT_MEAN, "n_best": 2},
@@ -124,11 +90,7 @@ def test_stop__at_any_check_leaves_a_state_of_the_undisturbed_solve(monkeypatch,
     while True:
         spread, sink = Spread(check=StopAtCheck(left)), Kept(held, state)
         try:
-            if state is None:
-                engine = Engine.begin(task, spread)
-            else:
-                arrays = {name: array.copy() for name, array in state.arrays.items()}
-                engine = Engine.restored(task, arrays, json.loads(json.dumps(state.attrs)), spread)
+            engine = Engine.begin(task, spread) if state is None else restored(task, state, spread)
             (*_, end) = engine.walk(sink=sink)
         except Stopped:
             stops, state = stops + 1, sink.state

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory_sink import read
 from solved import options_of
-from tiny import chain, multiclass, segmentation
+from tiny import chain, multiclass, python_oracle, segmentation
 
-from gapwise.stages.datasets import open_dataset
 from gapwise.stages.model.predict import predict
-from gapwise.stages.problems import build
 from gapwise.stages.reports import charts
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solve import Task, solve
@@ -22,21 +19,12 @@ from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.verify import verify
 from gapwise.storage.results import read_path
 
-
-def single(how: str, n: int = 3):
-    """An oracle in Python with blocks of one labelling, or without losses."""
-    sink, facts = read(
-        open_dataset("python_oracle", {"oracle": "python_task:Single", "arguments": {"how": how, "n": n}})
-    )
-    return build("python_oracle", sink.arrays("train"), facts)
-
-
 NOTHING = {
     "one class": lambda: multiclass(classes=1),
     "one label": lambda: chain(classes=1),
     "no loss": lambda: multiclass(cost=np.zeros((3, 3))),
-    "one labelling in Python": lambda: single("all"),
-    "no loss in Python": lambda: single("no loss"),
+    "one labelling in Python": lambda: python_oracle("Single", how="all"),
+    "no loss in Python": lambda: python_oracle("Single", how="no loss"),
     "one block of one class": lambda: multiclass(n=1, classes=1),
 }
 LITTLE = {
@@ -44,8 +32,8 @@ LITTLE = {
     "one sequence": lambda: chain(lengths=(3,)),
     "one token": lambda: chain(lengths=(1,)),
     "one image": lambda: segmentation(n=1),
-    "some blocks of one labelling in Python": lambda: single("some"),
-    "one block in Python": lambda: single("", n=1),
+    "some blocks of one labelling in Python": lambda: python_oracle("Single", how="some"),
+    "one block in Python": lambda: python_oracle("Single", how="", n=1),
 }
 KINDS = {
     "two_sided": {"rule": "two_sided", "kappa": 0.7},

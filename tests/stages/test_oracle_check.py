@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lying import lying
 from tiny import TINY, all_labels, instance, multiclass
+from tiny.python_oracle_instances import lying
 
 from gapwise.stages.certify.oracle import OracleError, compare_stored, exact_pass
 from gapwise.stages.problems.capabilities import optional_of

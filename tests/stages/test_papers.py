@@ -17,13 +17,13 @@ import pandas as pd
 import pytest
 import yaml
 from configs import composed
+from reported import falling
 
 from gapwise.pipeline.config.settings import sweep_options
 from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE, RESULTS = ROOT / "tests" / "benchmarks" / "papers", ROOT / ".github" / "results"
-TEXTS = ROOT.parent / "shared" / "papers"
 CLAIMS, PLAN = (yaml.safe_load((HERE / name).read_text(encoding="utf-8")) for name in ("claims.yaml", "parts.yaml"))
 OWN_DATA = {"+experiment=compare_solvers", "+experiment=hard_and_easy"}
 """Experiments that choose their data sets, or need none."""
@@ -108,19 +108,6 @@ def test_verdict__has_its_numbers_and_says_why_it_is_open(papers) -> None:
     ]
 
 
-def trace(fall: float, passes: int = N) -> dict[str, np.ndarray]:
-    """A gap trace whose suboptimalities begin at 0.5 and fall by the factor `fall` each pass."""
-    numbers = np.arange(float(passes))
-    primal, dual = 0.5 + 0.5 * fall**numbers, 0.5 - 0.5 * fall**numbers
-    whole = {"breakpoint": 0 * numbers, "oracle_calls": 100 * numbers, "steps": 100 * numbers}
-    return {
-        **{name: values.astype(np.int64) for name, values in whole.items()},
-        "lambda": 0 * numbers + 0.01, "passes": numbers, "seconds": 0.01 * numbers, "stale_gap": primal - dual,
-        "dual": dual, "primal": primal, "gap": primal - dual, "test_loss": 0.2 + 0.1 * fall**numbers,
-        "nonuniformity": 0 * numbers + np.nan, "curvature_nonuniformity": 0 * numbers + np.nan,
-    }  # fmt: skip
-
-
 @pytest.fixture
 def sweep(papers, tmp_path: Path):
     """A sweep of one lambda with two seeds a variant, `slow` of which ends early."""
@@ -128,7 +115,7 @@ def sweep(papers, tmp_path: Path):
     for name, falls, passes in (("fast", (0.5, 0.4), N), ("slow", (0.8, 0.9), 5), ("ours", (0.1, 0.2), N)):
         for seed, fall in enumerate(falls):
             run = tmp_path / f"{name}-{seed}"
-            write_group(run / "gap_trace.zarr", (*GAP_TRACE, *TRACE_LOSSES), trace(fall, passes), {})
+            write_group(run / "gap_trace.zarr", (*GAP_TRACE, *TRACE_LOSSES), falling(0.5, 0.5, fall, passes=passes), {})
             jobs.append({"variant": name, "lambda": "0.01", "seed": seed, "run": str(run), "status": "done"})
     (tmp_path / "summary.json").write_text(json.dumps({"jobs": jobs, "figures": []}))
     return papers["measure"].Sweep(tmp_path)
@@ -204,15 +191,3 @@ def test_page__and_every_verdict_of_it_is_made_from_the_stored_values(papers) ->
     assert text.count("\n") <= 300
     assert [name for name in re.findall(r"\]\((papers/[^)#]*)", text) if not (RESULTS / name).is_file()] == []
     assert len({*re.findall(r"papers/[\w-]+\.png", text)}) == len([*(RESULTS / "papers").glob("*.png")])
-
-
-def letters(text: str) -> str:
-    """What is left of a text without hyphens at the ends of lines, spaces, signs and capitals."""
-    return re.sub(r"[^a-z0-9]", "", re.sub(r"-\s+", "", text).lower())
-
-
-@pytest.mark.skipif(not TEXTS.is_dir(), reason="the papers' texts are not here")
-def test_words__stand_in_the_papers() -> None:
-    papers = {one["paper"] for one in CLAIMS}
-    plain = {name: letters("".join(file.read_text() for file in TEXTS.glob(f"{name}*.txt"))) for name in papers}
-    assert [one["id"] for one in CLAIMS if letters(one["words"]) not in plain[one["paper"]]] == []

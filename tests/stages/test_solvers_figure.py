@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 from PIL import Image
+from reported import falling
 from solved import path_of, solved
 from tiny import TINY
 
@@ -22,27 +23,11 @@ from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup
 from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
 
-BEST = 0.5
-
-
-def trace(error: float, lack: float, fall: float, lam: float = 0.01) -> dict[str, np.ndarray]:
-    """Both suboptimalities fall by the factor `fall` each pass; without a dual point where `lack` is nan."""
-    passes = np.arange(9.0)
-    primal, dual = BEST + error * fall**passes, BEST - lack * fall**passes
-    whole = {"breakpoint": passes * 0, "oracle_calls": 100 * passes, "steps": 100 * passes}
-    return {
-        **{name: values.astype(np.int64) for name, values in whole.items()},
-        "lambda": 0 * passes + lam, "passes": passes, "seconds": 0.01 * passes, "stale_gap": 0 * passes,
-        "dual": dual, "primal": primal, "gap": primal - dual, "test_loss": 0.2 + 0.1 * fall**passes,
-        "nonuniformity": 0 * passes + 1.0, "curvature_nonuniformity": 0 * passes + 1.0,
-    }  # fmt: skip
-
-
 FAST, SLOW, PRIMAL_ONLY = (0.5, 0.5, 0.1), (0.5, 0.5, 0.6), (0.4, np.nan, 0.5)
 
 
 def test_suboptimality__is_bounded_by_the_best_dual_value_of_all_runs() -> None:
-    curves = {("bcpfw", "0.01"): [trace(*SLOW)], ("ssg", "0.01"): [trace(*PRIMAL_ONLY)]}
+    curves = {("bcpfw", "0.01"): [falling(*SLOW)], ("ssg", "0.01"): [falling(*PRIMAL_ONLY)]}
     bounded = with_suboptimality(curves)
     assert [*bounded] == [*curves]
     (ssg,), (other,) = bounded["ssg", "0.01"], bounded["bcpfw", "0.01"]
@@ -50,15 +35,15 @@ def test_suboptimality__is_bounded_by_the_best_dual_value_of_all_runs() -> None:
     np.testing.assert_allclose(ssg["primal_excess"], 0.4 * 0.5**passes + 0.5 * 0.6**8, rtol=1e-12)
     assert np.isnan(ssg["dual_lack"]).all()
     np.testing.assert_allclose(other["dual_lack"], 0.5 * 0.6**passes + 0.4 * 0.5**8, rtol=1e-12)
-    wrong = {**curves, ("bcfw", "0.01"): [trace(0.5, -0.1, 0.5)]}
+    wrong = {**curves, ("bcfw", "0.01"): [falling(0.5, -0.1, 0.5)]}
     with pytest.raises(ValueError, match=r"bcfw has a dual value of 0\.6, above the primal value 0\.5.* of ssg"):
         with_suboptimality(wrong)
 
 
 CURVES = {
-    ("accelerated", "1/n"): [trace(*FAST), trace(*FAST), trace(0.5, 0.5, 0.3)],
-    ("bcfw", "1/n"): [trace(*SLOW)] * 3,
-    ("ssg", "1/n"): [trace(*PRIMAL_ONLY)] * 3,
+    ("accelerated", "1/n"): [falling(*FAST), falling(*FAST), falling(0.5, 0.5, 0.3)],
+    ("bcfw", "1/n"): [falling(*SLOW)] * 3,
+    ("ssg", "1/n"): [falling(*PRIMAL_ONLY)] * 3,
 }
 
 
@@ -83,7 +68,7 @@ def test_costs__are_quantiles_over_seeds_of_the_work_to_each_level() -> None:
 
 
 def test_costs__to_a_level_that_half_of_the_seeds_reach_are_infinite() -> None:
-    seeds = [trace(*FAST), trace(*SLOW)]
+    seeds = [falling(*FAST), falling(*SLOW)]
     table = summarised(costs_to_levels(with_suboptimality({("a", "0.01"): seeds}), ("primal_excess",)))
     assert [(row["level"], row["passes"], row["reached"]) for row in table] == [
         (0.1, 5.0, 2), (0.01, np.inf, 1), (0.001, np.inf, 1), (0.0001, np.inf, 1),
@@ -102,7 +87,7 @@ def test_conclusion__is_about_the_smallest_level_that_somebody_reaches_at_every_
 
 def test_figures__of_every_data_set_lie_in_a_folder_of_its_own(tmp_path: Path) -> None:
     def run(name: str, lam: str, *numbers: float) -> tuple:
-        write_group(tmp_path / name / "gap_trace.zarr", (*GAP_TRACE, *TRACE_LOSSES), trace(*numbers), {})
+        write_group(tmp_path / name / "gap_trace.zarr", (*GAP_TRACE, *TRACE_LOSSES), falling(*numbers), {})
         return name.rpartition("-")[2], lam, 0, tmp_path / name
 
     runs = [run("0-accelerated", "0.01", *FAST), run("1-ssg", "0.01", *PRIMAL_ONLY)]

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from lying import lying
 from tiny import TINY
+from tiny.python_oracle_instances import lying
 from verified import problem_of, run_of
 
 from gapwise.stages.certify.cells import Cells

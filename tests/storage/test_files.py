@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from solved import Killed
 
-from gapwise.pipeline import rundir
 from gapwise.storage.features import FeatureWriter
-from gapwise.storage.files import aside, locked, publish, read_json, remove_leftovers, tree_checksum, write_json
+from gapwise.storage.files import aside, publish, read_json, remove_leftovers, tree_checksum, write_json
 from gapwise.storage.layout import TRACE, write_group
 
 
@@ -100,22 +99,6 @@ def victim(tmp_path: Path) -> Path:
     file = tmp_path / "elsewhere" / "precious.txt"
     file.write_text("precious")
     return file
-
-
-def test_lock__that_is_a_link_is_an_error_that_names_it(tmp_path: Path, victim: Path) -> None:
-    (tmp_path / "lock").symlink_to(victim)
-    with pytest.raises(OSError, match=r"lock: expected a lock file, found a symbolic link; remove the link"):
-        locked(tmp_path / "lock").__enter__()
-    assert victim.read_text() == "precious"
-
-
-@pytest.mark.parametrize("write", [write_json, rundir.write_json])
-def test_temporary_file__that_is_a_link_is_replaced(tmp_path: Path, victim: Path, write) -> None:
-    (tmp_path / ".tmp-a.json").symlink_to(victim)
-    write(tmp_path / "a.json", [1])
-    assert victim.read_text() == "precious"
-    assert not (tmp_path / "a.json").is_symlink()
-    assert rundir.read_json(tmp_path / "a.json") == [1]
 
 
 def test_temporary_tree__that_is_a_link_is_replaced(tmp_path: Path, victim: Path) -> None:

@@ -105,3 +105,19 @@ def digits(folder: Path) -> Path:
             writer.put(split, "labels", labels)
         writer.meta = {"structure": "multiclass", "classes": 3, "dataset": "usps"}
     return folder / "digits"
+
+
+BEST = 0.5
+
+
+def falling(error: float, lack: float, fall: float, lam: float = 0.01, passes: int = 9) -> dict[str, np.ndarray]:
+    """Both suboptimalities fall by the factor `fall` each pass; without a dual point where `lack` is nan."""
+    k = np.arange(float(passes))
+    primal, dual = BEST + error * fall**k, BEST - lack * fall**k
+    whole = {"breakpoint": 0 * k, "oracle_calls": 100 * k, "steps": 100 * k}
+    return {
+        **{name: values.astype(np.int64) for name, values in whole.items()},
+        "lambda": 0 * k + lam, "passes": k, "seconds": 0.01 * k, "stale_gap": 0 * k, "dual": dual, "primal": primal,
+        "gap": primal - dual, "test_loss": 0.2 + 0.1 * fall**k, "nonuniformity": 0 * k + 1.0,
+        "curvature_nonuniformity": 0 * k + 1.0,
+    }  # fmt: skip

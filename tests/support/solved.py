@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
+
+from gapwise.stages.problems.parallel import HERE
 from gapwise.stages.solve import Session, Spacing, Task, solve
 from gapwise.stages.solver.check import check_path
+from gapwise.stages.solver.counts import TRACE
+from gapwise.stages.solver.engine import Engine
 from gapwise.stages.solver.methods import method_options, methods, options_type
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
 
@@ -118,3 +125,40 @@ def stopped_and_resumed(problem, run: Path, options: MethodOptions, path: PathOp
     else:
         solved(problem, run, options, path, **more)
     return times
+
+
+class Kept:
+    """A sink in memory that holds every offer, or none: `state` is what was committed last."""
+
+    def __init__(self, held: bool = True, state=None) -> None:
+        self.held, self.state, self.offers = held, state, []
+
+    def offer(self, pack, breakpoints) -> bool:
+        self.offers.append(pack())
+        return self.held
+
+    def commit(self, pack=None, breakpoints=()) -> None:
+        if pack is not None:
+            self.state = pack()
+        elif self.offers:
+            assert self.held, "this stop loses the work since the last commit"
+            self.state = self.offers[-1]
+
+    def end(self, breakpoints) -> None:
+        pass
+
+
+def bits_of(state) -> str:
+    """A hash of all of a committed state that no clock has written."""
+    timed = [TRACE.index("seconds"), TRACE.index("timestamp_ms")]
+    arrays = {**state.arrays, "trace": np.delete(state.arrays["trace"], timed, axis=1)}
+    attrs = json.loads(json.dumps(state.attrs))
+    counts = {name: value for name, value in attrs["method"].pop("counts").items() if "seconds" not in name}
+    data = {name: array.tolist() for name, array in arrays.items() if "seconds" not in name}
+    return sha256(json.dumps([data, counts, attrs], sort_keys=True).encode()).hexdigest()
+
+
+def restored(task, state, spread=HERE) -> Engine:
+    """An engine at this state, as if it came from a file."""
+    arrays = {name: array.copy() for name, array in state.arrays.items()}
+    return Engine.restored(task, arrays, json.loads(json.dumps(state.attrs)), spread)
