@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from waiting import python
 
 SCRIPT = """
 import os, sys, warnings
@@ -50,13 +49,7 @@ with warnings.catch_warnings():
 
 
 def test_fit__makes_no_file_but_in_a_folder(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[2]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / ".src"), str(root / "tests" / "support")])}
-    env.setdefault("GAPWISE_KERNELS", str(tmp_path / "kernels"))
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", SCRIPT, cwd=tmp_path)
     without, within = done.stdout.split("in a folder\n")
     assert without.strip() == ""
     assert "fit.json" in within

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from fake_runs import fake_run
+from waiting import python
 
-ROOT = Path(__file__).resolve().parents[2]
 STORES = {"dask", "distributed", "hydra", "mlflow", "omegaconf", "xarray", "zarr"}
 DRAWING = {"PIL", "cv2", "jinja2", "matplotlib", "skimage"}
 COMPUTING = {"h5py", "numba", "pandas", "scipy", "sklearn"}
@@ -47,9 +44,7 @@ def loaded(steps: Mapping[str, str]) -> dict[str, set[str]]:
     libraries = sorted({"numpy", "sklearn.metrics", *STORES, *DRAWING, *COMPUTING})
     tell = f"print({{name!r}}, *(m for m in {libraries} if m in sys.modules), file=sys.stderr)"
     code = "\n".join(["import sys", *(f"{step}\n{tell.format(name=name)}" for name, step in steps.items())])
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", code, NUMBA_DISABLE_JIT="1")
     words = [line.split() for line in done.stderr.splitlines()]
     return {word[0]: set(word[1:]) for word in words if word[0] in steps}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,6 @@ from configs import composed
 from gapwise import parts
 from gapwise.pipeline.config.removed import check_parts
 from gapwise.pipeline.config.settings import ConfigError, read
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_kinds__are_the_packages_that_look_for_parts() -> None:
-    """A package looks for parts of one kind, the one that `KINDS` names."""
-    packages = {}
-    for file in (file for room in ("pipeline", "stages", "storage") for file in (ROOT / room).rglob("__init__.py")):
-        for kind in re.findall(r'^__path__ = with_parts\(__path__, "(\w+)"\)$', file.read_text(), re.MULTILINE):
-            packages[kind] = ".".join(("gapwise", *file.relative_to(ROOT).parts[:-1]))
-    assert packages == parts.KINDS
 
 
 def test_package__that_is_not_there_is_left_out_and_a_helper_counts(

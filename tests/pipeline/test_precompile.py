@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +14,11 @@ import pytest
 from configs import composed
 from numba.core import event
 from tiny import segmentation
+from waiting import python
 
 from gapwise.pipeline.cli.predict import saying_that_it_compiles
 from gapwise.pipeline.compiling import WHAT, Compiling
-from gapwise.pipeline.config.settings import CONF, read
+from gapwise.pipeline.config.settings import read
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.precompile import Precompile, choices, mark_of, worthwhile
 from gapwise.stages.datasets import specimen
@@ -106,12 +105,7 @@ assert not late, late
 @pytest.mark.slow
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_warm_up__leaves_nothing_to_compile() -> None:
-    paths = [str(CONF.parent), str(CONF.parent / "tests" / "support")]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, "accelerated", "two_sided"], env=env, capture_output=True, text=True, timeout=500
-    )
-    assert done.returncode == 0, done.stderr
+    python("-c", SCRIPT, "accelerated", "two_sided")
 
 
 def test_wait_for__returns_when_the_stage_is_said_and_never_again_begins(settings) -> None:

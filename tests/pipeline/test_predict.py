@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +11,7 @@ import numpy as np
 import predict_runs
 import pytest
 from harms import flip
+from waiting import python
 
 from gapwise.pipeline.cli import carry_out
 from gapwise.stages.model.calibrate import calibration_of
@@ -23,7 +21,6 @@ from gapwise.stages.model.model import Model
 from gapwise.stages.problems import build
 from gapwise.storage.paths import open_path
 
-ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("chain", "multiclass", "pictures", "oracle", "ranking")
 
 
@@ -213,9 +210,7 @@ from gapwise.pipeline.entry import main
 assert main() == 0
 print(*sorted({{module.split(".")[0] for module in sys.modules}}), file=sys.stderr)
 """
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT / ".src")}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", code, NUMBA_DISABLE_JIT="1")
     assert done.stdout == (made / "multiclass-shown").read_text()
     loaded = set(done.stderr.split())
     assert "numpy" in loaded
@@ -230,9 +225,7 @@ blocks = open({str(made / "bare.txt")!r}, encoding="utf-8").read().strip("\\n").
 found = model.predict(pd.DataFrame({{"input": blocks}}))
 print(json.dumps([list(row) for row in found["labels"]]))
 """
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT / ".src")}
-    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=made, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", code, cwd=made, NUMBA_DISABLE_JIT="1")
     names = load_model(made / "chain.gapwise").labels
     with np.load(run_of(made, "chain") / "predictions.npz") as expected:
         labels, ptr = expected["labels"], expected["label_ptr"].tolist()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 import python_task
 from reseal import reseal, reseal_facts
+from waiting import python
 
 import gapwise
 from gapwise.pipeline.cli import carry_out, known
@@ -136,11 +135,7 @@ def test_console_script__finds_modules_of_the_current_folder_for_a_run(marker, t
     (tmp_path / "zarr.py").write_text(f"import pathlib\npathlib.Path({str(marker)!r}).touch()\n")
     code = "import sys; sys.path[:] = filter(None, sys.path); from gapwise.pipeline.entry import script; script()"
     words = ["dataset=python_oracle", "dataset.oracle=mine:Pairs", "run.until=featurize", "tracking=none"]
-    path = os.pathsep.join([str(Path(python_task.__file__).parent), os.environ.get("PYTHONPATH", "")])
-    env = {**os.environ, "PYTHONPATH": path, "GAPWISE_RUNS": str(tmp_path / "own")}
-    command = [sys.executable, "-c", code, *words, "compute=serial"]
-    done = subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    python("-c", code, *words, "compute=serial", cwd=tmp_path, GAPWISE_RUNS=str(tmp_path / "own"))
     assert not marker.exists(), "zarr is the installed one"
 
 

@@ -6,12 +6,10 @@ No file of Gapwise changes. The process runs without the JIT, to take seconds.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from waiting import python
 
 pytestmark = pytest.mark.slow
 
@@ -104,13 +102,8 @@ def test_toys__give_a_certified_path(tmp_path: Path) -> None:
     for name, text in texts.items():
         (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "own" / name).write_text(text, encoding="utf-8")
-    path = os.pathsep.join(str(part) for part in (ROOT, ROOT / "tests" / "support"))
-    env = {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1", "GAPWISE_PARTS": str(tmp_path / "own"),
-           "GAPWISE_RUNS": str(tmp_path / "runs")}  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, done.stderr
+    own = {"GAPWISE_PARTS": str(tmp_path / "own"), "GAPWISE_RUNS": str(tmp_path / "runs")}
+    done = python("-c", SCRIPT, cwd=tmp_path, NUMBA_DISABLE_JIT="1", **own)
     wanted = {f"{file}: {name}" for file, names in CALLED.items() for name in names}
     assert wanted <= {*json.loads(done.stdout.splitlines()[-1])}
     (file,) = tmp_path.glob("runs/clouds-*/result.json")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 from tiny import multiclass
+from waiting import python
 
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method_options
@@ -19,8 +17,6 @@ from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.path.walk import begin
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def wide_multiclass() -> Problem:
@@ -41,12 +37,7 @@ def bits_of_solve() -> str:
 
 def in_another_process(script: str, kernels: Path, **env: str) -> str:
     """What `script` prints; nothing that this process compiled is loaded."""
-    paths = os.pathsep.join(
-        str(folder) for folder in (ROOT / ".src", ROOT / "tests" / "support", Path(__file__).parent)
-    )
-    env = {**os.environ, "PYTHONPATH": paths, "GAPWISE_KERNELS": str(kernels), **env}
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", script, cwd=Path(__file__).parent, GAPWISE_KERNELS=str(kernels), **env)
     return done.stdout.strip() + done.stderr.strip()
 
 

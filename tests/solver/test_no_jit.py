@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numba
@@ -18,6 +15,7 @@ import numpy as np
 import pytest
 from single import never, take_steps
 from tiny import TINY
+from waiting import python
 
 from gapwise.stages.init_path import init_path
 from gapwise.stages.solver.codes import STEP_RULES
@@ -28,7 +26,6 @@ from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.solver.state import truth_pool
 
-TESTS = Path(__file__).resolve().parents[1] / "support"
 STRUCTURES = ("chain", "multiclass")
 
 
@@ -79,16 +76,8 @@ def all_numbers() -> dict[str, list[float]]:
 @pytest.mark.slow
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="compares with the compiled code, which is switched off")
 def test_no_jit__gives_the_same_numbers() -> None:
-    env = {
-        **os.environ,
-        "NUMBA_DISABLE_JIT": "1",
-        "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parents[1] / ".src")]),
-    }
     script = "import json, test_no_jit; print(json.dumps(test_no_jit.all_numbers()))"
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=Path(__file__).parent, env=env, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", script, cwd=Path(__file__).parent, NUMBA_DISABLE_JIT="1")
     plain, compiled = json.loads(done.stdout.splitlines()[-1]), all_numbers()
     assert plain.keys() == compiled.keys()
     for case, values in compiled.items():

@@ -82,9 +82,8 @@ def test_stopped_anywhere__is_certified_everywhere_and_ends_with_the_same_bits(
     assert assert_certified(name, run) <= 0.05 < reached[0]
     assert_same_path(tmp_path / "whole", run)
     arrays, trace = read_path(run / "path.zarr")[0], read_trace(run)
-    assert (
-        np.sum(arrays["oracle_calls"]) == trace["oracle_calls"][-1]
-    )  # those of lambdas that were solved again as well
+    # those of lambdas that were solved again as well
+    assert np.sum(arrays["oracle_calls"]) == trace["oracle_calls"][-1]
     assert np.sum(arrays["effective_passes"]) == pytest.approx(trace["passes"][-1])
     assert trace[CERTIFIED][-1] == read_path(run / "path.zarr", ())[1]["eps"]
     assert any(point.name == "vs_passes/log10_every_lambda_within" for point in convergence(trace))

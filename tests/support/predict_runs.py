@@ -6,11 +6,11 @@ sets' types of array are not among those that the tests compile.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from waiting import python
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = {"B": ("the", "a"), "I": ("cat", "dog", "cats"), "O": ("sat", "ran", "and")}
@@ -22,10 +22,7 @@ FEW = ("solver.max_passes=8",)
 
 def make(folder: Path) -> None:
     """Make everything below `folder`, in a process of its own."""
-    path = os.pathsep.join((str(ROOT / ".src"), str(ROOT), str(ROOT / "tests" / "support")))
-    env = {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, __file__, str(folder)], env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    python(__file__, folder, NUMBA_DISABLE_JIT="1")
 
 
 def text(seed: int, count: int) -> str:
