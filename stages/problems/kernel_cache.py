@@ -13,6 +13,7 @@ import contextlib
 import functools
 import hashlib
 import io
+import itertools
 import logging
 import os
 import sys
@@ -218,11 +219,13 @@ def install() -> None:
     """Make numba ask `ByContent`, and take a damaged file of its cache, as a power cut leaves, for one that is missing.
 
     numba lets unpickling fail, in every process until the file is deleted, or runs what it finds. It numbers its files, so
-    that two processes that save at the same time may take the same number; here a file is named after its key. Where a
-    release lacks the private names that this needs, a line in the log says so.
+    that two processes that save at the same time may take the same number; here a file is named after its key. It also
+    numbers the functions that a process compiles. Two kernels from two processes may have one name for what they need to
+    call Python, and only one of them would find it; here numbers begin at random. Where a release lacks the private names
+    that this needs, a line in the log says so.
     """
     try:
-        from numba.core import caching
+        from numba.core import bytecode, caching
 
         class Checked(caching.IndexDataCacheFile):
             def save(self, key: object, data: object) -> None:
@@ -252,6 +255,8 @@ def install() -> None:
                     file.write(written.getvalue() + MARK + hashlib.sha256(written.getvalue()).digest())
 
         caching.IndexDataCacheFile = Checked  # type: ignore[misc]
+        next(bytecode.FunctionIdentity._unique_ids)  # AttributeError where numba numbers in another way
+        bytecode.FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(6)))
         locators: Any = caching.CacheImpl._locator_classes  # of other classes, with the same methods
         locators.insert(0, ByContent)
     except (ImportError, AttributeError) as error:

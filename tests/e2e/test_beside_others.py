@@ -86,10 +86,12 @@ def wheel_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "python"
 
 
-def test_wheel__has_one_name_and_the_configuration(wheel: Path) -> None:
+def test_wheel__has_one_name_beside_the_one_for_hydra_and_the_configuration(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"gapwise"}
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {
+        "gapwise", "hydra_plugins",
+    }  # fmt: skip
     for room in ("conf", "pipeline", "stages", "storage"):
         installed = (".py", ".yaml", ".html", ".css", ".js")
         files = [file for file in (ROOT / room).rglob("*") if file.is_file() and file.suffix in installed]

@@ -18,6 +18,7 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 from solved import options_of, path_of
 from tiny import TINY
+from waiting import python
 
 from gapwise.stages import evaluate
 from gapwise.stages.certify import oracle as certificates
@@ -249,6 +250,46 @@ def test_cache__that_is_damaged_is_compiled_again(tmp_path: Path, monkeypatch: p
     for file in (index, data):  # as numba alone writes it
         file.write_bytes(file.read_bytes().partition(MARK)[0])
     assert hits(loaded(source)) == 1
+
+
+CALLERS = """
+import sys
+import numpy as np
+from numba import njit, objmode
+from gapwise.stages.problems.compiled import COUNTED
+from gapwise.stages.problems.protocol import JIT
+
+if sys.argv[1] == "first":
+    @njit(**COUNTED)
+    def into_python(x):
+        with objmode(y="float64"):
+            y = float(x.sum())
+        return y
+else:  # as what it gives to Python may have another order
+    @njit(**COUNTED)
+    def into_python(x):
+        two = np.full(1, 2, np.int8)
+        with objmode(y="float64"):
+            y = float(two[0] * x.sum())
+        return y
+
+@njit(cache=True, **JIT)
+def first(x):
+    return into_python(x)
+
+@njit(cache=True, **JIT)
+def second(x):
+    return into_python(x) + 0.0
+
+print([globals()[name](np.ones(2)) for name in sys.argv[1:]])
+"""
+
+
+@pytest.mark.slow
+def test_kernels__of_two_processes_that_call_python_work_in_a_third(tmp_path: Path) -> None:
+    (tmp_path / "callers.py").write_text(CALLERS)
+    for names, values in ((["first"], "[2.0]"), (["second"], "[4.0]"), (["first", "second"], "[2.0, 4.0]")):
+        assert python(tmp_path / "callers.py", *names, GAPWISE_KERNELS=str(tmp_path)).stdout == f"{values}\n"
 
 
 def test_install__without_numbas_private_names_is_a_line_in_the_log(
