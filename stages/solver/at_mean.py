@@ -17,7 +17,7 @@ a pass begins with are those of the largest cache errors at their last exact vis
 of their sum, often a quarter of all. After them the gap is predicted from the exact gaps of these blocks and, for
 each of the others, its gap over cached labellings and its last cache error. So a pass that would fail costs the calls of
 its first blocks only, and one that is made whole asks no block twice. The first pass at a lambda is always whole, and so is
-the one after `UNUSED` partial ones.
+the one after `MOST_PARTIAL` partial ones.
 
 Without caches there is nothing to pass over: the first lambda begins with a BCFW pass. They come back where the exact gap
 has not fallen for ten passes (`Proximal.watch`): with few blocks, passes that do not move w find few labellings. From then
@@ -51,6 +51,9 @@ from gapwise.stages.solver.oracles import SOONER, Answers, answers_at, bases, la
 C, SHARE = 0.028, 0.25
 """kappa as in `catalyst`. A round of cached passes ends when the gap is below this share of what it was; rounds end when the
 mean's gap over the cache is below this share of the last exact gap or tolerance. Others were within a pass and a half."""
+
+MOST_PARTIAL = 20
+"""After this many partial passes in a row an exact pass is made whole, whatever is predicted."""
 
 CACHE_ERROR = 0.7
 """Exact passes begin with the blocks that hold this share of the cache error, and may end there: OCR-small (eps = .01) took
@@ -204,7 +207,7 @@ class AcceleratedAtMean(Catalyst):
     def may_be_partial(self) -> bool:
         """Whether the pass that is due may end early: cache errors at this lambda are known, and no limit ends the solve."""
         counts = self.own
-        return counts.last_exact < math.inf and counts.partial < UNUSED and not self.it.ledger.limit()
+        return counts.last_exact < math.inf and counts.partial < MOST_PARTIAL and not self.it.ledger.limit()
 
     def partial_pass(self, bound: float) -> bool:
         """Begin the pass that is due with the blocks of the largest cache errors; True if it ends there.
