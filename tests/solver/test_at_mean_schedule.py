@@ -126,7 +126,7 @@ def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(
 def test_partial_passes__are_never_more_than_a_number_in_a_row(monkeypatch):
     """Nothing is predicted to succeed here, as where rounding keeps the cached gap above the tolerance."""
     problem, made = multiclass(n=30, width=9, classes=5), []
-    monkeypatch.setattr(schedule, "UNUSED", 4)
+    monkeypatch.setattr(schedule, "MOST_PARTIAL", 4)
     solver = solver_at_mean(problem)
     method = solver
     pass_at_mean, partial_pass = method.pass_at_mean, method.partial_pass
