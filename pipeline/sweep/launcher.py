@@ -106,9 +106,13 @@ class SweepLauncher(Launcher):
         from gapwise.pipeline.sweep.plan import Asked
         from gapwise.pipeline.sweep.run import run_batch
 
+        before = HydraConfig.instance().cfg
         HydraConfig.instance().set_config(self.config)
-        asked = [Asked(*self.composed(words), tuple(words)) for words in job_overrides]
-        code = run_batch(asked)
+        try:
+            asked = [Asked(*self.composed(words), tuple(words)) for words in job_overrides]
+            code = run_batch(asked)
+        finally:
+            HydraConfig.instance().cfg = before
         return [JobReturn(words, job.cfg, status=JobStatus.COMPLETED, _return_value=code)
                 for words, job in zip(job_overrides, asked, strict=True)]  # fmt: skip
 

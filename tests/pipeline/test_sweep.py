@@ -20,6 +20,7 @@ from real_runs import Done
 
 from gapwise.pipeline.config.run_options import ConfigError, SweepOptions
 from gapwise.pipeline.config.settings import CONF, read
+from gapwise.pipeline.run import experiment_name
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
 from gapwise.pipeline.stage_graph import flow
 from gapwise.pipeline.sweep import table
@@ -324,3 +325,10 @@ def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budget
     assert text[3] == "without a dual point, so nothing is certified: a; losses are those after 60 passes"
     text = table.lines([good, row("c", "CONVERGED", "", Doubt.ESTIMATE)], 1.0)
     assert text[3] == "not certified, gaps are estimates: c"
+
+
+def test_launch__leaves_no_experiment_to_later_runs_of_its_process(given, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = given("-m", "+experiment=regpath_horseseg", "seed=1,2", "path.eps=-1", f"run.root={tmp_path}/runs")
+    assert done.code == 2
+    assert experiment_name() is None
