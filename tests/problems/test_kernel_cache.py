@@ -183,7 +183,7 @@ def test_key__covers_every_file_that_a_kernel_calls(name: str, tmp_path: Path) -
         elif event == "return" and inside and frame is inside[0]:
             inside.clear()
 
-    problem, path = TINY[name](), path_of(rule="paper", lambda_min=0.5)
+    problem, path = TINY[name](), path_of(rule="two_sided", lambda_min=0.5)
     sys.setprofile(watch)
     try:
         for options in (options_of(), options_of(method="accelerated"), options_of(method="mpbcfw")):
