@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Iterable
 
 import hydra
 from hydra.core.config_search_path import ConfigSearchPath
@@ -16,9 +18,9 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from gapwise import parts
-from gapwise.pipeline.config import CONF
-from gapwise.pipeline.config.settings import explain
-from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, ConfigError, refuse
+from gapwise.pipeline.config import CONF, choices
+from gapwise.pipeline.config.removed import hint
+from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, ConfigError, did_you_mean, refuse
 from gapwise.pipeline.run import run
 
 ONE_RUN = "--why: explains one run, and this is a sweep; the sweep itself says which runs are complete"
@@ -60,6 +62,31 @@ def _is_read(word: str, sweeps: bool = True) -> bool:
 
 def _quoted(value: str) -> str:
     return QuotedString(value, Quote.single).with_quotes()
+
+
+def explain(error: Exception, words: Iterable[str] = ()) -> str:
+    """An error of Hydra or OmegaConf about the overrides `words` in one line, with the keys or choices there are."""
+    cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
+    if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
+        given = (word.lstrip("+") for word in words)
+        values = (word for word in given if word.partition("=")[0] == cause.full_key)
+        if says := next(filter(None, map(hint, (str(cause.full_key), *values))), None):
+            return says
+        groups_of = cause.parent_node if isinstance(cause.parent_node, DictConfig) else DictConfig({})
+        known, wanted = sorted(map(str, groups_of)), str(cause.full_key).rpartition(".")[2]
+        inside = [name for name in known if isinstance(groups_of.get(name), DictConfig) and wanted in groups_of[name]]
+        near = f" (did you mean {inside[0]}.{wanted}?)" if inside else did_you_mean(wanted, known)
+        return f"{cause.full_key}: unknown key{near}; there are: {', '.join(known)}"
+    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("Config search path", "provider=", "Set the env"))]
+    text = " ".join(lines)
+    if missing := re.search(r"Could not find '(\w+)/([^']*)'", text):
+        group, wanted = missing.groups()
+        if says := hint(f"{group}={wanted}"):
+            return says
+        if there := choices(group):
+            return f"{group}: there is no {wanted!r}{did_you_mean(wanted, there)}; there are: {', '.join(there)}"
+    return text
 
 
 def compose_and_run() -> int:

@@ -290,31 +290,6 @@ def method_defaults(cfg: DictConfig) -> MethodOptions:
     return options
 
 
-def explain(error: Exception, words: Iterable[str] = ()) -> str:
-    """An error of Hydra or OmegaConf about the overrides `words` in one line, with the keys or choices there are."""
-    cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
-    if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
-        given = (word.lstrip("+") for word in words)
-        values = (word for word in given if word.partition("=")[0] == cause.full_key)
-        if says := next(filter(None, map(hint, (str(cause.full_key), *values))), None):
-            return says
-        groups_of = cause.parent_node if isinstance(cause.parent_node, DictConfig) else DictConfig({})
-        known, wanted = sorted(map(str, groups_of)), str(cause.full_key).rpartition(".")[2]
-        inside = [name for name in known if isinstance(groups_of.get(name), DictConfig) and wanted in groups_of[name]]
-        near = f" (did you mean {inside[0]}.{wanted}?)" if inside else did_you_mean(wanted, known)
-        return f"{cause.full_key}: unknown key{near}; there are: {', '.join(known)}"
-    lines = [line.strip() for line in str(error).splitlines()]
-    lines = [line for line in lines if line and not line.startswith(("Config search path", "provider=", "Set the env"))]
-    text = " ".join(lines)
-    if missing := re.search(r"Could not find '(\w+)/([^']*)'", text):
-        group, wanted = missing.groups()
-        if says := hint(f"{group}={wanted}"):
-            return says
-        if there := choices(group):
-            return f"{group}: there is no {wanted!r}{did_you_mean(wanted, there)}; there are: {', '.join(there)}"
-    return text
-
-
 def by_user_name(section: str, options: Checked) -> dict[str, object]:
     """All options of a section with their values, by the names that they have in conf/."""
     named = {field: name for name, field in ALIASES.get(section, {}).items()}
